@@ -1,0 +1,103 @@
+"""One tree of errors.
+
+Every error says what went wrong, where, and what to do about it, in words meant
+for the person who reads them. Nothing here prints, logs or exits: a door maps
+`exit_code` to the process's own.
+"""
+
+from __future__ import annotations
+
+
+class ReverieError(Exception):
+    """The root. `what` is one sentence; `where` a path, key or id; `do` the way out."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.do = do
+        super().__init__(what, where, do)
+
+    def __str__(self) -> str:
+        text = f"{self.what} ({self.where})" if self.where else self.what
+        return f"{text}. {self.do}" if self.do else text
+
+
+class InvalidInput(ReverieError):
+    """A caller handed in something that cannot be used."""
+
+    exit_code = 2
+
+
+class SettingsError(InvalidInput):
+    """A setting or flag is unknown or has a value it cannot take."""
+
+
+class InvalidMessage(InvalidInput):
+    """A message, block or tool result that no valid request could carry."""
+
+
+class ImportFailed(InvalidInput):
+    """A recorded session that cannot be read as one."""
+
+
+class NotFound(InvalidInput):
+    """A session, record, file or reference that does not exist."""
+
+
+class StoreError(ReverieError):
+    """The disk said no; what was there before is still there."""
+
+
+class PathRefused(StoreError, InvalidInput):
+    """A path that leaves its folder, or a name that is not safe on every system."""
+
+
+class WriteFailed(StoreError):
+    """A write did not happen; the old contents are intact."""
+
+
+class Held(StoreError):
+    """Another process holds the session's lock."""
+
+    exit_code = 3
+
+
+class ForkRefused(ReverieError):
+    """A fork that would leave its parent's prefix, or a fork of a fork."""
+
+
+class BudgetExceeded(ReverieError):
+    """The day's budget for work that runs unasked is used up."""
+
+    exit_code = 4
+
+
+class ProviderError(ReverieError):
+    """A model's provider refused, failed or could not be reached."""
+
+    exit_code = 5
+
+
+class PromptTooLong(ProviderError):
+    """The provider says the request is over its window; it may say by how much."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        needed: int | None = None,
+        allowed: int | None = None,
+        where: str = "",
+        do: str = "",
+    ) -> None:
+        super().__init__(what, where=where, do=do)
+        self.needed = needed
+        self.allowed = allowed
+
+
+class NotAvailable(ReverieError):
+    """Something that this installation cannot do; says what it would need."""
+
+    exit_code = 6

@@ -1,0 +1,1 @@
+"""What was said and decided: records, the fold over them, and the request it gives."""

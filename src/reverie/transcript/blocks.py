@@ -1,0 +1,253 @@
+"""Message blocks, kept as received.
+
+A block is its JSON text and nothing is ever written over it: key order, number
+literals and unknown keys go back to the model as they came. What is derived from
+the text (its value, token estimate and digest) is worked out once. This module
+never drops or reorders anything inside a block.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, TypeAlias, cast
+
+from reverie.errors import InvalidMessage
+from reverie.settings import Settings
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Object: TypeAlias = "dict[str, Json]"
+
+_DEFAULTS = Settings()
+TEXT_BYTES = _DEFAULTS.text_bytes_per_token
+JSON_BYTES = _DEFAULTS.json_bytes_per_token
+MEDIA_TOKENS = _DEFAULTS.media_tokens
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_SPACE = re.compile(r"[ \t\n\r]*")
+_STEPS = {"{": "}", "[": "]"}
+
+
+def parse(text: str, what: str = "JSON text") -> Json:
+    """The value of a JSON text, or InvalidMessage saying what is wrong with it."""
+    try:
+        value, end = _DECODER.raw_decode(text, _skip(text, 0))
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(f"{what} is not valid JSON: {error}") from error
+    if _skip(text, end) != len(text):
+        raise InvalidMessage(f"{what} has text after its end", where=f"character {end}")
+    return cast("Json", value)
+
+
+def dump(value: object) -> str:
+    """Compact JSON text; escapes only what UTF-8 could not carry."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"a value cannot be written as JSON: {error}") from error
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def members(text: str) -> dict[str, tuple[str, Json]]:
+    """Each member of a JSON object: its raw text and its value (a key given twice: the last)."""
+    return {key: (raw, value) for key, raw, value in _walk(text, "{")}
+
+
+def elements(text: str) -> list[tuple[str, Json]]:
+    """Each element of a JSON array: its raw text and its value."""
+    return [(raw, value) for _, raw, value in _walk(text, "[")]
+
+
+def _walk(text: str, opening: str) -> Iterator[tuple[str, str, Json]]:
+    at = _skip(text, 0)
+    closing = _STEPS[opening]
+    if text[at : at + 1] != opening:
+        raise InvalidMessage(f"JSON text does not begin with {opening}")
+    at = _skip(text, at + 1)
+    if text[at : at + 1] == closing:
+        return
+    while True:
+        key = ""
+        try:
+            if opening == "{":
+                found, at = _DECODER.raw_decode(text, at)
+                key = str(found)
+                at = _skip(text, at)
+                if text[at : at + 1] != ":":
+                    raise ValueError(f"no colon at character {at}")
+                at = _skip(text, at + 1)
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise InvalidMessage(f"not valid JSON: {error}") from error
+        yield key, text[at:end], cast("Json", value)
+        at = _skip(text, end)
+        step = text[at : at + 1]
+        if step == closing:
+            return
+        if step != ",":
+            raise InvalidMessage(f"not valid JSON: no comma at character {at}")
+        at = _skip(text, at + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One content block: its JSON text, and what follows from it."""
+
+    raw: str
+    value: Object = field(compare=False, repr=False)
+    tokens: int = field(compare=False, repr=False)
+    digest: bytes = field(compare=False, repr=False)
+
+    @property
+    def type(self) -> str:
+        return str(self.value.get("type", ""))
+
+    def get(self, key: str) -> str:
+        """A member that is a string, or the empty string."""
+        found = self.value.get(key)
+        return found if isinstance(found, str) else ""
+
+    @property
+    def text(self) -> str:
+        """The words a person would read in it."""
+        return text_of(self.value)
+
+    @property
+    def thinking(self) -> bool:
+        return self.type in ("thinking", "redacted_thinking")
+
+    @property
+    def markable(self) -> bool:
+        """Whether the provider takes a cache mark on it."""
+        return not self.thinking and not self.blank
+
+    @property
+    def blank(self) -> bool:
+        """A text block with no words: the provider refuses it in a user message."""
+        return self.type == "text" and not self.get("text").strip()
+
+    def with_member(self, key: str, raw: str) -> Block:
+        """The same block with one member's text replaced in place, or put last."""
+        found = {k: text for k, (text, _) in members(self.raw).items()}
+        if found.get(key) == raw:
+            return self
+        if key in found:
+            return block(joined({**found, key: raw}))
+        return block(added(self.raw, key, raw))
+
+
+def joined(parts: Mapping[str, str]) -> str:
+    """A JSON object's text from its members' texts."""
+    return "{" + ",".join(f"{dump(k)}:{v}" for k, v in parts.items()) + "}"
+
+
+def added(raw: str, key: str, value: str) -> str:
+    """A JSON object's text with one more member at its end."""
+    body = raw.rstrip()[:-1].rstrip()
+    comma = "" if body.endswith("{") else ","
+    return f"{body}{comma}{json.dumps(key)}:{value}}}"
+
+
+def block(raw: str) -> Block:
+    """A block from its JSON text, which is kept as it is, but for a cache mark on it:
+    marks are put on by `render`, last."""
+    return block_from(raw, parse(raw, "a content block"))
+
+
+def block_from(raw: str, value: Json) -> Block:
+    """A block from a JSON text and the value already read from it."""
+    if not isinstance(value, dict):
+        raise InvalidMessage("a content block must be a JSON object")
+    if "cache_control" in value:
+        parts = {k: text for k, (text, _) in members(raw).items() if k != "cache_control"}
+        value = {k: v for k, v in value.items() if k != "cache_control"}
+        raw = joined(parts)
+    if "\n" in raw or "\r" in raw:  # only between tokens, where they are no part of the value
+        raw = raw.replace("\r", " ").replace("\n", " ")
+    try:
+        encoded = raw.encode()
+    except UnicodeEncodeError:
+        raw = dump(value)
+        encoded = raw.encode()
+    return Block(raw, value, estimate(value), blake2b(encoded, digest_size=16).digest())
+
+
+def block_of(value: Mapping[str, Any]) -> Block:
+    """A block from a value: this first serialisation is the one kept."""
+    return block(dump(dict(value)))
+
+
+def text_block(text: str) -> Block:
+    return block_of({"type": "text", "text": text})
+
+
+def blocks_of(content: str | Sequence[Mapping[str, Any] | Block]) -> tuple[Block, ...]:
+    """A message's content in any of the forms people write it."""
+    if isinstance(content, str):
+        return (text_block(content),)
+    return tuple(b if isinstance(b, Block) else block_of(b) for b in content)
+
+
+def text_of(value: object) -> str:
+    """All readable text of a block, a content list, or a string."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(text_of(v) for v in cast("list[object]", value))
+    if not isinstance(value, dict):
+        return ""
+    found = cast("dict[str, object]", value)
+    kind = found.get("type")
+    if kind == "tool_result":
+        return text_of(found.get("content"))
+    if kind == "tool_use":
+        return dump(found.get("input"))
+    if kind == "thinking":
+        return text_of(found.get("thinking"))
+    return text_of(found.get("text"))
+
+
+def _size(text: str, per_token: int) -> int:
+    return -(-len(text.encode("utf-8", "surrogatepass")) // per_token)
+
+
+def estimate(value: object) -> int:
+    """Rough tokens: 4 bytes each for text, 2 for JSON, a flat figure for media."""
+    if isinstance(value, str):
+        return _size(value, TEXT_BYTES)
+    if isinstance(value, list):
+        return sum(estimate(v) for v in cast("list[object]", value))
+    if not isinstance(value, dict):
+        return 0 if value is None else _size(dump(value), JSON_BYTES)
+    found = cast("dict[str, object]", value)
+    match found.get("type"):
+        case "text":
+            tokens = estimate(found.get("text"))
+        case "thinking":
+            tokens = estimate(found.get("thinking"))
+        case "tool_result":
+            tokens = estimate(found.get("content"))
+        case "tool_use":
+            tokens = estimate(found.get("name")) + _size(dump(found.get("input")), JSON_BYTES)
+        case "image" | "document":
+            tokens = MEDIA_TOKENS
+        case _:
+            tokens = _size(dump(found), JSON_BYTES)
+    return tokens

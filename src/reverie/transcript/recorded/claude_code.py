@@ -1,0 +1,210 @@
+"""Claude Code's session files.
+
+One API message is spread over several rows: they are merged by message id. A result
+hangs on its call, wherever its row stands. A missing parent is the row before. Rows of
+a branch that was left stay in the transcript, off its chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from reverie.transcript.blocks import Block, Object
+from reverie.transcript.recorded.rows import Recorded, Row, count, when
+from reverie.transcript.records import (
+    AssistantMessage,
+    Boundary,
+    Entry,
+    Record,
+    Replaced,
+    Stand,
+    Usage,
+    UserMessage,
+)
+
+
+@dataclass
+class Node:
+    """One entry in the making."""
+
+    id: str
+    parent: str
+    at: float
+    rows: list[int]
+    blocks: list[Block]
+    role: str
+    message: Object = field(default_factory=dict)
+    origin: str = "user"
+    trigger: str = ""
+    results: list[Node] = field(default_factory=list)
+
+
+def read(rows: Sequence[Row], faults: Sequence[str]) -> Recorded:
+    reader = _Reader()
+    for row in rows:
+        reader.take(row)
+    reader.hang_results()
+    entries = reader.entries()
+    named = next((r for r in rows if r.string("sessionId")), rows[0])
+    places = {n: node.id for node in reader.every() for n in node.rows}
+    return Recorded(
+        "claude-code",
+        named.string("sessionId"),
+        named.string("cwd"),
+        tuple(entries),
+        places,
+        reader.left_out,
+        tuple(faults),
+    )
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.alias: dict[str, str] = {}  # any row's uuid -> the node that stands for it
+        self.by_message: dict[str, Node] = {}
+        self.by_call: dict[str, Node] = {}
+        self.left_out: dict[int, str] = {}
+        self.last = ""  # node of the row before
+        self.boundary: tuple[str, str] | None = None
+
+    def every(self) -> list[Node]:
+        return [n for node in self.nodes for n in (node, *node.results)]
+
+    def take(self, row: Row) -> None:
+        kind, uuid = row.string("type"), row.string("uuid")
+        if row.value.get("isSidechain"):
+            self.left_out[row.number] = "a sub-agent's row"
+            return
+        if uuid and uuid in self.alias:
+            self.left_out[row.number] = "the same row twice"
+            return
+        if kind == "assistant":
+            self._assistant(row, uuid)
+        elif kind == "user":
+            self._user(row, uuid)
+        elif uuid:  # a row of the client's own: what follows it follows its parent
+            if row.string("subtype") == "compact_boundary":
+                found = row.object("compactMetadata").get("trigger")
+                self.boundary = ("manual" if found == "manual" else "auto", uuid)
+            self.alias[uuid] = self._parent(row)
+
+    def _parent(self, row: Row) -> str:
+        for key in ("parentUuid", "logicalParentUuid"):
+            found = self.alias.get(row.string(key))
+            if found is not None:
+                return found
+        return self.last
+
+    def _assistant(self, row: Row, uuid: str) -> None:
+        message = row.object("message")
+        name = str(message.get("id") or uuid)
+        node = self.by_message.get(name)
+        if node is None:
+            node = self._add(row, uuid, "assistant")
+            self.by_message[name] = node
+        node.rows.append(row.number)
+        self.alias[uuid] = node.id
+        blocks = row.blocks()
+        node.blocks.extend(blocks)
+        if _output(message) >= _output(node.message):
+            node.message = message
+        for block in blocks:
+            if block.type == "tool_use":
+                self.by_call.setdefault(block.get("id"), node)
+        self.last = node.id
+
+    def _user(self, row: Row, uuid: str) -> None:
+        node = self._add(row, uuid, "user")
+        node.rows.append(row.number)
+        node.blocks.extend(row.blocks())
+        self.alias[uuid] = node.id
+        if row.value.get("isMeta"):
+            node.origin = "client"
+        if row.value.get("isCompactSummary"):
+            node.origin = "summary"
+            node.trigger = self.boundary[0] if self.boundary else "auto"
+        self.last = node.id
+
+    def _add(self, row: Row, uuid: str, role: str) -> Node:
+        ident = uuid or f"row-{row.number}"
+        node = Node(ident, self._parent(row), when(row.value.get("timestamp")), [], [], role)
+        self.nodes.append(node)
+        return node
+
+    def hang_results(self) -> None:
+        """A row of results stands behind the message that made the calls."""
+        kept: list[Node] = []
+        for node in self.nodes:
+            owner = next((self.by_call[c] for c in _results(node) if c in self.by_call), None)
+            if node.role == "user" and owner is not None:
+                node.origin = "tool"
+                owner.results.append(node)
+            else:
+                kept.append(node)
+        self.nodes = kept
+
+    def entries(self) -> list[Entry]:
+        """In file order, each round in one piece, each parent the end of its round."""
+        end: dict[str, str] = {}
+        for node in self.nodes:
+            for one in (node, *node.results):
+                end[one.id] = node.results[-1].id if node.results else node.id
+        out: list[Entry] = []
+        seen: set[str] = set()
+        for node in self.nodes:
+            parent = end.get(node.parent, "")
+            if parent not in seen:
+                parent = out[-1].id if out else ""
+            for one in (node, *node.results):
+                out.append(Entry(one.id, parent, one.at, self._record(one, out, parent)))
+                seen.add(one.id)
+                parent = one.id
+        return out
+
+    def _record(self, node: Node, before: Sequence[Entry], parent: str) -> Record:
+        blocks = tuple(node.blocks)
+        if node.role == "assistant":
+            return AssistantMessage(
+                blocks,
+                model=str(node.message.get("model") or ""),
+                provider="anthropic",
+                message_id=str(node.message.get("id") or ""),
+                stop_reason=str(node.message.get("stop_reason") or ""),
+                usage=_usage(node.message, blocks),
+            )
+        if node.origin == "summary" and before:
+            return Replaced(
+                before[0].id,
+                parent,
+                (Stand("user", blocks),),
+                "compaction",
+                boundary=Boundary("manual" if node.trigger == "manual" else "auto"),
+            )
+        return UserMessage(blocks, node.origin)
+
+
+def _results(node: Node) -> list[str]:
+    return [b.get("tool_use_id") for b in node.blocks if b.type == "tool_result"]
+
+
+def _output(message: Object) -> int:
+    usage = message.get("usage")
+    return count(usage.get("output_tokens")) if isinstance(usage, dict) else -1
+
+
+def _usage(message: Object, blocks: Sequence[Block]) -> Usage | None:
+    """The usage recorded; an output count that is a stream's placeholder is estimated."""
+    found = message.get("usage")
+    if not isinstance(found, dict) or message.get("model") == "<synthetic>":
+        return None
+    created = found.get("cache_creation")
+    long = created.get("ephemeral_1h_input_tokens") if isinstance(created, dict) else 0
+    return Usage(
+        count(found.get("input_tokens")),
+        count(found.get("cache_read_input_tokens")),
+        count(found.get("cache_creation_input_tokens")),
+        max(count(found.get("output_tokens")), sum(b.tokens for b in blocks)),
+        count(long),
+    )

@@ -1,0 +1,258 @@
+"""What is written in a transcript: the closed union of records.
+
+An `Entry` is one journal line: an id, its parent, a time, and a record. Records are
+plain values; a layer returns them and the session stamps and appends them. Two scopes:
+chain-scoped records count only on the chain that ends in the last leaf, session-scoped
+ones always. Nothing here reads a clock or makes an id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from reverie.transcript.blocks import Block
+
+Role: TypeAlias = Literal["user", "assistant"]
+Ttl: TypeAlias = Literal["5m", "1h"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request, in the one form all providers are translated into."""
+
+    uncached: int = 0
+    read: int = 0
+    written: int = 0
+    output: int = 0
+    written_1h: int = 0  # the part of `written` at the long lifetime
+
+    @property
+    def input(self) -> int:
+        return self.uncached + self.read + self.written
+
+    @property
+    def total(self) -> int:
+        """The context after the answer: what the next request starts from."""
+        return self.input + self.output
+
+    @property
+    def hit_rate(self) -> float:
+        return self.read / self.input if self.input else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A cache mark: the block it stands on, counted within its part, and its lifetime."""
+
+    part: Literal["tools", "system", "messages"]
+    block: int
+    ttl: Ttl
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One block of a message that is no longer sent (thinking that an edit made invalid)."""
+
+    message: str
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """A message that stands in the place of others."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+
+# --- session scope: always folded
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The first record: which session this is, or which fork of which request."""
+
+    session: str
+    project: str
+    cwd: str
+    version: str
+    source: str = "main"
+    agent: str = ""  # set in the transcript of a fork or sub-agent
+    forked_at: str = ""  # the parent's entry id the fork starts behind
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSet:
+    """All of a request that is not conversation, as the bytes that are sent.
+
+    `system`, `tools` and `context` are JSON arrays, `options` a JSON object (max_tokens,
+    thinking, betas …). `context` goes in front of the first user message: instruction
+    files, memory index, environment, date. Stored once by hash beside the transcript.
+    """
+
+    model: str
+    system: str = "[]"
+    tools: str = "[]"
+    context: str = "[]"
+    options: str = "{}"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultDecided:
+    """What becomes of one tool result, frozen: sent whole, stored, or cleared."""
+
+    call: str
+    action: Literal["kept", "stored", "cleared"]
+    why: str = ""
+    content: str = ""  # the JSON text that stands in for the result's content, if any
+    path: str = ""
+    size: int = 0
+    sha256: str = ""
+    strips: tuple[Strip, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Digests of a request by part, and how many message blocks it had."""
+
+    model: str
+    options: str
+    tools: str
+    system: str
+    messages: str
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request is about to leave: its parts, last entry and marks."""
+
+    source: str
+    last: str
+    parts: Parts
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForkEnded:
+    """A fork or side query is over: what it cost, and how much its parent's cache gave."""
+
+    source: str
+    agent: str
+    usage: Usage
+    requests: int
+    outcome: Literal["completed", "failed", "cancelled"]
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A layer or job failed alone; the session went on."""
+
+    layer: str
+    error: str
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The assistant answered without calling a tool, or the turn was cancelled."""
+
+    outcome: Literal["completed", "cancelled", "limit"] = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A record of a later version or another program: kept, and of no effect."""
+
+    type: str
+    raw: str
+    fault: str = ""
+
+
+# --- chain scope: folded only on the chain of the last leaf
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """What a user or tool said. Several in a row are one message to the model."""
+
+    blocks: tuple[Block, ...]
+    origin: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """A response, whole; `native` is the provider's own form where it is not ours."""
+
+    blocks: tuple[Block, ...]
+    model: str = ""
+    provider: str = ""
+    message_id: str = ""
+    stop_reason: str = ""
+    usage: Usage | None = None
+    native: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Text that joins the newest user message not yet sent, behind its tool results."""
+
+    blocks: tuple[Block, ...]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What a compaction recorded about itself."""
+
+    trigger: Literal["auto", "manual"] = "auto"
+    tokens_before: int = 0
+    tokens_after: int = 0
+    tools: tuple[str, ...] = ()
+    kept: tuple[str, str, str] = ("", "", "")  # head, anchor and tail ids
+    fidelity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A range of messages, widened to whole rounds, and the bytes that stand for it."""
+
+    first: str
+    last: str
+    by: tuple[Stand, ...]
+    reason: str
+    seals: bool = True  # whether its end deserves a long-lived mark
+    strips: tuple[Strip, ...] = ()
+    boundary: Boundary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """Going back: its parent is the entry the conversation continues from."""
+
+    reason: str = ""
+
+
+SessionScoped: TypeAlias = (
+    Started | HeadSet | ResultDecided | Sent | ForkEnded | Failed | TurnEnded | Unknown
+)
+ChainScoped: TypeAlias = UserMessage | AssistantMessage | Attached | Replaced | Rewound
+Record: TypeAlias = SessionScoped | ChainScoped
+CHAIN_SCOPED = (UserMessage, AssistantMessage, Attached, Replaced, Rewound)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a transcript."""
+
+    id: str
+    parent: str
+    at: float  # seconds since the epoch
+    record: Record
+
+    @property
+    def on_chain(self) -> bool:
+        return isinstance(self.record, CHAIN_SCOPED)

@@ -1,0 +1,256 @@
+"""The request: what is sent, and the only place that builds it.
+
+`render(view)` is a pure projection; the marks are put on last and are no part of what
+is compared. A request shares its messages with the view it came from. Nothing here
+re-serialises a block: the body is joined from the texts as they were received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TypeAlias
+
+from reverie.transcript.blocks import Json, Object, added, dump, elements, members, parse
+from reverie.transcript.messages import Message, link, message_text
+from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
+from reverie.transcript.trail import Trail
+from reverie.transcript.view import View
+
+LONG: Ttl = "1h"
+SHORT: Ttl = "5m"
+NO_HEAD = HeadSet("")
+Marked: TypeAlias = "dict[tuple[str, int], Ttl]"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Why a request is made, as a value beside the text; wire providers ignore it."""
+
+    kind: str = "main"
+
+
+MAIN = Task()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where one request leaves another: the part, the block in it, the first byte."""
+
+    part: str
+    block: int = 0
+    byte: int = 0
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request to a model, as bytes that can be compared, extended and sent."""
+
+    head: HeadSet
+    closed: Trail[Message]
+    tail: tuple[Message, ...]
+    marks: tuple[Mark, ...] = field(default=(), compare=False)
+    source: str = field(default="main", compare=False)
+    task: Task = field(default=MAIN, compare=False)
+    last: str = field(default="", compare=False)  # the entry it was rendered at
+    tokens: int = field(default=0, compare=False)  # the canonical count
+
+    def messages(self) -> Iterator[Message]:
+        yield from self.closed
+        yield from self.tail
+
+    @property
+    def count(self) -> int:
+        return len(self.closed) + len(self.tail)
+
+    def at(self, index: int) -> Message:
+        behind = index - len(self.closed)
+        return self.tail[behind] if behind >= 0 else self.closed[index]
+
+    @property
+    def blocks(self) -> int:
+        return self.at(self.count - 1).end if self.count else 0
+
+    def body(self, *, marked: bool = True) -> str:
+        """The request as JSON text, in the shape of the Messages API."""
+        marks: Marked = {(m.part, m.block): m.ttl for m in self.marks} if marked else {}
+        parts = [f'"model":{dump(self.head.model)}']
+        parts += [f"{dump(k)}:{raw}" for k, (raw, _) in members(self.head.options).items()]
+        for part, array in (("system", self.head.system), ("tools", self.head.tools)):
+            texts = [raw for raw, _ in elements(array)]
+            if texts:
+                parts.append(f'"{part}":[{",".join(_with_marks(texts, part, 0, marks))}]')
+        parts.append(f'"messages":[{",".join(self._texts(marks))}]')
+        return "{" + ",".join(parts) + "}"
+
+    def _texts(self, marks: Marked) -> Iterator[str]:
+        marked = [at for part, at in marks if part == "messages"]
+        for message in self.messages():
+            if any(message.start <= at < message.end for at in marked):
+                texts = [p.block.raw for p in message.pieces]
+                texts = _with_marks(texts, "messages", message.start, marks)
+                yield message_text(message.role, texts)
+            else:
+                yield message.text
+
+    def value(self) -> Object:
+        """The request as a value, for clients that serialise by themselves."""
+        found = parse(self.body(), "a request")
+        if not isinstance(found, dict):  # pragma: no cover
+            raise TypeError("a request is an object")
+        return found
+
+    def messages_value(self) -> list[Json]:
+        """The messages alone, without marks, as values."""
+        return [parse(m.text) for m in self.messages()]
+
+    def parts(self) -> Parts:
+        """A digest for each part that enters the provider's cache key."""
+        last = self.at(self.count - 1).chain.hex() if self.count else ""
+        return Parts(
+            model=self.head.model,
+            options=digest(self.head.options),
+            tools=digest(self.head.tools),
+            system=digest(self.head.system),
+            messages=last,
+            blocks=self.blocks,
+        )
+
+    def extends(self, earlier: Request) -> bool:
+        """Whether `earlier` reappears whole at the start of this request."""
+        return self.difference(earlier) is None
+
+    def difference(self, earlier: Request) -> Difference | None:
+        """The first place where `earlier` does not reappear, or None."""
+        mine, theirs = self.head, earlier.head
+        for part in ("model", "options", "tools", "system"):
+            before, after = str(getattr(theirs, part)), str(getattr(mine, part))
+            if before != after:
+                return _text_difference(part, before, after)
+        if chain_at(self, earlier.blocks) == chain_at(earlier, earlier.blocks):
+            return None
+        return _block_difference(earlier, self)
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def chain_at(request: Request, blocks: int) -> bytes:
+    """The chained digest of a request's first `blocks` message blocks."""
+    if blocks > request.blocks:
+        return b"past the end"
+    low, high = 0, request.count
+    while low < high:
+        middle = (low + high) // 2
+        if request.at(middle).end < blocks:
+            low = middle + 1
+        else:
+            high = middle
+    chain = request.at(low - 1).chain if low else b""
+    if low < request.count:
+        message = request.at(low)
+        for piece in message.pieces[: blocks - message.start]:
+            chain = link(chain, message.role, piece.block)
+    return chain
+
+
+def _text_difference(part: str, before: str, after: str) -> Difference:
+    byte = _first_byte(before, after)
+    return Difference(part, 0, byte, before[:80], after[:80])
+
+
+def _first_byte(before: str, after: str) -> int:
+    a, b = before.encode(), after.encode()
+    for at, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return at
+    return min(len(a), len(b))
+
+
+def _block_difference(before: Request, after: Request) -> Difference:
+    pairs = zip(_flat(before), [*_flat(after), ("", "")], strict=False)
+    for at, ((role, raw), (new_role, new_raw)) in enumerate(pairs):
+        if (role, raw) != (new_role, new_raw):
+            return Difference("messages", at, _first_byte(raw, new_raw), raw[:80], new_raw[:80])
+    return Difference("messages", after.blocks)
+
+
+def _flat(request: Request) -> Iterator[tuple[str, str]]:
+    for message in request.messages():
+        for piece in message.pieces:
+            yield message.role, piece.block.raw
+
+
+def _with_marks(texts: Sequence[str], part: str, start: int, marks: Marked) -> list[str]:
+    out = list(texts)
+    for (marked, at), ttl in marks.items():
+        if marked == part and start <= at < start + len(out):
+            control = f'{{"type":"ephemeral","ttl":"{ttl}"}}'
+            out[at - start] = added(out[at - start], "cache_control", control)
+    return out
+
+
+def render(view: View, source: str = "main", task: Task = MAIN) -> Request:
+    """What would be sent now."""
+    request = Request(
+        view.head or NO_HEAD,
+        view.closed,
+        view.tail(),
+        source=source,
+        task=task,
+        last=view.leaf,
+        tokens=view.tokens,
+    )
+    if view.is_fork and view.sent is None:
+        # a fork's first request stands on its parent's marks: it reads and does not write
+        return replace(request, marks=view.marks)
+    return replace(request, marks=place_marks(view, request))
+
+
+def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
+    """End of the head, end of the sealed part, the last request's last mark, the last block."""
+    marks: list[Mark] = []
+    if request.head.system != "[]":
+        marks.append(Mark("system", len(elements(request.head.system)) - 1, LONG))
+    elif request.head.tools != "[]":
+        marks.append(Mark("tools", len(elements(request.head.tools)) - 1, LONG))
+    places: dict[int, Ttl] = {}
+    last = _markable(request, request.blocks - 1)
+    if last is not None:
+        places[last] = SHORT
+    previous = [m.block for m in view.marks if m.part == "messages"]
+    if previous and previous[-1] < request.blocks:
+        places[previous[-1]] = SHORT
+    sealed = _sealed_end(request, view.sealed) if view.sealed else None
+    if sealed is not None:
+        places[sealed] = LONG
+        # a long lifetime may not stand behind a short one
+        places.update({at: LONG for at in places if at < sealed})
+    marks += [Mark("messages", at, ttl) for at, ttl in sorted(places.items())]
+    return tuple(marks)
+
+
+def _markable(request: Request, at: int) -> int | None:
+    """The last block at or before `at` that takes a mark."""
+    for index in reversed(range(request.count)):
+        message = request.at(index)
+        for place in reversed(range(message.start, message.end)):
+            if place <= at and message.pieces[place - message.start].block.markable:
+                return place
+    return None
+
+
+def _sealed_end(request: Request, source: str) -> int | None:
+    """The last block of what a seal or a summary put in the place of older messages."""
+    end: int | None = None
+    for message in request.messages():
+        places = [n for n, p in enumerate(message.pieces) if p.source == source]
+        if places:
+            end = _markable(request, message.start + places[-1])
+        elif end is not None:
+            break
+    return end

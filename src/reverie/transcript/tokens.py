@@ -1,0 +1,29 @@
+"""How large a model's window is, first answer wins (SPEC §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MILLION = 1_000_000
+SUFFIX = "[1m]"
+BETA_PREFIX = "context-1m-"
+
+
+def context_window(
+    model: str,
+    *,
+    known: int | None = None,
+    betas: Iterable[str] = (),
+    fallback: int,
+    learned: int | None = None,
+) -> int:
+    """The window of a model; a limit learned from a provider's error caps every answer."""
+    if model.endswith(SUFFIX):
+        window = MILLION
+    elif known:
+        window = known
+    elif any(b.startswith(BETA_PREFIX) for b in betas):
+        window = MILLION
+    else:
+        window = fallback
+    return min(window, learned) if learned else window

@@ -1,0 +1,533 @@
+"""The fold: what a transcript means.
+
+`apply(view, entry)` is pure and total over the union of records, and costs the same
+however long the transcript is; only a record that moves the prefix (it names something
+already sent) rebuilds it. `fold` is `apply` over all entries, following the chain that
+ends in the last leaf. A view once returned never changes. No clock, no I/O, no settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from reverie.transcript.blocks import Block, block_from, elements
+from reverie.transcript.messages import (
+    HEAD,
+    Item,
+    Message,
+    Piece,
+    interrupted,
+    message,
+    missing_start,
+)
+from reverie.transcript.records import (
+    AssistantMessage,
+    Attached,
+    Entry,
+    HeadSet,
+    Mark,
+    Replaced,
+    ResultDecided,
+    Sent,
+    Started,
+    Strip,
+    TurnEnded,
+    Usage,
+    UserMessage,
+)
+from reverie.transcript.trail import Ledger, Trail
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call on the chain."""
+
+    id: str
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A transcript folded up to one entry."""
+
+    base: View | None = None  # a fork's parent, as it was at the fork
+    entries: Trail[Entry] = field(default_factory=Trail[Entry])
+    places: Ledger[str, int] = field(default_factory=Ledger[str, int])
+    leaf: str = ""
+    journal_leaf: str = ""
+    started: Started | None = None
+    head: HeadSet | None = None
+
+    items: Trail[Item] = field(default_factory=Trail[Item])
+    closed: Trail[Message] = field(default_factory=Trail[Message])
+    run: int = 0  # the first item of the run still open
+    sealed: str = ""  # the newest replacement whose end deserves a long-lived mark
+    waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
+    calls: Ledger[str, Call] = field(default_factory=Ledger[str, Call])
+    open_calls: tuple[str, ...] = ()
+    decisions: Ledger[str, ResultDecided] = field(default_factory=Ledger[str, ResultDecided])
+
+    sent: Sent | None = None
+    sent_items: int = 0
+    marks: tuple[Mark, ...] = ()  # of the last request, those that still stand on the same bytes
+    moved: tuple[str, ...] = ()  # why the prefix moved since the last request
+    usage: Usage | None = None
+    estimated: int = 0  # rough tokens of all items
+    anchored: int = 0  # `estimated` when `usage` was reported
+    last_assistant_at: float | None = None
+    turns: int = 0
+
+    @property
+    def session(self) -> str:
+        return self.started.session if self.started else ""
+
+    @property
+    def is_fork(self) -> bool:
+        return self.base is not None
+
+    @property
+    def head_tokens(self) -> int:
+        """Rough tokens of system prompt and tools; the context blocks count as items."""
+        if self.head is None:
+            return 0
+        tools = -(-len(self.head.tools.encode()) // 2)
+        return tools + sum(b.tokens for b in head_blocks(self.head.system))
+
+    @property
+    def tokens(self) -> int:
+        """The canonical count: last reported usage, and an estimate of what came since."""
+        if self.usage is None:
+            return self.head_tokens + self.estimated
+        return self.usage.total + self.estimated - self.anchored
+
+    def open_run(self) -> list[Item]:
+        return self.items.since(self.run)
+
+    def unsent(self) -> list[Item]:
+        return self.items.since(self.sent_items)
+
+    def tail(self) -> tuple[Message, ...]:
+        """The messages behind `closed`: the open run, and results for interrupted calls."""
+        run = self.open_run()
+        before = _last(self.closed)
+        tail: list[Message] = []
+        if self.open_calls:
+            result = interrupted(self.open_calls, self.items[len(self.items) - 1].id)
+            if run[0].role == "assistant":
+                before = message(run, before)
+                tail.append(before)
+                run = []
+            run.append(result)
+        if run:
+            tail.append(message(run, before))
+        return tuple(tail)
+
+
+EMPTY = View()
+
+
+def head_blocks(array: str) -> tuple[Block, ...]:
+    """The blocks of a JSON array of blocks."""
+    return tuple(block_from(raw, value) for raw, value in elements(array))
+
+
+def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
+    """The view of a whole transcript: the chain of its last leaf, and all session records."""
+    unique: dict[str, Entry] = {}
+    for entry in entries:
+        unique.setdefault(entry.id, entry)
+    ordered = list(unique.values())
+    chain = _chain(ordered)
+    view = base if base is EMPTY else replace(base, base=base)
+    for entry in ordered:
+        view = _step(view, entry, entry.on_chain and entry.id not in chain)
+    return view
+
+
+def apply(view: View, entry: Entry) -> View:
+    """One entry more. Where it leaves the chain, the transcript is folded again."""
+    if entry.id in view.places:
+        return view
+    if entry.on_chain and entry.parent != view.leaf and view.leaf:
+        return fold([*view.entries, entry], view.base or EMPTY)
+    return _step(view, entry, off_chain=False)
+
+
+def branch(parent: View, started: Entry) -> View:
+    """The view of a fork at its start: the parent's conversation, a transcript of its own."""
+    base = replace(
+        parent,
+        base=None,
+        entries=Trail(),
+        places=Ledger(),
+        leaf="",
+        journal_leaf="",
+        sent=None,
+        moved=(),
+        sent_items=len(parent.items),
+    )
+    return apply(replace(base, base=base), started)
+
+
+def _chain(entries: Sequence[Entry]) -> set[str]:
+    """Ids from the last leaf back. A parent that is missing is the chain entry before."""
+    by_id = {e.id: (i, e) for i, e in enumerate(entries)}
+    chain: set[str] = set()
+    at = next((i for i in reversed(range(len(entries))) if entries[i].on_chain), None)
+    while at is not None:
+        entry = entries[at]
+        chain.add(entry.id)
+        found = by_id.get(entry.parent)
+        if found is not None and found[1].id not in chain and found[0] < at:
+            at = found[0]
+            while at is not None and not entries[at].on_chain:
+                at = _before(entries, at)
+        elif entry.parent == "":
+            at = None
+        else:
+            at = _before(entries, at)
+    return chain
+
+
+def _before(entries: Sequence[Entry], at: int) -> int | None:
+    return next((i for i in reversed(range(at)) if entries[i].on_chain), None)
+
+
+def _step(view: View, entry: Entry, off_chain: bool) -> View:
+    jumped = entry.on_chain and view.journal_leaf not in ("", entry.parent)
+    view = replace(
+        view,
+        entries=view.entries.push(entry),
+        places=view.places.put(entry.id, len(view.entries)),
+        journal_leaf=entry.id if entry.on_chain else view.journal_leaf,
+    )
+    if off_chain:
+        return view
+    if jumped:
+        view = replace(view, moved=(*view.moved, "rewound"), marks=_standing(view, 0))
+    if entry.on_chain:
+        view = replace(view, leaf=entry.id)
+    return _record(view, entry)
+
+
+def _record(view: View, entry: Entry) -> View:
+    match entry.record:
+        case UserMessage():
+            return _user(view, entry.id, entry.record)
+        case AssistantMessage():
+            return _assistant(view, entry, entry.record)
+        case Attached():
+            return _attached(view, entry.id, entry.record)
+        case Replaced():
+            return _replaced(view, entry.id, entry.record)
+        case ResultDecided():
+            return _decided(view, entry.record)
+        case HeadSet():
+            return _head(view, entry.record)
+        case Sent():
+            return _sent(view, entry.record)
+        case Started():
+            return replace(view, started=entry.record)
+        case TurnEnded():
+            return replace(view, turns=view.turns + 1)
+        case _:
+            return view
+
+
+# --- what each record does
+
+
+def _push(view: View, *items: Item) -> View:
+    """More items behind the others; a change of role closes the open run."""
+    for item in items:
+        run = view.open_run()
+        if run and run[0].role != item.role:
+            view = replace(
+                view,
+                closed=view.closed.push(message(run, _last(view.closed))),
+                run=len(view.items),
+            )
+        view = replace(view, items=view.items.push(item), estimated=view.estimated + item.tokens)
+    return view
+
+
+def _user(view: View, entry: str, record: UserMessage) -> View:
+    pieces: list[Piece] = []
+    still_open = list(view.open_calls)
+    for i, block in enumerate(record.blocks):
+        if block.type == "tool_result":
+            call = block.get("tool_use_id")
+            if call not in still_open:
+                continue
+            still_open.remove(call)
+            pieces.append(Piece(_as_decided(block, view.decisions.get(call)), entry, i))
+        elif not block.blank:
+            pieces.append(Piece(block, entry, i))
+    if not pieces:
+        return view
+    view = _push(view, Item(entry, "user", tuple(pieces)), *view.waiting)
+    return replace(view, open_calls=tuple(still_open), waiting=())
+
+
+def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
+    view = _close_calls(view)
+    pieces: list[Piece] = []
+    calls: list[str] = []
+    for i, block in enumerate(record.blocks):
+        if block.type == "tool_use":
+            call = block.get("id")
+            if not call or call in view.calls:
+                continue
+            calls.append(call)
+            view = replace(
+                view, calls=view.calls.put(call, Call(call, block.get("name"), entry.id))
+            )
+        pieces.append(Piece(block, entry.id, i))
+    if not pieces:
+        return view
+    if not len(view.items):
+        view = _push(view, missing_start())
+    view = _push(view, Item(entry.id, "assistant", tuple(pieces)))
+    view = replace(
+        view,
+        open_calls=tuple(calls),
+        sent_items=len(view.items),
+        last_assistant_at=entry.at,
+    )
+    if record.usage is not None and record.usage.total:
+        view = replace(view, usage=record.usage, anchored=view.estimated)
+    return view
+
+
+def _attached(view: View, entry: str, record: Attached) -> View:
+    pieces = tuple(Piece(b, entry, i) for i, b in enumerate(record.blocks) if not b.blank)
+    item = Item(entry, "user", pieces, "attached")
+    if not pieces:
+        return view
+    if view.unsent():
+        return _push(view, item)
+    return replace(view, waiting=(*view.waiting, item))
+
+
+def _close_calls(view: View) -> View:
+    """Give every call still open a result that says it was interrupted."""
+    if not view.open_calls:
+        return view
+    last = view.items[len(view.items) - 1].id
+    view = _push(view, interrupted(view.open_calls, last))
+    return replace(view, open_calls=())
+
+
+def _sent(view: View, record: Sent) -> View:
+    if record.last != view.leaf:  # it left from a branch that was abandoned since
+        return replace(view, sent=record)
+    view = _close_calls(view)
+    return replace(view, sent=record, sent_items=len(view.items), marks=record.marks, moved=())
+
+
+def _head(view: View, record: HeadSet) -> View:
+    old = view.head
+    if old is not None and replace(old, reason="") == replace(record, reason=""):
+        return view
+    context = head_blocks(record.context)
+    items = [i for i in view.items if i.kind != "head"]
+    if context:
+        pieces = tuple(Piece(b, HEAD, i) for i, b in enumerate(context))
+        items.insert(0, Item(HEAD, "user", pieces, "head"))
+    shift = len(items) - len(view.items)
+    same = old is not None and old.context == record.context
+    changed = replace(view, head=record)
+    if not same:
+        changed = _rebuilt(changed, items, view.sent_items + shift)
+    if view.sent is None:
+        return changed
+    return replace(changed, moved=(*view.moved, record.reason or "head"), marks=())
+
+
+def _decided(view: View, record: ResultDecided) -> View:
+    view = replace(view, decisions=view.decisions.put(record.call, record))
+    answered = record.call in view.calls and record.call not in view.open_calls
+    if not record.content or not answered:
+        return view
+    unsent = view.unsent()
+    edited = [_edited(i, record) for i in unsent]
+    if edited != unsent:
+        items = view.items.cut(view.sent_items).push(*edited)
+        change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
+        return replace(view, items=items, estimated=view.estimated + change)
+    items = [_edited(i, record) for i in view.items]
+    first = next((n for n, i in enumerate(items) if i is not view.items[n]), None)
+    if first is None:
+        return view
+    items[first:] = _stripped(view, items[first:], record.strips)
+    gone = len(view.items) - len(items)
+    return replace(
+        _rebuilt(view, items, view.sent_items - gone),
+        moved=(*view.moved, record.action),
+        marks=_standing(view, _blocks_before(view, first)),
+    )
+
+
+def _edited(item: Item, record: ResultDecided) -> Item:
+    pieces = tuple(
+        replace(p, block=_as_decided(p.block, record))
+        if p.block.type == "tool_result" and p.block.get("tool_use_id") == record.call
+        else p
+        for p in item.pieces
+    )
+    return item if pieces == item.pieces else replace(item, pieces=pieces)
+
+
+def _stripped(view: View, items: Sequence[Item], strips: Sequence[Strip]) -> list[Item]:
+    """Items without the thinking an edit made invalid. A message whose calls still wait
+    for results keeps its own."""
+    named, waiting = set(strips), set(view.open_calls)
+    out: list[Item] = []
+    for item in items:
+        pieces = tuple(
+            p for p in item.pieces if not p.block.thinking or Strip(p.source, p.index) not in named
+        )
+        if pieces == item.pieces or waiting.intersection(item.calls):
+            out.append(item)
+        elif pieces:
+            out.append(replace(item, pieces=pieces))
+    return out
+
+
+def _as_decided(block: Block, decision: ResultDecided | None) -> Block:
+    """A tool result with the content that was decided for it."""
+    if decision is None or not decision.content:
+        return block
+    return block.with_member("content", decision.content)
+
+
+def _replaced(view: View, entry: str, record: Replaced) -> View:
+    items = list(view.items)
+    bounds = widened(view, record.first, record.last)
+    if bounds is None:
+        return view
+    first, last = bounds
+    gone = items[first : last + 1]
+    covers = frozenset(i.id for i in gone).union(*(i.covers for i in gone))
+    stand = [
+        Item(
+            f"{entry}:{n}" if n else entry,
+            by.role,
+            tuple(Piece(b, entry, i) for i, b in enumerate(by.blocks)),
+            "replaced",
+            covers,
+            record.seals,
+        )
+        for n, by in enumerate(record.by)
+        if by.blocks
+    ]
+    kept = _stripped(view, items[last + 1 :], record.strips)
+    sent = view.sent_items - (len(items) - last - 1 - len(kept))
+    items[first:] = [*stand, *kept]
+    changed = _rebuilt(view, items, _sent_after(sent, first, last, len(stand), items))
+    if first >= view.sent_items:
+        return changed
+    return replace(
+        changed,
+        moved=(*view.moved, record.reason),
+        marks=_standing(view, _blocks_before(view, first)),
+    )
+
+
+def widened(view: View, first: str, last: str) -> tuple[int, int] | None:
+    """The items a range covers once no call is cut from its results, nor an older
+    replacement in two; None where it names nothing, or only a round still in hand."""
+    items = view.items[:]
+    starts = [n for n, i in enumerate(items) if i.holds(first)]
+    ends = [n for n, i in enumerate(items) if i.holds(last)]
+    if not starts or not ends:
+        return None
+    start, end = min(starts[0], ends[0]), max(starts[-1], ends[-1])
+    if view.open_calls:
+        waiting = next(n for n, i in enumerate(items) if set(i.calls) & set(view.open_calls))
+        end = min(end, waiting - 1)
+    before = None
+    while before != (start, end):
+        before = (start, end)
+        for low, high in _whole(items):
+            if low <= end and start <= high:
+                start, end = min(start, low), max(end, high)
+    if end < start or items[start].kind == "head":
+        return None
+    return start, end
+
+
+def _whole(items: Sequence[Item]) -> list[tuple[int, int]]:
+    """Stretches that may not be cut: a round with all its results, an older replacement."""
+    out: list[tuple[int, int]] = []
+    results = {call: n for n, i in enumerate(items) for call in i.results}
+    for n, item in enumerate(items):
+        ends = [results[call] for call in item.calls if call in results]
+        if ends:
+            out.append((n, max(ends)))
+        if (
+            n
+            and item.kind == items[n - 1].kind == "replaced"
+            and item.covers == items[n - 1].covers
+        ):
+            out.append((n - 1, n))
+    return out
+
+
+# --- rebuilding what a moving record changes
+
+
+def _sent_after(sent: int, first: int, last: int, stand: int, items: Sequence[Item]) -> int:
+    """How many items count as sent once a range gave way to what stands for it.
+    What stands at the very end is new to the model, and attachments may join it."""
+    if sent <= first or first + stand >= len(items):
+        return min(sent, first)
+    return first + stand + max(0, sent - last - 1)
+
+
+def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
+    """The same view over other items; messages before the first change are shared."""
+    same = 0
+    while same < min(len(items), len(view.items)) and items[same] is view.items[same]:
+        same += 1
+    closed: list[Message] = []
+    start = 0
+    for at in range(1, len(items)):
+        if items[at].role == items[start].role:
+            continue
+        if at < same and len(closed) < len(view.closed):
+            closed.append(view.closed[len(closed)])
+        else:
+            closed.append(message(items[start:at], closed[-1] if closed else None))
+        start = at
+    return replace(
+        view,
+        items=Trail(items),
+        closed=Trail(closed),
+        run=start,
+        sent_items=max(0, min(sent_items, len(items))),
+        estimated=sum(i.tokens for i in items),
+        sealed=next((i.pieces[0].source for i in reversed(items) if i.seals), ""),
+    )
+
+
+def _last(messages: Trail[Message]) -> Message | None:
+    return messages[len(messages) - 1] if len(messages) else None
+
+
+def _blocks_before(view: View, item: int) -> int:
+    """How many message blocks stand in whole messages before an item."""
+    count = 0
+    for closed in view.closed:
+        ids = {p.source for p in closed.pieces}
+        if view.items[item].pieces and view.items[item].pieces[0].source in ids:
+            break
+        count = closed.end
+    return count
+
+
+def _standing(view: View, blocks: int) -> tuple[Mark, ...]:
+    """Marks of the last request that lie within its first `blocks` message blocks."""
+    return tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)

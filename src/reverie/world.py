@@ -1,0 +1,230 @@
+"""All that is outside, behind a few narrow Protocols.
+
+A layer is handed a `World` and nothing else: the settings, and ports to the model, the
+disk, the clock, and the one way to start a fork. `reverie.testing` has an in-memory twin
+of each. This module holds types alone; it opens, reads and asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeAlias
+
+from reverie.settings import DEFAULTS, Settings, SettingValue
+from reverie.transcript.blocks import Block
+from reverie.transcript.records import AssistantMessage, Record, Ttl, Usage
+from reverie.transcript.request import Request, Task
+from reverie.transcript.view import View
+
+
+class Clock(Protocol):
+    """Time as a parameter."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Disk(Protocol):
+    """The session's folder: whole files, written at once or not at all."""
+
+    async def write(self, key: str, data: bytes) -> str:
+        """Write a file so that it survives a crash; returns the path a person can open."""
+        ...
+
+    async def read(self, key: str, limit: int | None = None) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a provider and model can do. The defaults are those of a plain one."""
+
+    marks: int = 0  # cache marks a request may carry; 0 = the provider caches by itself
+    lifetimes: tuple[Ttl, ...] = ()
+    cache_edits: bool = False
+    context_management: bool = False
+    compaction: bool = False
+    thinking_binding: bool = False
+    diagnostics: bool = False
+    images: bool = True
+    window: int | None = None
+    max_output: int | None = None
+    min_cacheable: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model made; `input` is the raw JSON text it wrote."""
+
+    id: str
+    name: str
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole response, in our form, with what else the provider said of it."""
+
+    blocks: tuple[Block, ...]
+    usage: Usage | None = None
+    stop_reason: str = ""
+    model: str = ""
+    provider: str = ""
+    message_id: str = ""
+    native: str = ""
+    applied_edits: str = "[]"
+    diagnostics: str = "null"
+
+    @property
+    def text(self) -> str:
+        return "".join(b.get("text") for b in self.blocks if b.type == "text")
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        from reverie.transcript.blocks import members
+
+        return tuple(
+            ToolCall(b.get("id"), b.get("name"), members(b.raw)["input"][0])
+            for b in self.blocks
+            if b.type == "tool_use" and "input" in b.value
+        )
+
+    def record(self) -> AssistantMessage:
+        return AssistantMessage(
+            self.blocks,
+            self.model,
+            self.provider,
+            self.message_id,
+            self.stop_reason,
+            self.usage,
+            self.native,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of an answer on its way, for people to watch; never recorded."""
+
+    kind: Literal["text", "thinking", "tool"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The provider failed in a way that may pass; another try follows."""
+
+    attempt: int
+    wait: float
+    reason: str
+
+
+Event: TypeAlias = Delta | Retrying | Reply
+
+
+class Model(Protocol):
+    """A language model behind any provider."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        """The answer as it comes; the last event is the whole `Reply`.
+
+        Raises ProviderError (PromptTooLong among them) and never yields a partial reply.
+        """
+        ...
+
+
+async def complete(model: Model, request: Request) -> Reply:
+    """One answer, whole."""
+    reply: Reply | None = None
+    async for event in model.stream(request):
+        if isinstance(event, Reply):
+            reply = event
+    if reply is None:
+        from reverie.errors import ProviderError
+
+        raise ProviderError("the model's stream ended without an answer", where=model.name)
+    return reply
+
+
+@dataclass(frozen=True, slots=True)
+class ForkSpec:
+    """A fork to run: who asks, with which words, and how far it may go."""
+
+    source: str
+    instruction: str
+    task: Task
+    rounds: int = 1
+    tools: tuple[str, ...] = ()  # names it may call; all others are denied at call time
+    writable: tuple[str, ...] = ()  # folders or files its writes are confined to
+
+
+@dataclass(frozen=True, slots=True)
+class ForkResult:
+    """What a fork did."""
+
+    text: str
+    usage: Usage
+    rounds: int
+    written: tuple[str, ...] = ()
+
+
+class Fork(Protocol):
+    """The one way a layer starts a background agent on the session's own prefix."""
+
+    async def __call__(self, spec: ForkSpec) -> ForkResult: ...
+
+
+class Flags(Protocol):
+    """Kill switches, read at the moment they matter."""
+
+    def get(self, name: str) -> SettingValue | Mapping[str, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a person should know; never sent to the model."""
+
+    layer: str
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+
+
+Say: TypeAlias = Callable[[Notice], None]
+
+
+def unheard(notice: Notice) -> None:
+    """A `Say` for where nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything a layer may use."""
+
+    clock: Clock
+    disk: Disk
+    flags: Flags
+    settings: Settings = DEFAULTS
+    model: Model | None = None
+    fork: Fork | None = None
+    say: Say = unheard
+    # characters a tool's result may have, or None where the tool bounds its own output
+    tool_limits: Mapping[str, int | None] = field(
+        default_factory=lambda: MappingProxyType({"Read": None, "ReadBack": None})
+    )
+
+    @property
+    def window(self) -> int:
+        known = self.model.capabilities.window if self.model else None
+        return known or self.settings.fallback_window
+
+
+Layer: TypeAlias = Callable[[View, World], Awaitable[Sequence[Record]]]

@@ -1,0 +1,174 @@
+"""The properties every layer leans on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from reverie.transcript.blocks import text_block
+from reverie.transcript.codec import BLOBS, blob_name, blobs, decode, encode
+from reverie.transcript.records import Entry, HeadSet, Started, Unknown, UserMessage
+from reverie.transcript.request import Request, chain_at, render
+from reverie.transcript.view import View, apply, branch, fold
+
+from .histories import Builder, build, histories
+
+pytestmark = [pytest.mark.spec("1"), pytest.mark.spec("14")]
+
+
+def pairs_up(request: Request) -> None:
+    """What the provider refuses: orphans, duplicates, empty messages, a wrong order."""
+    wanted: list[str] = []
+    seen: set[str] = set()
+    for message in request.messages():
+        assert message.pieces
+        blocks = [p.block for p in message.pieces]
+        results = [b.get("tool_use_id") for b in blocks if b.type == "tool_result"]
+        calls = [b.get("id") for b in blocks if b.type == "tool_use"]
+        assert sorted(results) == sorted(wanted)
+        assert all(b.type == "tool_result" for b in blocks[: len(results)])
+        assert not seen.intersection(calls)
+        assert len(set(calls)) == len(calls)
+        if message.role == "user":
+            assert not calls
+        seen.update(calls)
+        wanted = calls
+    assert not wanted
+
+
+@given(histories)
+def test_apply_is_refold(steps):
+    built = build(steps)
+    again = fold(built.entries)
+    assert same(built.view, again)
+
+
+def same(a: View, b: View) -> bool:
+    names = [n for n in View.__slots__ if n != "base"]
+    return all(getattr(a, n) == getattr(b, n) for n in names) and a.tail() == b.tail()
+
+
+@given(histories)
+def test_a_request_extends_the_last_one_unless_a_record_moved_it(steps):
+    built = build([*steps, ("send",)])
+    for (before, _), (after, moved) in zip(built.requests, built.requests[1:], strict=False):
+        assert moved or after.extends(before), after.difference(before)
+
+
+@given(histories)
+def test_a_moved_prefix_is_said_only_when_something_moved(steps):
+    """Announcing a move at every request would pass the property above and mean nothing."""
+    quiet = {"user", "assistant", "results", "send", "attach", "round", "other"}
+    built = build([s for s in steps if s[0] in quiet] + [("send",)])
+    assert all(not moved for _, moved in built.requests)
+
+
+@given(histories)
+def test_no_request_has_an_orphan(steps):
+    built = build([*steps, ("send",)])
+    for request, _ in built.requests:
+        pairs_up(request)
+
+
+@given(histories)
+def test_marks(steps):
+    built = build([*steps, ("send",)])
+    previous: Request | None = None
+    for request, moved in built.requests:
+        marks = request.marks
+        assert 0 < len(marks) <= 4
+        lifetimes = [m.ttl for m in marks]
+        assert lifetimes == sorted(lifetimes)  # "1h" sorts before "5m"
+        flat = [p.block for m in request.messages() for p in m.pieces]
+        places = [m.block for m in marks if m.part == "messages"]
+        assert places == sorted(set(places))
+        assert all(flat[at].markable for at in places)
+        if previous and not moved:
+            entry = [m.block for m in previous.marks if m.part == "messages"][-1:]
+            assert all(any(0 <= at - e < 20 for at in places) for e in entry)
+        body = json.loads(request.body())
+        assert json.dumps(body).count('"cache_control"') == len(marks)
+        previous = request
+
+
+@given(histories)
+def test_resumed_is_never_stopped(steps):
+    """Cut the transcript anywhere, fold what is on disk, go on: the same bytes."""
+    built = build([*steps, ("send",)])
+    blobs_on_disk = {k: v for e in built.entries for k, v in blobs(e.record).items()}
+    lines = [encode(e) for e in built.entries]
+    resumed = fold(decode(line, blobs_on_disk.get) for line in lines)
+    assert render(resumed).body() == render(built.view).body()
+    half = len(lines) // 2
+    view = fold(decode(line, blobs_on_disk.get) for line in lines[:half])
+    for line in lines[half:]:
+        view = apply(view, decode(line, blobs_on_disk.get))
+    assert render(view).body() == render(built.view).body()
+
+
+@given(histories)
+def test_codec_round_trip(steps):
+    for entry in build(steps).entries:
+        line = encode(entry)
+        assert "\n" not in line
+        back = decode(line, blobs(entry.record).get)
+        if isinstance(entry.record, Unknown):
+            assert isinstance(back.record, Unknown)
+        else:
+            assert back == entry
+        assert encode(back) == line
+
+
+@given(histories)
+def test_a_fork_sends_its_parents_bytes(steps):
+    built = build([*steps, ("user", 1), ("send",), ("assistant", 2, 3)])
+    parent = render(built.view)
+    child = branch(built.view, Entry("f0", "", 1.0, Started("s1", "/p", "/p", "1", "notes", "a1")))
+    said = UserMessage((text_block("write the notes"),))
+    child = apply(child, Entry("f1", "", 2.0, said))
+    request = render(child, "session_memory")
+    assert request.extends(parent)
+    assert request.marks == built.view.marks
+    assert chain_at(request, parent.blocks) == chain_at(parent, parent.blocks)
+    pairs_up(request)
+    assert render(built.view).body() == parent.body()
+    again = fold([e for e in child.entries], built_base(child))
+    assert render(again).body() == render(child).body()
+
+
+def built_base(child: View) -> View:
+    assert child.base is not None
+    return child.base
+
+
+@given(histories)
+def test_an_older_view_never_changes(steps):
+    built = Builder()
+    kept: list[tuple[View, str]] = []
+    for name, *args in steps:
+        built.do(name, *args)
+        kept.append((built.view, render(built.view).body()))
+    for view, body in kept:
+        assert render(view).body() == body
+
+
+def test_blocks_go_back_as_they_came():
+    built = build([("user", 0), ("send",), ("assistant", 1, 1), ("results", 0, 1), ("send",)])
+    body = built.requests[-1][0].body(marked=False)
+    assert (
+        '{"type":"mystery","zeta":1e3,"alpha":[1.0,-0,{"b":2,"a":1E+2}],"text":"\\u00e9"}' in body
+    )
+    assert '"input":{"n":1.50}' in body
+
+
+def test_a_lost_blob_makes_the_head_unknown_not_wrong():
+    head = HeadSet("m", '[{"type":"text","text":"s"}]')
+    line = encode(Entry("h", "", 0.0, head))
+    lost = decode(line, lambda _: None).record
+    assert isinstance(lost, Unknown)
+    assert "missing or damaged" in lost.fault
+    damaged = decode(line, lambda _: "changed").record
+    assert isinstance(damaged, Unknown)
+    assert set(blobs(head)) == {blob_name(getattr(head, part)) for part in BLOBS}
