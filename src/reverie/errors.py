@@ -17,7 +17,7 @@ class ReverieError(Exception):
         self.what = what
         self.where = where
         self.do = do
-        super().__init__(what, where, do)
+        super().__init__(what)
 
     def __str__(self) -> str:
         text = f"{self.what} ({self.where})" if self.where else self.what
@@ -78,6 +78,30 @@ class ProviderError(ReverieError):
     """A model's provider refused, failed or could not be reached."""
 
     exit_code = 5
+
+
+class AuthFailed(ProviderError):
+    """No key is configured, or the provider does not accept the one there is."""
+
+    exit_code = 7
+
+
+class Unreachable(ProviderError):
+    """No answer came, or none that was whole, however often it was tried."""
+
+    exit_code = 8
+
+
+class Overloaded(ProviderError):
+    """The provider has no room for the request now: a rate limit, or its own load."""
+
+    exit_code = 9
+
+
+class UnknownModel(ProviderError):
+    """The provider has no model of this name."""
+
+    exit_code = 10
 
 
 class PromptTooLong(ProviderError):

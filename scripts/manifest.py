@@ -1,0 +1,258 @@
+"""The manifest: which tests prove which part of the specification, checked both ways.
+
+`tests/manifest.toml` has one row for each section of the specification, or several for
+its parts. A row is `planned`, or it is `built` and names tests and at least one
+mutation. Checked here, without running anything:
+
+- every section has a row, and a row's id is unique;
+- a built row's tests exist and carry `@pytest.mark.spec` for it;
+- a test that carries a mark is named by a row of that section;
+- a mutation's `find` stands exactly once in its file, and its tests exist.
+
+`python -m scripts.mutations` applies the mutations.
+
+    python -m scripts.manifest
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+MANIFEST = "tests/manifest.toml"
+SECTIONS = (
+    *(str(number) for number in range(1, 19)),
+    *(f"B{number}" for number in range(1, 20)),
+    "project",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One small damage to a file, and the tests that must notice it."""
+
+    name: str
+    file: str
+    find: str
+    replace: str
+    killed_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A section of the specification or a part of it: `3` or `3.per-result`."""
+
+    id: str
+    title: str
+    state: str
+    tests: tuple[str, ...] = ()
+    mutations: tuple[Mutation, ...] = ()
+
+    @property
+    def section(self) -> str:
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is in the test files: each test with the sections it is marked for."""
+
+    tests: Mapping[str, frozenset[str]]
+    files: frozenset[str] = field(default_factory=frozenset[str])
+
+    def named(self, entry: str) -> dict[str, frozenset[str]]:
+        """The tests an entry stands for: a file, a class or one test."""
+        return {
+            test: marks
+            for test, marks in self.tests.items()
+            if test == entry or test.startswith(entry + "::")
+        }
+
+
+class Malformed(Exception):
+    """The manifest cannot be read as one."""
+
+
+def _row(raw: Mapping[str, Any]) -> Row:
+    known = {"id", "title", "state", "tests", "mutation"}
+    where = f"row {raw.get('id', '?')}"
+    if odd := sorted(set(raw) - known):
+        raise Malformed(f"{where}: unknown keys {', '.join(odd)}")
+    try:
+        tests = tuple(raw.get("tests", ()))
+        mutations = tuple(
+            Mutation(
+                name=one["name"],
+                file=one["file"],
+                find=one["find"],
+                replace=one["replace"],
+                killed_by=tuple(one.get("killed_by", tests)),
+            )
+            for one in raw.get("mutation", ())
+        )
+        return Row(raw["id"], raw["title"], raw["state"], tests, mutations)
+    except KeyError as missing:
+        raise Malformed(f"{where}: {missing} is missing") from None
+
+
+def load(root: Path) -> list[Row]:
+    """Reads the rows, in the order of the file."""
+    raw = tomllib.loads((root / MANIFEST).read_text(encoding="utf-8"))
+    return [_row(one) for one in raw.get("row", ())]
+
+
+# -- what the test files say ---------------------------------------------------------
+
+
+def _marks(nodes: list[ast.expr]) -> set[str]:
+    """The sections named by `pytest.mark.spec(...)` among some expressions."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.List | ast.Tuple):
+            found |= _marks(node.elts)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
+            found |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
+    return found
+
+
+def _module_marks(tree: ast.Module) -> set[str]:
+    values = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and any(isinstance(one, ast.Name) and one.id == "pytestmark" for one in node.targets)
+    ]
+    return _marks(values)
+
+
+def _tests(body: list[ast.stmt], prefix: str, marks: set[str]) -> Iterator[tuple[str, set[str]]]:
+    for node in body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            own = marks | _marks(node.decorator_list)
+            yield from _tests(node.body, f"{prefix}::{node.name}", own)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name.startswith("test"):
+                yield f"{prefix}::{node.name}", marks | _marks(node.decorator_list)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            # A state machine's `TestX = Machine.TestCase`.
+            for name in node.targets:
+                if isinstance(name, ast.Name) and name.id.startswith("Test"):
+                    yield f"{prefix}::{name.id}", set(marks)
+
+
+def read_tests(root: Path) -> Found:
+    """Reads every test file without importing it."""
+    tests: dict[str, frozenset[str]] = {}
+    files: set[str] = set()
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        name = path.relative_to(root).as_posix()
+        files.add(name)
+        tree = ast.parse(path.read_text(encoding="utf-8"), name)
+        for test, marks in _tests(tree.body, name, _module_marks(tree)):
+            tests[test] = frozenset(marks)
+    return Found(tests, frozenset(files))
+
+
+# -- the check -----------------------------------------------------------------------
+
+
+def _meet(one: str, other: str) -> bool:
+    """A mark and a row belong together: the same id, or one is the other's section."""
+    return one == other or one == other.partition(".")[0] or other == one.partition(".")[0]
+
+
+def _row_problems(row: Row, found: Found) -> Iterator[str]:
+    if row.section not in SECTIONS:
+        yield f"row {row.id}: there is no section {row.section}"
+    if row.state == "planned":
+        if row.tests or row.mutations:
+            yield f"row {row.id}: it has tests or mutations, so its state is `built`"
+        return
+    if row.state != "built":
+        yield f"row {row.id}: state is `planned` or `built`, not `{row.state}`"
+    if not row.tests:
+        yield f"row {row.id}: no tests"
+    if not row.mutations:
+        yield f"row {row.id}: no mutation"
+    for entry in row.tests:
+        named = found.named(entry)
+        if not named:
+            yield f"row {row.id}: no such test: {entry}"
+        for test, marks in named.items():
+            if not any(_meet(mark, row.id) for mark in marks):
+                yield f'row {row.id}: {test} is not marked with pytest.mark.spec("{row.id}")'
+
+
+def _mutation_problems(row: Row, found: Found, root: Path) -> Iterator[str]:
+    for one in row.mutations:
+        where = f"row {row.id}: mutation `{one.name}`"
+        path = root / one.file
+        if not path.is_file():
+            yield f"{where}: no such file: {one.file}"
+            continue
+        count = path.read_text(encoding="utf-8").count(one.find) if one.find else 0
+        if count != 1:
+            yield f"{where}: stale: `find` stands {count} times in {one.file}, not once"
+        if one.find == one.replace:
+            yield f"{where}: it changes nothing"
+        if not one.killed_by:
+            yield f"{where}: no test is named to notice it"
+        for entry in one.killed_by:
+            if not found.named(entry):
+                yield f"{where}: no such test: {entry}"
+
+
+def _mark_problems(rows: list[Row], found: Found) -> Iterator[str]:
+    covered: dict[str, list[str]] = {}
+    for row in rows:
+        for entry in row.tests:
+            for test in found.named(entry):
+                covered.setdefault(test, []).append(row.id)
+    for test, marks in found.tests.items():
+        for mark in sorted(marks):
+            if not any(_meet(mark, one) for one in covered.get(test, ())):
+                yield f"{test}: marked for {mark}, but no row of {mark} names it"
+
+
+def problems(root: Path) -> list[str]:
+    """Everything that does not hold, one line each."""
+    rows = load(root)
+    found = read_tests(root)
+    counts = Counter(row.id for row in rows)
+    lines = [
+        f"row {name}: it is there {count} times" for name, count in counts.items() if count > 1
+    ]
+    have = {row.section for row in rows}
+    lines += [f"section {name}: no row" for name in SECTIONS if name not in have]
+    names = Counter(one.name for row in rows for one in row.mutations)
+    lines += [f"mutation `{name}`: the name is taken" for name, n in names.items() if n > 1]
+    for row in rows:
+        lines += _row_problems(row, found)
+        lines += _mutation_problems(row, found, root)
+    return lines + list(_mark_problems(rows, found))
+
+
+def main() -> None:
+    try:
+        found = problems(ROOT)
+    except Malformed as error:
+        found = [str(error)]
+    if found:
+        print("\n".join(found))
+        sys.exit(1)
+    rows = load(ROOT)
+    built = [row for row in rows if row.state == "built"]
+    mutations = sum(len(row.mutations) for row in built)
+    planned = len(rows) - len(built)
+    print(f"manifest: {len(built)} rows built, {mutations} mutations, {planned} rows planned")
+
+
+if __name__ == "__main__":
+    main()

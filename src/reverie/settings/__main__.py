@@ -1,0 +1,9 @@
+"""Print the page about settings and flags."""
+
+from __future__ import annotations
+
+import sys
+
+from reverie.settings.page import page
+
+sys.stdout.write(page())

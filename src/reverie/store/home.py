@@ -1,0 +1,369 @@
+"""Where things lie: home, the project's folder, and the files of a session.
+
+Every worktree of a repository has one root, found by reading git's own files; a folder
+that merely claims to belong to a repository is not believed. A project's folder belongs
+to one root, said by a small file in it that is only ever written under a lock; a
+repository that was moved keeps its folder, and nobody's folder is taken while its root
+still exists. No program is run here, and nothing outside home is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import InvalidInput, PathRefused, StoreError
+from reverie.settings import git, jsonfile
+from reverie.store import names
+from reverie.store.files import PATIENCE, Folder
+from reverie.store.lock import FileLock
+
+OWNER = ".reverie-root"
+LAYOUT = ".reverie-home"
+LOCK = ".reverie-projects.lock"
+
+_LONGEST_SLUG = 200
+_TRIES = 100
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """One transcript on disk."""
+
+    id: str
+    path: Path
+    mtime: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """Whose a project folder is, and by what its repository is known after a move."""
+
+    root: str
+    identity: str
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """`REVERIE_HOME`, or `~/.reverie`."""
+    user = environ.get("HOME", "") or os.path.expanduser("~")
+    named = environ.get("REVERIE_HOME", "").strip() or "~/.reverie"
+    text = user + named[1:] if named == "~" or named.startswith("~/") else named
+    path = os.path.normpath(text)
+    if "\0" in text or not os.path.isabs(text) or path.strip("/") == "":
+        raise PathRefused(
+            "Home must be an absolute folder other than /",
+            where=ascii(named),
+            do="Set REVERIE_HOME to a folder of your own, or leave it unset.",
+        )
+    return Path(path)
+
+
+# The root of a project
+
+
+def canonical_root(cwd: Path) -> Path:
+    """The root whose memory `cwd` shares: the main repository's, or `cwd` outside git."""
+    if "\0" in str(cwd):
+        raise PathRefused("A folder's name cannot contain NUL", where=names.shown(str(cwd)))
+    start = Path(os.path.realpath(cwd))
+    for folder in (start, *start.parents):
+        if os.path.lexists(folder / ".git"):
+            return _main_root(folder)
+        if folder.name != ".git" and _is_git_folder(folder):
+            return folder
+    return start
+
+
+def _main_root(folder: Path) -> Path:
+    """The main repository's root for a folder with a `.git`; itself where that is not proven."""
+    linked = git.git_folder(folder)
+    named = None if linked is None else git.small_text(linked / "commondir")
+    if linked is None or named is None or not (folder / ".git").is_file():
+        return folder
+    common = Path(os.path.realpath(linked / named.strip("\n\r ")))
+    if not _is_git_folder(common) or not _registered(folder, linked, common):
+        return folder
+    for candidate in (common.parent, _work_tree(common)):
+        if candidate is not None and git.git_folder(candidate) == common:
+            return candidate
+    return common
+
+
+def _registered(folder: Path, linked: Path, common: Path) -> bool:
+    """Whether the repository itself lists this folder as one of its worktrees."""
+    if linked.parent != Path(os.path.realpath(common / "worktrees")):
+        return False
+    back = git.small_text(linked / "gitdir")
+    if back is None:
+        return False
+    entry = linked / back.strip("\n\r ")
+    return entry.name == ".git" and Path(os.path.realpath(entry.parent)) == folder
+
+
+def _work_tree(common: Path) -> Path | None:
+    """The folder that a repository's own settings name as its work tree."""
+    text = git.small_text(common / "config") or ""
+    found = re.search(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", text, re.MULTILINE | re.I)
+    return None if found is None else Path(os.path.realpath(common / found[1]))
+
+
+def _is_git_folder(folder: Path) -> bool:
+    head = (folder / "HEAD").is_symlink() or (folder / "HEAD").is_file()
+    return head and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+# The project's folder
+
+
+def slug(root: Path) -> str:
+    """The root as one file name; the same for roots that differ in marks alone."""
+    name = re.sub(r"[^A-Za-z0-9]", "-", str(root))
+    return name if len(name) <= _LONGEST_SLUG else _hashed(name, root, 0)
+
+
+def project_folder(home: Path, root: Path, *, environ: Mapping[str, str] | None = None) -> Path:
+    """The folder of `root`, made and claimed where it was not.
+
+    `environ` matters once, when home is first used: it may say that home is Claude Code's.
+    """
+    owned = _owned_folder(home, root)
+    if owned is not None and _read_owner(owned) == _claim(root, owned):
+        return owned
+    with Folder(home) as files:
+        lock = FileLock(home / LOCK)
+        lock.acquire(timeout=PATIENCE)
+        try:
+            _settle_layout(files, environ)
+            folder = find_project_folder(home, root)
+            claim = _claim(root, folder)
+            body = json.dumps({"root": claim.root, "identity": claim.identity})
+            files.write(f"projects/{folder.name}/{OWNER}", body.encode() + b"\n")
+            return folder
+        finally:
+            lock.release()
+
+
+def find_project_folder(home: Path, root: Path) -> Path:
+    """The folder that `root` has or would get; nothing is written."""
+    owned = _owned_folder(home, root)
+    if owned is not None:
+        return owned
+    taken = {names.fold_key(name): name for name in _listed(home / "projects")}
+    for folder in _candidates(home, root):
+        twin = taken.get(names.fold_key(folder.name), folder.name)
+        if twin != folder.name or _read_owner(folder) is not None:
+            continue
+        moved = None if (folder / "memory").is_dir() else _moved_folder(home, root)
+        return moved or folder
+    raise StoreError(
+        "No free name is left for the project's folder",
+        where=str(home / "projects" / slug(root)),
+        do=f"Look at the files {OWNER} in the folders beside it",
+    )
+
+
+def _owned_folder(home: Path, root: Path) -> Path | None:
+    """The folder that says it belongs to `root`; the obvious names are looked at first."""
+    for folder in _candidates(home, root):
+        owner = _read_owner(folder)
+        if owner is None:
+            break
+        if owner.root == str(root):
+            return folder
+    found = (folder for folder, owner in _owners(home) if owner.root == str(root))
+    return next(found, None)
+
+
+def _claim(root: Path, folder: Path) -> _Owner:
+    """What the folder's file should say once it is `root`'s."""
+    before = _read_owner(folder)
+    known = before.identity if before is not None and before.root == str(root) else ""
+    return _Owner(str(root), _identity(root) or known)
+
+
+def _moved_folder(home: Path, root: Path) -> Path | None:
+    """The one folder whose repository is this one, at a place that is gone."""
+    identity = _identity(root)
+    if not identity:
+        return None
+    found = [
+        folder
+        for folder, owner in _owners(home)
+        if owner.identity == identity and _is_gone(owner.root)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _candidates(home: Path, root: Path) -> Iterator[Path]:
+    name = slug(root)
+    yield home / "projects" / name
+    for number in range(1, _TRIES):
+        yield home / "projects" / _hashed(name, root, number)
+
+
+def _hashed(name: str, root: Path, number: int) -> str:
+    mark = hashlib.sha256(os.fsencode(root) + b"\0" * number).hexdigest()[:12]
+    return f"{name[: _LONGEST_SLUG - 13]}-{mark}"
+
+
+def _owners(home: Path) -> Iterator[tuple[Path, _Owner]]:
+    for name in _listed(home / "projects"):
+        folder = home / "projects" / name
+        owner = _read_owner(folder)
+        if owner is not None:
+            yield folder, owner
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _identity(root: Path) -> str:
+    """What stays the same when a repository is moved, and no other repository has.
+
+    Git writes these files once, when it makes the repository, and moving or copying with
+    times keeps their times to the nanosecond. They can be neither guessed nor shipped in a
+    clone. Times without a fraction of a second come from archives, and tell nothing.
+    """
+    marks: list[str] = []
+    for name in ("", "description", "info", "info/exclude"):
+        try:
+            found = os.lstat(root / ".git" / name)
+        except OSError:
+            return ""
+        if stat.S_ISDIR(found.st_mode) != (name in ("", "info")):
+            return ""
+        if stat.S_ISREG(found.st_mode):
+            marks.append(f"{name}:{found.st_size}:{found.st_mtime_ns}")
+            if found.st_mtime_ns % 1_000_000 == 0 or found.st_nlink != 1:
+                return ""
+    return hashlib.sha256("\n".join(marks).encode()).hexdigest()
+
+
+def _is_gone(root: str) -> bool:
+    """Whether nothing is at that place any more; in doubt it is still there."""
+    try:
+        os.lstat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _read_owner(folder: Path) -> _Owner | None:
+    """Whose the folder is; a file that cannot be opened makes it somebody else's."""
+    found, problems = jsonfile.read_object(folder / OWNER)
+    root, identity = found.get("root"), found.get("identity")
+    if isinstance(root, str):
+        return _Owner(root, identity if isinstance(identity, str) else "")
+    closed = any(problem.reason.startswith("cannot be read") for problem in problems)
+    return _Owner("", "") if closed else None
+
+
+# Beside Claude Code
+
+
+def is_shared(home: Path, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether home is also Claude Code's folder. Decided at the first use, then kept."""
+    layout = jsonfile.read_object(home / LAYOUT)[0].get("layout")
+    if layout in ("own", "shared"):
+        return layout == "shared"
+    named = (environ or {}).get("CLAUDE_CONFIG_DIR", "")
+    if home.name == ".claude" or (named and os.path.realpath(named) == os.path.realpath(home)):
+        return True
+    return any(_looks_shared(home / "projects" / name) for name in _listed(home / "projects"))
+
+
+def transcripts_folder(project: Path, home: Path, environ: Mapping[str, str] | None = None) -> Path:
+    """Where a project's transcripts lie: apart from Claude Code's, where home is shared."""
+    return project / "reverie" if is_shared(home, environ) else project
+
+
+def _looks_shared(project: Path) -> bool:
+    """Transcripts in a folder that is not ours, or ours where only a shared home has them."""
+    ours = os.path.lexists(project / OWNER)
+    kept = project / "reverie" if ours else project
+    return any(name.endswith(".jsonl") for name in _listed(kept))
+
+
+def _settle_layout(files: Folder, environ: Mapping[str, str] | None) -> None:
+    if not files.exists(LAYOUT):
+        layout = "shared" if is_shared(files.root, environ) else "own"
+        files.write(LAYOUT, json.dumps({"layout": layout}).encode() + b"\n")
+
+
+# The files of a session; `folder` is what `transcripts_folder` answers
+
+
+def session_id(text: str) -> str:
+    """The id as given, where it is a UUID in its usual spelling; InvalidInput otherwise."""
+    if not _SESSION.fullmatch(text):
+        raise InvalidInput(
+            "A session's id is a UUID in lower case",
+            where=names.shown(text),
+            do="`reverie sessions list` shows those there are",
+        )
+    return text
+
+
+def transcript_path(folder: Path, session: str) -> Path:
+    return folder / f"{session_id(session)}.jsonl"
+
+
+def session_folder(folder: Path, session: str) -> Path:
+    """The folder beside a transcript, for all other files of the session."""
+    return folder / session_id(session)
+
+
+def tool_results_folder(folder: Path, session: str) -> Path:
+    return session_folder(folder, session) / "tool-results"
+
+
+def blobs_folder(folder: Path, session: str) -> Path:
+    return session_folder(folder, session) / "blobs"
+
+
+def agents_folder(folder: Path, session: str) -> Path:
+    return session_folder(folder, session) / "agents"
+
+
+def agent_path(folder: Path, session: str, agent: str) -> Path:
+    """The transcript of a sub-agent or fork."""
+    if not _AGENT.fullmatch(agent):
+        raise InvalidInput(
+            "An agent's id is 1 to 64 letters, digits, _ and -", where=names.shown(agent)
+        )
+    return agents_folder(folder, session) / f"{agent}.jsonl"
+
+
+def session_memory_path(folder: Path, session: str) -> Path:
+    return session_folder(folder, session) / "session-memory" / "summary.md"
+
+
+def sessions(folder: Path) -> list[SessionFile]:
+    """The transcripts in a folder, newest first, without those of agents."""
+    found: list[SessionFile] = []
+    for name in _listed(folder):
+        stem, dot, ending = name.rpartition(".")
+        if not dot or ending != "jsonl" or not _SESSION.fullmatch(stem):
+            continue
+        try:
+            seen = os.lstat(folder / name)
+        except OSError:
+            continue
+        if stat.S_ISREG(seen.st_mode):
+            found.append(SessionFile(stem, folder / name, seen.st_mtime, seen.st_size))
+    return sorted(found, key=lambda one: (-one.mtime, one.id))

@@ -1,0 +1,205 @@
+"""What every test stands on.
+
+- No test sees the real home: `HOME` and `REVERIE_HOME` point into a temporary folder,
+  and settings and keys from outside are taken out of the environment.
+- A test that cannot run here skips and says why; `REVERIE_REQUIRE` (`all`, or the names
+  of needs, by comma) turns such skips into failures. The last lines of a run list them.
+- `REVERIE_SCALE=proof` asks for the full numbers; without it the same promises are
+  tested small, and the same way every time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parent.parent
+REQUIRED = frozenset(filter(None, os.environ.get("REVERIE_REQUIRE", "").split(",")))
+PROOF = os.environ.get("REVERIE_SCALE", "small") == "proof"
+SHARED = Path(os.environ.get("REVERIE_SHARED") or ROOT.parent / "shared")
+OURS = frozenset({"REVERIE_REQUIRE", "REVERIE_SCALE", "REVERIE_SHARED", "REVERIE_BUDGET"})
+FOREIGN = re.compile(r"(REVERIE|CLAUDE|ANTHROPIC|OPENAI|GIT|XDG)_")
+
+settings.register_profile(
+    "small",
+    max_examples=50,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "proof",
+    max_examples=1_000,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("proof" if PROOF else "small")
+
+
+# -- scale ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of a promise to test: `scale.pick(1_000, 20_000)`."""
+
+    proof: bool
+
+    def pick(self, small: T, proof: T) -> T:
+        return proof if self.proof else small
+
+
+@pytest.fixture(scope="session")
+def scale() -> Scale:
+    return Scale(PROOF)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `proof` are left out of the small run: that is a choice, not a skip."""
+    if PROOF:
+        return
+    left_out = [item for item in items if item.get_closest_marker("proof")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("proof")]
+
+
+# -- surroundings --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _apart_from_the_real_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("away")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if FOREIGN.match(name) and name not in OURS:
+                patch.delenv(name)
+        patch.setenv("HOME", str(folder))
+        patch.setenv("REVERIE_HOME", str(folder / ".reverie"))
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for who in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{who}_NAME", "Test")
+            patch.setenv(f"GIT_{who}_EMAIL", "test@example.invalid")
+        yield
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of this test's own; not created, since the first writer has to."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("REVERIE_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of this repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Recorded sessions and other material that lies beside the repository."""
+    if not SHARED.is_dir():
+        pytest.skip("needs shared: set REVERIE_SHARED to the folder with the recorded sessions")
+    return SHARED.resolve()
+
+
+# -- skips ---------------------------------------------------------------------------
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for program in mark.args:
+            if shutil.which(program) is None:
+                pytest.skip(f"needs {program}: it is not on PATH")
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    longrepr = report.longrepr
+    text = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return
+    reason = _reason(report)
+    need = re.match(r"needs ([\w.-]+):", reason)
+    if "all" in REQUIRED or (need and need[1] in REQUIRED):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and REVERIE_REQUIRE does not allow that: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+class Closing:
+    """Says at the very end what was skipped and how the time compares with the budget."""
+
+    def __init__(self) -> None:
+        self.skipped: dict[str, str] = {}
+        self.started = time.monotonic()
+
+    def _note(self, report: Any) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped[report.nodeid] = _reason(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def lines(self) -> Iterator[str]:
+        if budget := int(os.environ.get("REVERIE_BUDGET", "0")):
+            used = time.monotonic() - self.started
+            over = "" if used <= budget else "  OVER BUDGET"
+            yield f"time: {used:.0f} s of {budget} s{over}"
+        if not self.skipped:
+            yield "no skips"
+            return
+        yield f"skips: {len(self.skipped)}"
+        for test, reason in sorted(self.skipped.items()):
+            yield f"  {test}: {reason}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Closing(), "closing")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    closing = config.pluginmanager.get_plugin("closing")
+    if closing is not None and config.pluginmanager.has_plugin("terminalreporter"):
+        print("\n".join(closing.lines()), flush=True)

@@ -1,0 +1,30 @@
+"""The page about settings is the one the code makes."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from reverie.settings import FLAGS, SETTINGS
+from reverie.settings.page import page
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run: python -m reverie.settings > docs/settings.md"
+
+
+def test_page_names_everything() -> None:
+    text = page()
+    for name in (*SETTINGS, *FLAGS):
+        assert f"| `{name}` |" in text
+    for flag in FLAGS.values():
+        assert all(f"`{alias}`" in text for alias in flag.aliases)
+
+
+def test_the_command_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_module("reverie.settings", run_name="__main__")
+    assert capsys.readouterr().out == page()

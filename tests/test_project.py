@@ -1,0 +1,498 @@
+"""The project itself: locks, rules of the house, manifest, mutations, skips, errors."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from reverie import errors
+from scripts import manifest, mutations, tree
+
+TARGETS = ("install", "run", "chat", "test", "proof", "bench", "check", "lock", "clean")
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+# -- locks ---------------------------------------------------------------------------
+
+
+def pins(root: Path, tier: str) -> dict[str, str]:
+    text = (root / "locks" / f"{tier}.txt").read_text()
+    return dict(re.findall(r"^([A-Za-z0-9][\w.-]*)==(\S+)", text, re.MULTILINE))
+
+
+@pytest.mark.spec("project.locks")
+@pytest.mark.parametrize("tier", ["run", "dev", "proof"])
+def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None:
+    text = (root / "locks" / f"{tier}.txt").read_text()
+    assert not tree.ADDRESS.search(text)
+    for entry in re.split(r"\n(?=\S)", text.strip()):
+        assert re.match(r"[A-Za-z0-9][\w.-]*==\S+( ; [^\n]+?)? \\\n", entry), entry
+        assert "--hash=sha256:" in entry, entry
+
+
+@pytest.mark.spec("project.locks")
+def test_each_lock_holds_the_smaller_one(root: Path) -> None:
+    run, dev, proof = (pins(root, tier) for tier in ("run", "dev", "proof"))
+    assert run.items() <= dev.items() <= proof.items()
+
+
+@pytest.mark.spec("project.locks")
+def test_the_locks_fit_what_the_project_asks_for(root: Path) -> None:
+    raw = tomllib.loads((root / "pyproject.toml").read_text())
+    groups = raw["dependency-groups"]
+    plain = {name: [one for one in group if isinstance(one, str)] for name, group in groups.items()}
+    extras = [one for extra in raw["project"]["optional-dependencies"].values() for one in extra]
+    asked = {
+        "run": raw["project"]["dependencies"] + plain["build"],
+        "dev": plain["dev"] + extras,
+        "proof": plain["proof"],
+    }
+    for tier, wanted in asked.items():
+        pinned = {canonicalize_name(name): version for name, version in pins(root, tier).items()}
+        for one in map(Requirement, wanted):
+            assert Version(pinned[canonicalize_name(one.name)]) in one.specifier, one
+
+
+# -- the tree ------------------------------------------------------------------------
+
+
+@pytest.mark.spec("project.tree")
+@pytest.mark.needs("git")
+@pytest.mark.parametrize(
+    ("name", "line", "what"),
+    [
+        ("a.md", "see files.python" + "hosted.org", "registry"),
+        ("a.toml", "/ho" + "me/jdoe/x", "home"),
+        ("a.py", "'/ro" + "ot/.ssh'", "home"),
+        ("a.txt", "/wo" + "rk/main/x", "one machine"),
+        ("locks/run.txt", "--index" + "-url x", "lock"),
+    ],
+)
+def test_what_must_not_be_in_the_tree_is_found(
+    tmp_path: Path, name: str, line: str, what: str
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    write(tmp_path, {name: f"fine\n{line}\n", "b.md": "/home/user/x ~/x ./root/ https://a.b\n"})
+    (found,) = tree.problems(tmp_path)
+    assert found.startswith(f"{name}:2: ")
+    assert what in found
+
+
+def test_the_makefile_has_its_targets(root: Path) -> None:
+    text = (root / "Makefile").read_text()
+    for target in TARGETS:
+        assert re.search(rf"^{target}:", text, re.MULTILINE), target
+        assert re.search(rf"^#   make {target} ", text, re.MULTILINE), target
+
+
+def test_the_ci_script_runs_both_and_forbids_skips(root: Path) -> None:
+    script = root / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    text = script.read_text()
+    assert "REVERIE_REQUIRE=all" in text
+    assert text.index("make check") < text.index("make test")
+
+
+def test_the_readme_names_seven_layers(root: Path) -> None:
+    rows = re.findall(r"^\| (\d) \|", (root / "README.md").read_text(), re.MULTILINE)
+    assert rows == list("1234567")
+
+
+# -- rules of the house --------------------------------------------------------------
+
+# What would let a pure package see the world, though its module may be imported.
+IMPURE = re.compile(
+    r"(?:^|\.)(?:now|utcnow|today|uuid1|uuid4|uuid7|getenv|environ|open|read_text|"
+    r"read_bytes|write_text|write_bytes|print|input)$"
+)
+
+
+def sources(root: Path, *names: str) -> Iterator[Path]:
+    package = root / "src" / "reverie"
+    for name in names:
+        if (package / f"{name}.py").is_file():
+            yield package / f"{name}.py"
+        yield from sorted((package / name).rglob("*.py"))
+
+
+def impure(source: str) -> set[str]:
+    calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return {name for name in map(ast.unparse, calls) if IMPURE.search(name)}
+
+
+@pytest.mark.spec("project.pure")
+def test_pure_packages_read_no_clock_disk_or_environment(root: Path) -> None:
+    found = {
+        f"{path.relative_to(root)}: {name}"
+        for path in sources(root, "errors", "transcript", "memory")
+        for name in impure(path.read_text())
+    }
+    assert not found
+
+
+@pytest.mark.spec("project.pure")
+@pytest.mark.parametrize(
+    "source", ["datetime.now(UTC)", "uuid.uuid4()", "os.getenv('X')", "open(p)", "p.read_text()"]
+)
+def test_an_impure_call_is_found(source: str) -> None:
+    assert impure(source)
+    assert not impure("view.opened(x); prints(x); fold(now)")
+
+
+def environment_reads(source: str) -> bool:
+    names = (ast.unparse(n) for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Attribute))
+    return any(re.fullmatch(r"os\.(environ|environb|getenv)", name) for name in names)
+
+
+@pytest.mark.spec("project.pure")
+def test_settings_alone_read_the_environment(root: Path) -> None:
+    package = root / "src" / "reverie"
+    readers = {
+        path.relative_to(package).parts[0].removesuffix(".py")
+        for path in package.rglob("*.py")
+        if environment_reads(path.read_text())
+    }
+    assert readers <= {"settings"}
+    assert environment_reads("home = os.environ.get('X')")
+
+
+LINT_IMPORTS = "from importlinter.cli import lint_imports_command as command; command()"
+
+
+@pytest.mark.spec("project.imports")
+@pytest.mark.parametrize(
+    ("planted", "said"),
+    [
+        ({}, "0 broken"),
+        ({"errors.py": "import reverie.settings\n"}, "errors is not allowed to import reverie.set"),
+        ({"errors.py": "import time\n"}, "reverie.errors is not allowed to import time"),
+        ({"utils.py": ""}, "reverie.utils"),
+        (
+            {"layers/one.py": "import reverie.layers.two\n", "layers/two.py": ""},
+            "reverie.layers.one is not allowed to import reverie.layers.two",
+        ),
+        (
+            {"apps/one.py": "import reverie.apps.two\n", "apps/two.py": ""},
+            "reverie.apps.one is not allowed to import reverie.apps.two",
+        ),
+    ],
+)
+def test_imports_go_one_way(root: Path, tmp_path: Path, planted: dict[str, str], said: str) -> None:
+    shutil.copytree(root / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    write(tmp_path / "src" / "reverie", planted)
+    done = subprocess.run(
+        [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said in done.stdout
+    assert done.returncode == bool(planted)
+
+
+# -- errors --------------------------------------------------------------------------
+
+TREE = [
+    one
+    for _, one in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(one, errors.ReverieError)
+]
+
+
+@pytest.mark.spec("project.errors")
+def test_an_error_says_what_where_and_what_to_do() -> None:
+    plain = errors.StoreError("The disk is full")
+    assert str(plain) == "The disk is full"
+    full = errors.StoreError("The disk is full", where="a.jsonl", do="Free some space")
+    assert str(full) == "The disk is full (a.jsonl). Free some space"
+
+
+@pytest.mark.spec("project.errors")
+def test_errors_are_one_tree_and_each_explains_itself() -> None:
+    classes = [one for _, one in inspect.getmembers(errors, inspect.isclass)]
+    raised = [one for one in classes if issubclass(one, BaseException)]
+    assert sorted(one.__name__ for one in raised) == sorted(one.__name__ for one in TREE)
+    assert all(one.__doc__ and one.exit_code > 0 for one in TREE)
+    assert len({one.__doc__ for one in TREE}) == len(TREE)
+
+
+@pytest.mark.spec("project.errors")
+@pytest.mark.parametrize("clone", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+@pytest.mark.parametrize("kind", TREE)
+def test_an_error_survives_a_copy(
+    kind: type[errors.ReverieError], clone: Callable[[errors.ReverieError], errors.ReverieError]
+) -> None:
+    again = clone(kind("It broke", where="here", do="Mend it"))
+    assert type(again) is kind
+    assert str(again) == "It broke (here). Mend it"
+
+
+# -- manifest ------------------------------------------------------------------------
+
+
+def planned(*without: str) -> str:
+    rows = (f'[[row]]\nid = "{one}"\ntitle = "t"\nstate = "planned"\n' for one in manifest.SECTIONS)
+    return "\n".join(row for row in rows if not any(f'"{one}"' in row for one in without))
+
+
+BUILT = """
+[[row]]
+id = "{id}"
+title = "t"
+state = "built"
+tests = ["{test}"]
+[[row.mutation]]
+name = "m"
+file = "src/a.py"
+find = "{find}"
+replace = "{replace}"
+"""
+SOURCE = "LIMIT = 3\n\n\ndef fits(n: int) -> bool:\n    return n <= LIMIT\n"
+TESTS = """import pytest
+from reverie.a import fits
+
+@pytest.mark.spec("3")
+def test_limit():
+    assert fits(3) and not fits(4)
+"""
+WHOLE = {"id": "3", "test": "tests/test_a.py", "find": "= 3", "replace": "= 4"}
+
+
+def small(folder: Path, tests: str = TESTS, extra: str = "", **changed: str) -> list[str]:
+    row = BUILT.format_map({**WHOLE, **changed})
+    without = () if "." in {**WHOLE, **changed}["id"] else ("3",)
+    files = {
+        "src/a.py": SOURCE,
+        "tests/test_a.py": tests,
+        manifest.MANIFEST: planned(*without) + row + extra,
+    }
+    return manifest.problems(write(folder, files))
+
+
+@pytest.mark.spec("project.manifest")
+def test_the_manifest_holds(root: Path) -> None:
+    assert manifest.problems(root) == []
+
+
+@pytest.mark.spec("project.manifest")
+def test_the_manifest_lists_the_sections_of_the_specification(shared: Path) -> None:
+    text = (shared / "SPEC.md").read_text()
+    numbered = re.findall(r"^## (\d+) ", text, re.MULTILINE)
+    beyond = re.findall(r"^- \*\*(B\d+) ", text, re.MULTILINE)
+    assert (*numbered, *beyond, "project") == manifest.SECTIONS
+
+
+@pytest.mark.spec("project.manifest")
+def test_a_sound_manifest_is_accepted(tmp_path: Path) -> None:
+    assert small(tmp_path) == []
+    assert small(tmp_path, id="3.part") == []
+    assert small(tmp_path, test="tests/test_a.py::test_limit") == []
+    in_class = (
+        "import pytest\nclass TestA:\n    @pytest.mark.spec('3')\n    def test_b(self): ...\n"
+    )
+    assert small(tmp_path, tests=in_class, test="tests/test_a.py::TestA") == []
+    by_file = "import pytest\npytestmark = [pytest.mark.spec('3.x')]\nasync def test_b(): ...\n"
+    assert small(tmp_path, tests=by_file) == []
+
+
+@pytest.mark.spec("project.manifest")
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"test": "tests/test_a.py::test_gone"}, "row 3: no such test"),
+        ({"test": "tests/test_a.py::test_lim"}, "row 3: no such test"),
+        ({"tests": TESTS.replace('"3"', '"4"')}, "no row of 4 names it"),
+        ({"tests": TESTS.replace('@pytest.mark.spec("3")', "")}, "is not marked"),
+        ({"tests": TESTS + "\n@pytest.mark.spec('5')\ndef test_c(): ..."}, "no row of 5 names it"),
+        ({"find": "= 9"}, "stands 0 times"),
+        ({"find": "LIMIT"}, "stands 2 times"),
+        ({"find": ""}, "stands 0 times"),
+        ({"replace": "= 3"}, "changes nothing"),
+        ({"id": "19"}, "section 3: no row"),
+        ({"id": "19"}, "there is no section 19"),
+        ({"extra": planned(*manifest.SECTIONS[1:])}, "row 1: it is there 2 times"),
+        ({"extra": BUILT.format_map({**WHOLE, "id": "3.b"})}, "the name is taken"),
+        ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "built"'}, "row 4.b: no tests"),
+        ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "built"'}, "row 4.b: no mutation"),
+        ({"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "done"'}, "not `done`"),
+        (
+            {"extra": '[[row]]\nid = "4.b"\ntitle = "t"\nstate = "planned"\ntests = ["x"]'},
+            "so its state is `built`",
+        ),
+    ],
+)
+def test_a_fault_in_the_manifest_is_named(
+    tmp_path: Path, changed: dict[str, str], said: str
+) -> None:
+    assert any(said in line for line in small(tmp_path, **changed))
+
+
+@pytest.mark.spec("project.manifest")
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('id = "3"\ntitle = "t"', "'state' is missing"),
+        ('id = "3"\ntitle = "t"\nstate = "planned"\nproof = 1', "unknown keys proof"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: str, said: str) -> None:
+    write(tmp_path, {manifest.MANIFEST: f"[[row]]\n{row}\n"})
+    with pytest.raises(manifest.Malformed, match=f"row 3: {said}"):
+        manifest.load(tmp_path)
+
+
+# -- mutations -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def specimen(tmp_path: Path) -> Path:
+    """A project of one module and one test, with the package's name."""
+    return write(
+        tmp_path / "specimen",
+        {
+            "src/reverie/__init__.py": "",
+            "src/reverie/a.py": SOURCE,
+            "tests/test_a.py": TESTS,
+            "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["spec(*sections): x"]\n',
+        },
+    )
+
+
+@pytest.mark.spec("project.mutations")
+def test_each_mutation_gets_its_verdict_and_nothing_is_left_changed(specimen: Path) -> None:
+    def mutation(name: str, find: str, replace: str) -> manifest.Mutation:
+        return manifest.Mutation(name, "src/reverie/a.py", find, replace, ("tests/test_a.py",))
+
+    tried = (
+        mutation("other limit", "= 3", "= 4"),
+        mutation("an equal condition", "n <= LIMIT", "n < LIMIT + 1"),
+        mutation("gone", "= 9", "= 8"),
+        mutation("no Python", "def fits", "de fits"),
+    )
+    rows = [manifest.Row("3", "t", "built", ("tests/test_a.py",), tried)]
+    verdicts = [one.verdict for one in mutations.run(specimen, rows, jobs=2)]
+    assert verdicts == ["killed", "survived", "stale", "broken"]
+    assert (specimen / "src/reverie/a.py").read_text() == SOURCE
+
+
+@pytest.mark.spec("project.mutations")
+def test_tests_that_fail_anyway_prove_nothing(specimen: Path) -> None:
+    write(specimen, {"tests/test_a.py": "def test_limit():\n    assert False\n"})
+    one = manifest.Mutation("m", "src/reverie/a.py", "= 3", "= 4", ("tests/test_a.py",))
+    with pytest.raises(SystemExit, match="before any mutation"):
+        list(mutations.run(specimen, [manifest.Row("3", "t", "built", (), (one,))], jobs=1))
+
+
+# -- skips ---------------------------------------------------------------------------
+
+SKIPS = """import pytest
+def test_runs(): ...
+def test_needs_shared(shared): ...
+@pytest.mark.needs("no-such-program")
+def test_needs_program(): ...
+@pytest.mark.xfail(reason="known")
+def test_xfail(): assert False
+@pytest.mark.proof
+def test_large(scale): assert scale.pick(1, 2) == 2
+def test_home(home):
+    import os
+    assert os.environ["REVERIE_HOME"] == str(home) and not home.exists()
+    assert "HIDDEN" not in os.environ.get("REVERIE_SIMPLE", "")
+"""
+
+
+@pytest.fixture
+def outcome(root: Path, tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
+    """Runs a few tests below our conftest in a process of their own."""
+    write(tmp_path, {"tests/test_skips.py": SKIPS, "tests/test_module.py": ""})
+    shutil.copy(root / "tests/conftest.py", tmp_path / "tests")
+    shutil.copy(root / "pyproject.toml", tmp_path)
+
+    def run(*options: str, **environment: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+            cwd=tmp_path,
+            env={
+                "PATH": os.environ["PATH"],
+                "REVERIE_SHARED": str(tmp_path / "none"),
+                "REVERIE_SIMPLE": "HIDDEN",
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout.splitlines()
+
+    return run
+
+
+Outcome = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.mark.spec("project.skips")
+def test_the_last_lines_list_the_skips(outcome: Outcome) -> None:
+    for options in ((), ("-n", "1"), ("-q",)):
+        code, lines = outcome(*options)
+        assert code == 0
+        assert lines[-3] == "skips: 2"
+        assert lines[-2].startswith("  tests/test_skips.py::test_needs_program: needs no-such-pro")
+        assert lines[-1].startswith("  tests/test_skips.py::test_needs_shared: needs shared: ")
+        assert "2 passed, 2 skipped, 1 xfailed" in re.sub(r", \d+ deselected", "", lines[-4])
+
+
+@pytest.mark.spec("project.skips")
+@pytest.mark.parametrize(
+    ("required", "counts"),
+    [
+        ("all", "2 passed, 1 xfailed, 2 errors"),
+        ("shared,rg", "2 passed, 1 skipped, 1 xfailed, 1 error"),
+    ],
+)
+def test_a_required_skip_is_a_failure(outcome: Outcome, required: str, counts: str) -> None:
+    code, lines = outcome("-n", "1", REVERIE_REQUIRE=required)
+    assert code == 1
+    assert any(counts in line.replace(", 1 deselected", "") for line in lines)
+    assert any("REVERIE_REQUIRE does not allow that: needs shared" in line for line in lines)
+
+
+@pytest.mark.spec("project.skips")
+def test_a_module_that_skips_is_a_failure_too(outcome: Outcome, tmp_path: Path) -> None:
+    write(tmp_path, {"tests/test_module.py": "import pytest\npytest.importorskip('no_such')\n"})
+    code, lines = outcome("tests/test_module.py", "tests/test_skips.py::test_runs")
+    assert (code, lines[-2]) == (0, "skips: 1")
+    assert outcome("tests/test_module.py", REVERIE_REQUIRE="all")[0] != 0
+
+
+@pytest.mark.spec("project.skips")
+def test_proof_scale_runs_what_is_marked_for_it(outcome: Outcome) -> None:
+    code, lines = outcome("-k", "large or runs", REVERIE_SCALE="proof", REVERIE_BUDGET="60")
+    assert code == 0
+    assert "2 passed" in lines[-3]
+    assert lines[-2].startswith("time: ")
+    assert lines[-1] == "no skips"
