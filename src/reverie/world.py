@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
+from reverie.errors import ProviderError
 from reverie.settings import DEFAULTS, Settings, SettingValue
-from reverie.transcript.blocks import Block
+from reverie.transcript.blocks import Block, members
 from reverie.transcript.records import AssistantMessage, Record, Ttl, Usage
 from reverie.transcript.request import Request, Task
 from reverie.transcript.view import View
@@ -85,8 +86,6 @@ class Reply:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        from reverie.transcript.blocks import members
-
         return tuple(
             ToolCall(b.get("id"), b.get("name"), members(b.raw)["input"][0])
             for b in self.blocks
@@ -149,8 +148,6 @@ async def complete(model: Model, request: Request) -> Reply:
         if isinstance(event, Reply):
             reply = event
     if reply is None:
-        from reverie.errors import ProviderError
-
         raise ProviderError("the model's stream ended without an answer", where=model.name)
     return reply
 
@@ -201,6 +198,10 @@ class Notice:
 Say: TypeAlias = Callable[[Notice], None]
 
 
+BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "ReadBack": None})
+"""Tools that read files back: storing their results would make them loop."""
+
+
 def unheard(notice: Notice) -> None:
     """A `Say` for where nobody listens."""
 
@@ -217,9 +218,7 @@ class World:
     fork: Fork | None = None
     say: Say = unheard
     # characters a tool's result may have, or None where the tool bounds its own output
-    tool_limits: Mapping[str, int | None] = field(
-        default_factory=lambda: MappingProxyType({"Read": None, "ReadBack": None})
-    )
+    tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
 
     @property
     def window(self) -> int:

@@ -68,6 +68,7 @@ class Builder:
     view: View = EMPTY
     entries: list[Entry] = field(default_factory=list)
     requests: list[tuple[Request, tuple[str, ...]]] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)  # requests that got an answer
     calls: int = 0
 
     def append(self, record: Record, parent: str | None = None) -> None:
@@ -114,6 +115,8 @@ class Builder:
                 block('{"type":"tool_use","id":"%s","name":"Read","input":{"n":1.50}}' % name)
             )
         usage = Usage(number, 2, 3, 4) if number % 3 else None
+        if self.requests:
+            self.answered.append(len(self.requests) - 1)
         self.append(AssistantMessage(tuple(blocks), "m1", "sim", f"msg{number}", usage=usage))
 
     def do_results(self, skip: int, number: int) -> None:

@@ -144,7 +144,6 @@ class ForkEnded:
     usage: Usage
     requests: int
     outcome: Literal["completed", "failed", "cancelled"]
-    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

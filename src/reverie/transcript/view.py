@@ -71,7 +71,8 @@ class View:
 
     sent: Sent | None = None
     sent_items: int = 0
-    marks: tuple[Mark, ...] = ()  # of the last request, those that still stand on the same bytes
+    marks: tuple[Mark, ...] = ()  # of the last answered request, those still on the same bytes
+    in_flight: tuple[Mark, ...] = ()  # of a request not answered yet
     moved: tuple[str, ...] = ()  # why the prefix moved since the last request
     usage: Usage | None = None
     estimated: int = 0  # rough tokens of all items
@@ -167,6 +168,8 @@ def branch(parent: View, started: Entry) -> View:
         sent=None,
         moved=(),
         sent_items=len(parent.items),
+        marks=parent.in_flight or parent.marks,
+        in_flight=(),
     )
     return apply(replace(base, base=base), started)
 
@@ -206,13 +209,13 @@ def _step(view: View, entry: Entry, off_chain: bool) -> View:
     if off_chain:
         return view
     if jumped:
-        view = replace(view, moved=(*view.moved, "rewound"), marks=_standing(view, 0))
+        view = _moved(view, "rewound", 0)
     if entry.on_chain:
         view = replace(view, leaf=entry.id)
     return _record(view, entry)
 
 
-def _record(view: View, entry: Entry) -> View:
+def _record(view: View, entry: Entry) -> View:  # noqa: PLR0911 - one return a record
     match entry.record:
         case UserMessage():
             return _user(view, entry.id, entry.record)
@@ -295,6 +298,8 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
         open_calls=tuple(calls),
         sent_items=len(view.items),
         last_assistant_at=entry.at,
+        marks=view.in_flight or view.marks,
+        in_flight=(),
     )
     if record.usage is not None and record.usage.total:
         view = replace(view, usage=record.usage, anchored=view.estimated)
@@ -324,7 +329,7 @@ def _sent(view: View, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
         return replace(view, sent=record)
     view = _close_calls(view)
-    return replace(view, sent=record, sent_items=len(view.items), marks=record.marks, moved=())
+    return replace(view, sent=record, sent_items=len(view.items), in_flight=record.marks, moved=())
 
 
 def _head(view: View, record: HeadSet) -> View:
@@ -343,7 +348,7 @@ def _head(view: View, record: HeadSet) -> View:
         changed = _rebuilt(changed, items, view.sent_items + shift)
     if view.sent is None:
         return changed
-    return replace(changed, moved=(*view.moved, record.reason or "head"), marks=())
+    return replace(_moved(changed, record.reason or "head", 0), marks=())
 
 
 def _decided(view: View, record: ResultDecided) -> View:
@@ -363,11 +368,8 @@ def _decided(view: View, record: ResultDecided) -> View:
         return view
     items[first:] = _stripped(view, items[first:], record.strips)
     gone = len(view.items) - len(items)
-    return replace(
-        _rebuilt(view, items, view.sent_items - gone),
-        moved=(*view.moved, record.action),
-        marks=_standing(view, _blocks_before(view, first)),
-    )
+    changed = _rebuilt(view, items, view.sent_items - gone)
+    return _moved(changed, record.action, _blocks_before(view, first))
 
 
 def _edited(item: Item, record: ResultDecided) -> Item:
@@ -429,11 +431,7 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
     changed = _rebuilt(view, items, _sent_after(sent, first, last, len(stand), items))
     if first >= view.sent_items:
         return changed
-    return replace(
-        changed,
-        moved=(*view.moved, record.reason),
-        marks=_standing(view, _blocks_before(view, first)),
-    )
+    return _moved(changed, record.reason, _blocks_before(view, first))
 
 
 def widened(view: View, first: str, last: str) -> tuple[int, int] | None:
@@ -528,6 +526,7 @@ def _blocks_before(view: View, item: int) -> int:
     return count
 
 
-def _standing(view: View, blocks: int) -> tuple[Mark, ...]:
-    """Marks of the last request that lie within its first `blocks` message blocks."""
-    return tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)
+def _moved(view: View, reason: str, blocks: int) -> View:
+    """The prefix moved behind its first `blocks` message blocks; only marks there still stand."""
+    standing = tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)
+    return replace(view, moved=(*view.moved, reason), marks=standing, in_flight=())

@@ -1,0 +1,20 @@
+"""The layers, cheapest first, and the one list of the order they run in.
+
+A layer takes a view and a world and returns records; it never edits a message and never
+imports another layer. What one layer writes reaches the next through the view.
+"""
+
+from __future__ import annotations
+
+from reverie.layers import tool_results
+from reverie.world import Layer
+
+WHEN_ADDED: tuple[tuple[str, Layer], ...] = (
+    ("tool_results", tool_results.per_result),  # 1: large results go to disk
+)
+"""Run on what is added, before it is acknowledged."""
+
+BEFORE_A_REQUEST: tuple[tuple[str, Layer], ...] = (
+    ("tool_results", tool_results.per_message),  # 1: all results of a round fit together
+)
+"""Run by `prepare`, in this order."""

@@ -1,0 +1,202 @@
+"""Layer 1: tool-result storage. Large results live on disk; the context gets a preview.
+
+Two looks at each result, both before the model first sees it. `per_result` runs when a
+result is added; `per_message` when all results of a round are in, over what is still
+unsent. Each returns decisions with the exact text that stands in, and a decision once
+taken is never taken again: not with other thresholds, not on resume, not in a fork.
+
+The file is written before the decision is made. Where that fails the result stays whole
+in the context, and the failure is said. Nothing is lost, nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import cast
+
+from reverie.errors import StoreError
+from reverie.transcript.blocks import Block, dump, members, text_of
+from reverie.transcript.records import Failed, Record, ResultDecided
+from reverie.transcript.view import View
+from reverie.world import Notice, World
+
+NAME = "tool_results"
+FOLDER = "tool-results"
+TAG = "persisted-output"
+MEDIA = ("image", "document")
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TAG_INSIDE = re.compile(rf"<(?=/?{TAG})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tool result that no request has carried yet."""
+
+    call: str
+    tool: str
+    block: Block
+
+    @property
+    def text(self) -> str:
+        return text_of(self.block.value.get("content"))
+
+    @property
+    def characters(self) -> int:
+        return len(self.text)
+
+
+async def per_result(view: View, world: World) -> Sequence[Record]:
+    """Store each new result that is over its own budget."""
+    out: list[Record] = []
+    for result in _undecided(view):
+        budget = _budget(result.tool, world)
+        if budget is None:
+            out.append(ResultDecided(result.call, "kept", "the tool bounds its own output"))
+        elif result.characters <= budget:
+            out.append(ResultDecided(result.call, "kept"))
+        else:
+            out += await _store(result, world, f"over {budget:,} characters")
+    return out
+
+
+async def per_message(view: View, world: World) -> Sequence[Record]:
+    """Store the largest new results until the message as a whole fits."""
+    out: list[Record] = list(await per_result(view, world))
+    decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
+    results = list(_unsent(view))
+    sizes = {r.call: _size_now(r, decided.get(r.call)) for r in results}
+    limit = world.settings.scaled(world.window).message_result_characters
+    movable = [
+        r
+        for r in results
+        if _budget(r.tool, world) is not None and _is_whole(r, view, decided.get(r.call))
+    ]
+    for result in sorted(movable, key=lambda r: -r.characters):
+        if sum(sizes.values()) <= limit or result.characters <= _preview_bytes(world):
+            break
+        records = await _store(result, world, f"the message is over {limit:,} characters")
+        out = [r for r in out if not _about(r, result.call)] + records
+        sizes[result.call] = _size_now(result, _last_decision(records))
+    return out
+
+
+def _about(record: Record, call: str) -> bool:
+    return isinstance(record, ResultDecided) and record.call == call
+
+
+def _last_decision(records: Sequence[Record]) -> ResultDecided | None:
+    return next((r for r in reversed(records) if isinstance(r, ResultDecided)), None)
+
+
+def _unsent(view: View) -> Iterator[Result]:
+    for item in view.unsent():
+        for piece in item.pieces:
+            if piece.block.type == "tool_result" and item.kind == "message":
+                call = piece.block.get("tool_use_id")
+                known = view.calls.get(call)
+                yield Result(call, known.name if known else "", piece.block)
+
+
+def _undecided(view: View) -> Iterator[Result]:
+    return (r for r in _unsent(view) if r.call not in view.decisions)
+
+
+def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:
+    decision = new or view.decisions.get(result.call)
+    return decision is None or decision.action == "kept"
+
+
+def _size_now(result: Result, decision: ResultDecided | None) -> int:
+    if decision is None or not decision.content:
+        return result.characters
+    return len(text_of(members('{"c":' + decision.content + "}")["c"][1]))
+
+
+def _preview_bytes(world: World) -> int:
+    return world.settings.scaled(world.window).result_preview_bytes
+
+
+def _budget(tool: str, world: World) -> int | None:
+    """Characters a tool's result may have; None where the tool bounds its own output."""
+    default = world.settings.scaled(world.window).result_characters
+    thresholds = world.flags.get("tool_result_thresholds")
+    limit = world.tool_limits.get(tool, default)
+    if limit is None:
+        return None
+    if isinstance(thresholds, Mapping) and tool in thresholds:
+        return thresholds[tool]
+    return limit
+
+
+async def _store(result: Result, world: World, why: str) -> list[Record]:
+    data, ending = _bytes(result.block)
+    key = f"{FOLDER}/{file_name(result.call)}{ending}"
+    try:
+        path = await world.disk.write(key, data)
+    except StoreError as error:
+        world.say(Notice(NAME, f"a large result stays in the context: {error}", "warning"))
+        kept = ResultDecided(result.call, "kept", "it could not be stored")
+        return [Failed(NAME, str(error), result.call), kept]
+    return [
+        ResultDecided(
+            result.call,
+            "stored",
+            why,
+            _stand_in(result, path, data, _preview_bytes(world)),
+            key,
+            len(data),
+            sha256(data).hexdigest(),
+        )
+    ]
+
+
+def file_name(call: str) -> str:
+    """A name from the call's id alone; text inside a result never chooses a path."""
+    if _SAFE_ID.fullmatch(call):
+        return call
+    return sha256(call.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _bytes(block: Block) -> tuple[bytes, str]:
+    """The whole result: plain text where it is only text, else its JSON as received."""
+    content = block.value.get("content")
+    if isinstance(content, str):
+        return content.encode("utf-8", "surrogatepass"), ".txt"
+    return members(block.raw)["content"][0].encode(), ".json"
+
+
+def _stand_in(result: Result, path: str, data: bytes, limit: int) -> str:
+    """The JSON text of the content that is sent: the preview, and any pictures."""
+    preview, whole = cut(result.text, limit)
+    safe = _TAG_INSIDE.sub("&lt;", preview)
+    more = "" if whole else "\n[…]"
+    text = (
+        f"<{TAG}>\n"
+        f"This result has {result.characters:,} characters ({len(data):,} bytes) "
+        f"and is stored whole in {path}\n"
+        "Use Read on that path, or ReadBack, for the rest. It begins:\n\n"
+        f"{safe}{more}\n"
+        f"</{TAG}>"
+    )
+    content = result.block.value.get("content")
+    if isinstance(content, str):
+        return dump(text)
+    media = [b for b in content if _is_media(b)] if isinstance(content, list) else []
+    return dump([{"type": "text", "text": text}, *media])
+
+
+def _is_media(block: object) -> bool:
+    return isinstance(block, dict) and cast("dict[str, object]", block).get("type") in MEDIA
+
+
+def cut(text: str, limit: int) -> tuple[str, bool]:
+    """The first `limit` bytes of a text, cut at a line end; and whether that is all of it."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return text, True
+    head = data[:limit].decode("utf-8", "ignore")
+    line = head.rfind("\n")
+    return (head[:line] if line > 0 else head), False

@@ -1,0 +1,1 @@
+"""The shell around the fold: sessions, forks, background work."""

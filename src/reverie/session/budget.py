@@ -1,0 +1,134 @@
+"""The day's budget for everything that runs unasked, shared by all processes of a home.
+
+A request is counted before it leaves: its estimated price is reserved, and set to what
+it really cost once that is known. At the limit nothing more leaves, and it says so.
+The ledger is one file of JSON lines a day (UTC), `<home>/usage/YYYY-MM-DD.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+from uuid import uuid4
+
+from reverie.errors import BudgetExceeded, NotFound
+from reverie.settings import Settings
+from reverie.store.files import Folder
+from reverie.store.lock import FileLock
+from reverie.transcript.records import Usage
+from reverie.world import Clock
+
+PATIENCE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A request that was counted."""
+
+    id: str
+    day: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a day has used so far, in price-weighted tokens and calls."""
+
+    weighted: float = 0.0
+    calls: int = 0
+
+
+def weight(usage: Usage, settings: Settings) -> float:
+    """A request's price in input tokens."""
+    short = usage.written - usage.written_1h
+    return (
+        usage.uncached
+        + usage.read * settings.price_read
+        + short * settings.price_write_short
+        + usage.written_1h * settings.price_write_long
+        + usage.output * settings.price_output
+    )
+
+
+class Budget:
+    """The ledger of one home."""
+
+    def __init__(self, home: Folder, settings: Settings, clock: Clock) -> None:
+        self._home = home
+        self._settings = settings
+        self._clock = clock
+
+    def reserve(self, source: str, weighted: float) -> Reservation:
+        """Count a request, or raise BudgetExceeded saying which limit and what to do."""
+        day = self._day()
+        reservation = Reservation(uuid4().hex, day, source)
+        with self._locked():
+            spent = self.spent(day)
+            self._check(spent, weighted)
+            self._line(reservation, {"reserved": round(weighted, 2)})
+        return reservation
+
+    def settle(self, reservation: Reservation, usage: Usage) -> None:
+        """What the request really cost."""
+        self._line(reservation, {"spent": round(weight(usage, self._settings), 2)})
+
+    def spent(self, day: str | None = None) -> Spent:
+        """What a day has used; a request not settled counts as reserved."""
+        prices: dict[str, float] = {}
+        for line in self._lines(day or self._day()):
+            name, price = line.get("id"), line.get("spent", line.get("reserved"))
+            if isinstance(name, str) and isinstance(price, (int, float)):
+                prices[name] = float(price)
+        return Spent(sum(prices.values()), len(prices))
+
+    def _check(self, spent: Spent, weighted: float) -> None:
+        limit = self._settings.background_tokens_per_day
+        calls = self._settings.background_calls_per_day
+        if spent.calls + 1 > calls:
+            raise self._over(f"{spent.calls:,} of {calls:,} calls", "background_calls_per_day")
+        if spent.weighted + weighted > limit:
+            used = f"{spent.weighted:,.0f} of {limit:,} price-weighted tokens"
+            raise self._over(used, "background_tokens_per_day")
+
+    def _over(self, used: str, setting: str) -> BudgetExceeded:
+        return BudgetExceeded(
+            f"the day's budget for background work is used up: {used}",
+            where=str(self._home.root / self._key(self._day())),
+            do=f"It starts over at midnight UTC; the setting {setting} raises it",
+        )
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        lock = FileLock(self._home.root / "usage.lock")
+        lock.acquire(timeout=PATIENCE)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _day(self) -> str:
+        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d")
+
+    def _key(self, day: str) -> str:
+        return f"usage/{day}.jsonl"
+
+    def _line(self, reservation: Reservation, more: dict[str, float]) -> None:
+        line = {"id": reservation.id, "source": reservation.source, "at": self._clock.now(), **more}
+        self._home.append_line(self._key(reservation.day), json.dumps(line).encode())
+
+    def _lines(self, day: str) -> Iterator[dict[str, object]]:
+        try:
+            data = self._home.read(self._key(day))
+        except NotFound:
+            return
+        for text in data.splitlines():
+            try:
+                value: object = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                yield cast("dict[str, object]", value)

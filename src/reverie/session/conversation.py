@@ -1,0 +1,229 @@
+"""One transcript, open for writing: it is told what happened and says what to send.
+
+Every record is written before it counts, and folded only once it is written. `add` and
+`observe` have returned = the records are in the file; `prepare` has returned = they are
+on the disk. What background work hands in is appended between two requests, never
+during one. Nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+from uuid import uuid4
+
+import anyio
+from anyio import CancelScope, to_thread
+
+from reverie.errors import InvalidMessage
+from reverie.session.alone import alone
+from reverie.session.messages import Addable, Observable, as_reply, as_user
+from reverie.transcript.blocks import Block
+from reverie.transcript.codec import blobs, encode
+from reverie.transcript.messages import interrupted_result
+from reverie.transcript.records import (
+    Entry,
+    Failed,
+    Record,
+    ResultDecided,
+    Sent,
+    UserMessage,
+)
+from reverie.transcript.request import MAIN, Request, Task, render
+from reverie.transcript.view import View, apply
+from reverie.world import Layer, Notice, Reply, World
+
+Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
+
+
+class Log(Protocol):
+    """Where lines go: a journal, or nowhere in a private session."""
+
+    def append(self, texts: Sequence[str]) -> None: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Blobs(Protocol):
+    def put_blob(self, name: str, text: str) -> None: ...
+
+
+class Conversation:
+    """A transcript and its view. `Session` and `Fork` are made of it."""
+
+    source = "main"
+
+    def __init__(
+        self,
+        log: Log,
+        blob_store: Blobs,
+        view: View,
+        world: World,
+        *,
+        when_added: Layers = (),
+        before_a_request: Layers = (),
+        new_id: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        self.view = view
+        self.world = world
+        self._log = log
+        self._blobs = blob_store
+        self._when_added = when_added
+        self._before_a_request = before_a_request
+        self._new_id = new_id
+        self._lock = anyio.Lock()
+        self._handed: list[Record] = []
+        self._in_flight = False
+        self.last_request: Request | None = None
+
+    # --- what happened
+
+    async def add(self, *said: Addable) -> None:
+        """Something new for the model: user messages, tool results, in any common form."""
+        message = as_user(said)
+        self._check_results(message.blocks)
+        full = Entry("new", self.view.leaf, self.world.clock.now(), message)
+        decided = await self._run(self._when_added, apply(self.view, full))
+        await self.append(*decided, _with_decisions(message, decided))
+
+    async def observe(self, reply: Observable) -> Reply:
+        """The model's answer, whole. Returns it in our own form."""
+        found = as_reply(reply)
+        known = [b.get("id") for b in found.blocks if b.type == "tool_use"]
+        again = next((c for n, c in enumerate(known) if self._is_known(c, known[:n])), None)
+        if again is not None:
+            raise InvalidMessage(
+                "the model used the id of an earlier tool call again",
+                where=again or "(empty)",
+                do="Give each call an id of its own before observing the reply",
+            )
+        await self.append(found.record())
+        self._in_flight = False
+        await self.flush()
+        return found
+
+    def _is_known(self, call: str, before: Sequence[str]) -> bool:
+        return not call or call in before or call in self.view.calls
+
+    def hand(self, *records: Record) -> None:
+        """Records from background work; they join between two requests."""
+        self._handed += records
+
+    # --- what to send
+
+    async def prepare(self, task: Task = MAIN) -> Request:
+        """The exact request to send now."""
+        await self.flush()
+        for layer in self._before_a_request:
+            await self.append(*await self._run([layer], self.view))
+        await self._close_open_calls()
+        request = render(self.view, self.source, task)
+        self._check_request(request)
+        await self.append(Sent(self.source, self.view.leaf, request.parts(), request.marks))
+        await to_thread.run_sync(self._log.sync)
+        self._in_flight = True
+        self.last_request = request
+        return request
+
+    async def _close_open_calls(self) -> None:
+        calls = self.view.open_calls
+        if calls:
+            results = tuple(interrupted_result(c) for c in calls)
+            await self.append(UserMessage(results, "interrupted"))
+
+    def _check_request(self, request: Request) -> None:
+        items = self.view.items
+        spoken = len(items) and items[len(items) - 1].kind != "head"
+        if not spoken or request.at(request.count - 1).role != "user":
+            raise InvalidMessage(
+                "there is nothing to send",
+                where=self.view.session,
+                do="Add a user message or the results of the last tool calls first",
+            )
+
+    def _check_results(self, blocks: Iterable[Block]) -> None:
+        waiting = list(self.view.open_calls)
+        for block in blocks:
+            if block.type != "tool_result":
+                continue
+            call = block.get("tool_use_id")
+            if call not in waiting:
+                raise InvalidMessage(
+                    "a tool result belongs to no call that waits for one",
+                    where=call or "(no id)",
+                    do="Add each result once, under the id of its call, before the next request",
+                )
+            waiting.remove(call)
+
+    # --- the journal
+
+    async def append(self, *records: Record) -> tuple[Entry, ...]:
+        """Write records, then fold them. On an error neither has happened."""
+        if not records:
+            return ()
+        entries: tuple[Entry, ...] = ()
+        with CancelScope(shield=True):
+            async with self._lock:
+                entries = self._stamped(records)
+                await to_thread.run_sync(self.write, entries)
+                for entry in entries:
+                    self.view = apply(self.view, entry)
+        return entries
+
+    def _stamped(self, records: Sequence[Record]) -> tuple[Entry, ...]:
+        leaf, at = self.view.leaf, self.world.clock.now()
+        entries: list[Entry] = []
+        for record in records:
+            entry = Entry(self._new_id(), leaf, at, record)
+            entries.append(entry)
+            leaf = entry.id if entry.on_chain else leaf
+        return tuple(entries)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Put entries into the journal, what they name by hash before them."""
+        for entry in entries:
+            for name, text in blobs(entry.record).items():
+                self._blobs.put_blob(name, text)
+        self._log.append([encode(e) for e in entries])
+
+    async def flush(self) -> None:
+        """Append what was handed in, unless a request is on its way."""
+        if self._handed and not self._in_flight:
+            handed, self._handed = self._handed, []
+            await self.append(*handed)
+
+    async def sync(self) -> None:
+        await to_thread.run_sync(self._log.sync)
+
+    def close(self) -> None:
+        self._log.close()
+
+    # --- layers fail alone
+
+    async def _run(self, layers: Layers, view: View) -> list[Record]:
+        """The records layers return. A failing one is recorded, and the next catches."""
+        out: list[Record] = []
+        for name, layer in layers:
+            none: Sequence[Record] = ()
+            records, error = await alone(layer(view, self.world), none)
+            out += records
+            if error:
+                out.append(Failed(name, error))
+                self.world.say(Notice(name, f"the layer failed: {error}", "error"))
+        return out
+
+
+def _with_decisions(message: UserMessage, records: Sequence[Record]) -> UserMessage:
+    """The message as it is kept: a stored result's bytes live in its file alone."""
+    stands: Mapping[str, str] = {
+        r.call: r.content for r in records if isinstance(r, ResultDecided) and r.content
+    }
+    if not stands:
+        return message
+    return replace(message, blocks=tuple(_stood_in(b, stands) for b in message.blocks))
+
+
+def _stood_in(block: Block, stands: Mapping[str, str]) -> Block:
+    content = stands.get(block.get("tool_use_id")) if block.type == "tool_result" else None
+    return block.with_member("content", content) if content else block

@@ -1,0 +1,142 @@
+"""Forks: background agents that start as an exact copy of a conversation.
+
+A fork appends to its parent's rendered request and never renders it again, so the
+parent's prompt cache serves it. Before each request that is verified: one that would
+leave the parent's prefix is refused with the part that differs. A fork cannot fork.
+Its transcript lies beside the session's, and its cost is counted before it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from anyio import to_thread
+
+from reverie.errors import ForkRefused, NotAvailable
+from reverie.session.budget import Budget, weight
+from reverie.session.conversation import Conversation
+from reverie.session.messages import tool_result
+from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.records import ForkEnded, Usage, UserMessage
+from reverie.transcript.request import MAIN, Request, Task
+from reverie.world import ForkResult, ForkSpec, Model, Reply, ToolCall, complete
+
+PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
+DENIED = "This tool is not available to you here. Go on without it."
+
+
+class ToolRunner(Protocol):
+    """Runs one tool call for a background agent, inside its guard."""
+
+    async def run(self, call: ToolCall) -> UserMessage: ...
+
+
+class NoTools:
+    """Every call is denied, at call time: the tool definitions stay as they are."""
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        return tool_result(call.id, DENIED, is_error=True)
+
+
+@dataclass
+class Tally:
+    """What a fork used."""
+
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def count(self, usage: Usage) -> None:
+        mine = self.usage
+        self.usage = Usage(
+            mine.uncached + usage.uncached,
+            mine.read + usage.read,
+            mine.written + usage.written,
+            mine.output + usage.output,
+            mine.written_1h + usage.written_1h,
+        )
+
+
+class Fork(Conversation):
+    """One fork, open. Made by `Session.fork`."""
+
+    agent: str
+    base: Request
+    budget: Budget | None = None
+    task: Task = MAIN
+
+    def begin(self, agent: str, source: str, base: Request, budget: Budget | None) -> None:
+        self.agent = agent
+        self.source = source
+        self.base = base
+        self.budget = budget
+        self.tally = Tally()
+
+    async def instruct(self, text: str) -> None:
+        """The child's own instruction, behind a placeholder for each call of its parent's."""
+        placeholders = [
+            block_of({"type": "tool_result", "tool_use_id": call, "content": PLACEHOLDER})
+            for call in self.view.open_calls
+        ]
+        await self.append(UserMessage((*placeholders, text_block(text)), "instruction"))
+
+    async def prepare(self, task: Task = MAIN) -> Request:
+        request = await super().prepare(task)
+        self.verify(request)
+        return request
+
+    def verify(self, request: Request) -> None:
+        """Refuse to send what would not be served from the parent's cache."""
+        found = request.difference(self.base)
+        if found is not None:
+            raise ForkRefused(
+                f"a fork would leave its parent's prefix in the part {found.part}",
+                where=f"block {found.block}, byte {found.byte}",
+                do="Append to the parent's request; never change it",
+            )
+
+    async def ask(self, model: Model, task: Task) -> Reply:
+        """One round: counted, sent, observed."""
+        request = await self.prepare(task)
+        reserved = None
+        if self.budget is not None:
+            budget, price = self.budget, self._price(request)
+            reserved = await to_thread.run_sync(lambda: budget.reserve(self.source, price))
+        reply = await complete(model, request)
+        self.tally.requests += 1
+        if reply.usage is not None:
+            self.tally.count(reply.usage)
+            if self.budget is not None and reserved is not None:
+                budget, known, used = self.budget, reserved, reply.usage
+                await to_thread.run_sync(lambda: budget.settle(known, used))
+        return await self.observe(reply)
+
+    def _price(self, request: Request) -> float:
+        """What a request will cost if its parent's prefix is read and the rest is new."""
+        shared = self.base.tokens if not self.tally.requests else request.tokens
+        new = max(0, request.tokens - shared)
+        return weight(Usage(new, min(shared, request.tokens)), self.world.settings)
+
+    def ended(self, outcome: Literal["completed", "failed", "cancelled"]) -> ForkEnded:
+        tally = self.tally
+        return ForkEnded(self.source, self.agent, tally.usage, tally.requests, outcome)
+
+
+async def run(fork: Fork, spec: ForkSpec, model: Model | None, tools: ToolRunner) -> ForkResult:
+    """A fork's whole life: instruction, rounds with guarded tools, the last words."""
+    if model is None:
+        raise NotAvailable("this session has no model to run a fork with", where=spec.source)
+    await fork.instruct(spec.instruction)
+    text = ""
+    for _ in range(max(1, spec.rounds)):
+        reply = await fork.ask(model, spec.task)
+        text = reply.text
+        if not reply.tool_calls:
+            break
+        await fork.add(*await _results(tools, reply.tool_calls))
+    return ForkResult(text, fork.tally.usage, fork.tally.requests)
+
+
+async def _results(tools: ToolRunner, calls: Sequence[ToolCall]) -> list[UserMessage]:
+    return [replace(await tools.run(call), origin="tool") for call in calls]

@@ -1,0 +1,219 @@
+"""The sessions of a project on disk: begin, go on, read, list, export, prune.
+
+Reading needs no lock and works while another process writes. Nothing here changes a
+transcript that exists; `prune` removes whole sessions, and never memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from uuid import uuid4
+
+from reverie.errors import Held, InvalidMessage, NotFound
+from reverie.session.conversation import Log
+from reverie.session.disk import NoDisk, SessionDisk
+from reverie.store import home as places
+from reverie.store.files import Folder
+from reverie.store.home import SessionFile
+from reverie.store.journal import Fault, Journal
+from reverie.transcript.codec import decode
+from reverie.transcript.records import AssistantMessage, Entry, Unknown, UserMessage
+from reverie.transcript.view import EMPTY, View, fold
+
+TITLE = 80
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What a session's file holds, and what of it could not be read."""
+
+    id: str
+    entries: tuple[Entry, ...] = ()
+    faults: tuple[str, ...] = ()
+    view: View = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A session open for writing."""
+
+    id: str
+    log: Log
+    disk: SessionDisk | NoDisk
+    transcript: Transcript
+    copied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A session in a line."""
+
+    id: str
+    title: str
+    at: float
+    size: int
+    messages: int
+    turns: int
+    tokens: int
+    faults: int
+
+
+class NoLog:
+    """The log of a private session: nothing is written."""
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Nothing is kept."""
+
+    def sync(self) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Library:
+    """One project's sessions."""
+
+    def __init__(self, folder: Folder, project: Path) -> None:
+        self.folder = folder
+        self.project = project
+
+    @classmethod
+    def of(cls, home: Path, root: Path, environ: Mapping[str, str]) -> Library:
+        """The sessions of the project at `root`; its folder is made where it is missing."""
+        project = places.project_folder(home, root, environ=environ)
+        return cls(Folder(places.transcripts_folder(project, home, environ)), project)
+
+    def begin(
+        self, resume: str = "", on_held: Literal["refuse", "fork"] = "refuse", private: bool = False
+    ) -> Begun:
+        """Open a new session, or one that exists, for writing."""
+        if private:
+            return Begun(str(uuid4()), NoLog(), NoDisk(), Transcript(""))
+        if not resume:
+            return self._open(str(uuid4()))
+        session = places.session_id(resume)
+        self._must_exist(session)
+        try:
+            return self._open(session)
+        except Held:
+            if on_held == "refuse":
+                raise
+        return self._copy(session)
+
+    def _open(self, session: str) -> Begun:
+        log = Journal.open(self.folder, f"{session}.jsonl")
+        disk = SessionDisk(self.folder, session)
+        transcript = self._load(session, log, disk)
+        return Begun(session, log, disk, transcript)
+
+    def _copy(self, session: str) -> Begun:
+        """A session of its own id that starts as a copy; stored results stay where they are."""
+        source = self.read(session)
+        begun = self._open(str(uuid4()))
+        for key in self.folder.list(f"{session}/blobs"):
+            name = key.rsplit("/", 1)[-1]
+            self.folder.write(f"{begun.id}/blobs/{name}", self.folder.read(key))
+        log = Journal.open(self.folder, f"{session}.jsonl", write=False)
+        begun.log.append([line.text for line in log.read() if not isinstance(line, Fault)])
+        return Begun(begun.id, begun.log, begun.disk, source, copied=True)
+
+    def read(self, session: str) -> Transcript:
+        """A session as it stands, at any time, without its lock."""
+        session = places.session_id(session)
+        self._must_exist(session)
+        log = Journal.open(self.folder, f"{session}.jsonl", write=False)
+        return self._load(session, log, SessionDisk(self.folder, session))
+
+    def _must_exist(self, session: str) -> None:
+        if not self.folder.exists(f"{session}.jsonl"):
+            raise NotFound(
+                "there is no such session in this project",
+                where=session,
+                do="`reverie sessions list` shows those there are",
+            )
+
+    def _load(self, session: str, log: Journal, disk: SessionDisk) -> Transcript:
+        entries: list[Entry] = []
+        faults: list[str] = []
+        for line in log.read():
+            if isinstance(line, Fault):
+                faults.append(f"line {line.number} is skipped: {line.reason}")
+                continue
+            try:
+                entry = decode(line.text, disk.get_blob)
+            except InvalidMessage as error:
+                faults.append(f"line {line.number} is skipped: {error}")
+                continue
+            if isinstance(entry.record, Unknown) and entry.record.fault:
+                faults.append(f"line {line.number}: {entry.record.fault}")
+            entries.append(entry)
+        return Transcript(session, tuple(entries), tuple(faults), fold(entries))
+
+    def agent_log(self, session: str, agent: str) -> Journal:
+        """The transcript of a fork or sub-agent, beside the session's."""
+        return Journal.open(self.folder, f"{session}/agents/{agent}.jsonl")
+
+    def sessions(self) -> list[SessionFile]:
+        """All sessions, the newest first."""
+        return places.sessions(self.folder.root)
+
+    def newest(self) -> str:
+        found = self.sessions()
+        if not found:
+            raise NotFound("this project has no session yet", where=str(self.folder.root))
+        return found[0].id
+
+    def summary(self, file: SessionFile) -> Summary:
+        """One session in a line."""
+        found = self.read(file.id)
+        said = [e for e in found.entries if isinstance(e.record, (UserMessage, AssistantMessage))]
+        at = said[-1].at if said else file.mtime
+        return Summary(
+            file.id,
+            title_of(found.entries),
+            at,
+            file.size,
+            len(said),
+            found.view.turns,
+            found.view.tokens,
+            len(found.faults),
+        )
+
+    def prune(self, *, older_than_days: float, now: float, dry_run: bool = False) -> list[str]:
+        """Remove sessions untouched for so long; one in use is left alone."""
+        removed: list[str] = []
+        for file in self.sessions():
+            if now - file.mtime < older_than_days * DAY:
+                continue
+            if dry_run or self._remove(file.id):
+                removed.append(file.id)
+        return removed
+
+    def _remove(self, session: str) -> bool:
+        try:
+            log = Journal.open(self.folder, f"{session}.jsonl")
+        except Held:
+            return False
+        try:
+            for key in self.folder.list(session):
+                self.folder.remove(key, durable=False)
+            self.folder.remove(f"{session}.jsonl")
+        finally:
+            log.close()
+        return True
+
+
+def title_of(entries: Sequence[Entry]) -> str:
+    """The first words the user said."""
+    for entry in entries:
+        record = entry.record
+        if isinstance(record, UserMessage) and record.origin == "user":
+            text = " ".join(" ".join(b.get("text") for b in record.blocks).split())
+            if text:
+                return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
+    return "(nothing said)"

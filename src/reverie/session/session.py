@@ -1,0 +1,331 @@
+"""A session: one conversation, its layers, its background work.
+
+    async with Session.open(project, model="claude-opus-5-5") as s:
+        await s.add(user("Fix the failing test"))
+        while True:
+            reply = await s.observe(await my_client.send(await s.prepare()))
+            if not reply.tool_calls:
+                break
+            await s.add(*run_tools(reply))
+        await s.end_turn()
+
+It never owns the loop. What is open twice is open once: a second opener is told who
+holds the session, and may read it or go on in a copy of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+import anyio
+from anyio import to_thread
+
+import reverie
+from reverie import layers
+from reverie.errors import ForkRefused, NotFound
+from reverie.session import fork as forks
+from reverie.session.budget import Budget
+from reverie.session.clock import SystemClock
+from reverie.session.conversation import Conversation
+from reverie.session.disk import NoDisk, SessionDisk
+from reverie.session.fork import Fork, NoTools, ToolRunner
+from reverie.session.jobs import Jobs, process_limit
+from reverie.session.library import Begun, Library, NoLog
+from reverie.session.messages import Observable
+from reverie.settings import Flags, Settings, environment, load
+from reverie.store import home as places
+from reverie.store.files import Folder
+from reverie.transcript.blocks import dump, elements
+from reverie.transcript.records import Entry, Failed, HeadSet, Rewound, Started, TurnEnded
+from reverie.transcript.request import MAIN, Request, Task, render
+from reverie.transcript.view import apply, branch
+from reverie.world import (
+    BOUND_THEMSELVES,
+    Clock,
+    ForkResult,
+    ForkSpec,
+    Model,
+    Notice,
+    Reply,
+    Say,
+    World,
+    unheard,
+)
+
+Content = str | Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a caller wants a request to carry besides the conversation."""
+
+    model: str = ""
+    system: Content = ""
+    tools: Sequence[Mapping[str, Any]] = ()
+    context: Content = ""
+    options: Mapping[str, Any] | None = None
+
+    def record(self, reason: str = "") -> HeadSet:
+        return HeadSet(
+            self.model,
+            _array(self.system),
+            dump(list(self.tools)),
+            _array(self.context),
+            dump(dict(self.options or {})),
+            reason,
+        )
+
+
+def _array(content: Content) -> str:
+    if isinstance(content, str):
+        return dump([{"type": "text", "text": content}] if content else [])
+    return dump(list(content))
+
+
+class Session(Conversation):
+    """An open session. Use `Session.open`."""
+
+    id: str
+    library: Library
+    jobs: Jobs
+    budget: Budget | None
+    tools: ToolRunner
+    _disk: SessionDisk | NoDisk
+    _first_byte: anyio.Event
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        project: str | Path = ".",
+        *,
+        model: str | Model = "",
+        system: Content = "",
+        tools: Sequence[Mapping[str, Any]] = (),
+        context: Content = "",
+        options: Mapping[str, Any] | None = None,
+        resume: str = "",
+        on_held: Literal["refuse", "fork"] = "refuse",
+        private: bool = False,
+        home: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        say: Say = unheard,
+        tool_limits: Mapping[str, int | None] | None = None,
+        runner: ToolRunner | None = None,
+        new_id: Callable[[], str] = lambda: str(uuid4()),
+    ) -> AsyncGenerator[Session]:
+        """Start a session in a project, or go on with one (`resume=ID`)."""
+        known = environment() if environ is None else environ
+        base = Path(home) if home is not None else places.home(known)
+        root = places.canonical_root(_absolute(project))
+        loaded = load(known, home=base, root=root)
+        for problem in loaded.problems:
+            say(Notice("settings", str(problem), "warning"))
+        numbers = settings or loaded.settings
+        library = Library.of(base, root, known)
+        begun = library.begin(resume, on_held, private)
+        world = World(
+            clock or SystemClock(),
+            begun.disk,
+            Flags(known, home=base, root=root, settings=numbers),
+            numbers,
+            None if isinstance(model, str) else model,
+            say=say,
+            tool_limits={**BOUND_THEMSELVES, **(tool_limits or {})},
+        )
+        session = cls._of(begun, library, world, runner, new_id)
+        session.budget = None if private else Budget(Folder(base), numbers, world.clock)
+        head = Head(_name(model), system, tools, context, options)
+        try:
+            async with anyio.create_task_group() as group:
+                limit = process_limit(numbers.background_processes)
+                session.jobs = Jobs(group, limit, say, session._job_failed)
+                try:
+                    await session._begin(begun, head, root)
+                    yield session
+                finally:
+                    await session._close(numbers.extract_drain_seconds)
+                    group.cancel_scope.cancel()
+        except BaseExceptionGroup as many:  # jobs never raise: it is the caller's own error
+            raise many.exceptions[0] from None
+
+    @classmethod
+    def _of(
+        cls,
+        begun: Begun,
+        library: Library,
+        world: World,
+        runner: ToolRunner | None,
+        new_id: Callable[[], str],
+    ) -> Session:
+        session = cls(
+            begun.log,
+            begun.disk,
+            begun.transcript.view,
+            world,
+            when_added=layers.WHEN_ADDED,
+            before_a_request=layers.BEFORE_A_REQUEST,
+            new_id=new_id,
+        )
+        session.id = begun.id
+        session.library = library
+        session.tools = runner or NoTools()
+        session.world = replace(world, fork=session.run_fork)
+        session._disk = begun.disk
+        session._first_byte = anyio.Event()
+        return session
+
+    async def _begin(self, begun: Begun, head: Head, root: Path) -> None:
+        for fault in begun.transcript.faults:
+            self.world.say(Notice("transcript", fault, "warning"))
+        if self.view.started is None or begun.copied:
+            await self.append(
+                Started(self.id, str(root), str(root), reverie.__version__, self.source)
+            )
+        recorded = self.view.head
+        if recorded is None:
+            await self.append(head.record())
+        else:
+            changed = resumed_head(recorded, head)
+            if changed is not None:
+                self.world.say(Notice("transcript", f"resumed with another {changed.reason}"))
+                await self.append(changed)
+
+    async def _close(self, seconds: float) -> None:
+        with anyio.CancelScope(shield=True):
+            left = await self.jobs.drain(seconds)
+            for name in left:
+                self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
+            self._in_flight = False
+            await self.flush()
+            await self.sync()
+            self.close()
+
+    def _job_failed(self, name: str, error: str) -> None:
+        self.hand(Failed(name, error))
+
+    # --- turns
+
+    async def end_turn(
+        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
+    ) -> None:
+        """The turn is over: what was said is on the disk."""
+        self._in_flight = False
+        await self.flush()
+        await self.append(TurnEnded(outcome))
+        await self.sync()
+
+    async def rewind(self, to: str) -> None:
+        """Go back to behind a message; what came after stays in the transcript."""
+        if to not in self.view.places:
+            raise NotFound("no such message in this session", where=to)
+        await self._append_at(to, Rewound("asked for"))
+
+    async def _append_at(self, parent: str, record: Rewound) -> None:
+        entry = Entry(self._new_id(), parent, self.world.clock.now(), record)
+        async with self._lock:
+            await to_thread.run_sync(self.write, [entry])
+            self.view = apply(self.view, entry)
+
+    async def set_head(self, head: Head, reason: str) -> None:
+        """Another system prompt, tool set or model: an announced change."""
+        await self.append(head.record(reason))
+
+    # --- forks
+
+    async def prepare(self, task: Task = MAIN) -> Request:
+        self._first_byte = anyio.Event()
+        return await super().prepare(task)
+
+    def responding(self) -> None:
+        """The first byte of an answer is here: the prompt is in the provider's cache."""
+        self._first_byte.set()
+
+    async def observe(self, reply: Observable) -> Reply:
+        found = await super().observe(reply)
+        self._first_byte.set()
+        return found
+
+    async def fork(self, source: str) -> Fork:
+        """A fork of the conversation as it stands, with a transcript of its own."""
+        if self.view.is_fork:
+            raise ForkRefused("a fork cannot fork again", where=self.view.session)
+        if self._in_flight:
+            await self._first_byte.wait()
+        if self.view.sent is None:
+            raise ForkRefused(
+                "nothing was sent yet that a fork could share",
+                where=self.id,
+                do="Fork after the first response",
+            )
+        agent = self._new_id()
+        private = isinstance(self._disk, NoDisk)
+        log = NoLog() if private else self.library.agent_log(self.id, agent)
+        parent = self.view
+        start = Entry(self._new_id(), "", self.world.clock.now(), self._started(source, agent))
+        child = Fork(
+            log,
+            self._disk,
+            branch(parent, start),
+            replace(self.world, fork=None),
+            when_added=layers.WHEN_ADDED,
+            before_a_request=layers.BEFORE_A_REQUEST,
+            new_id=self._new_id,
+        )
+        child.write([start])
+        child.begin(agent, source, render(parent), self.budget)
+        return child
+
+    def _started(self, source: str, agent: str) -> Started:
+        root = self.view.started.project if self.view.started else ""
+        return Started(self.id, root, root, reverie.__version__, source, agent, self.view.leaf)
+
+    async def run_fork(self, spec: ForkSpec) -> ForkResult:
+        """`world.fork`: run a fork to its end; its cost goes into this transcript."""
+        child = await self.fork(spec.source)
+        outcome: Literal["completed", "failed", "cancelled"] = "failed"
+        try:
+            result = await forks.run(child, spec, self.world.model, self.tools)
+            outcome = "completed"
+            return result
+        except anyio.get_cancelled_exc_class():
+            outcome = "cancelled"
+            raise
+        finally:
+            self.hand(child.ended(outcome))
+            child.close()
+
+
+def _absolute(project: str | Path) -> Path:
+    return Path(os.path.abspath(project))
+
+
+def _name(model: str | Model) -> str:
+    return model if isinstance(model, str) else model.name
+
+
+def resumed_head(recorded: HeadSet, wanted: Head) -> HeadSet | None:
+    """A resumed session sends what was recorded, but for a model that was asked for anew
+    and for tools that no longer exist."""
+    reasons: list[str] = []
+    head = recorded
+    if wanted.model and wanted.model != recorded.model:
+        head, reasons = replace(head, model=wanted.model), ["model"]
+    if wanted.tools:
+        asked = wanted.record()
+        if not _tool_names(recorded.tools) <= _tool_names(asked.tools):
+            head = replace(head, tools=asked.tools)
+            reasons.append("tools")
+    return replace(head, reason=", ".join(reasons)) if reasons else None
+
+
+def _tool_names(array: str) -> set[str]:
+    return {str(v.get("name")) for _, v in elements(array) if isinstance(v, dict)}
