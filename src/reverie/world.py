@@ -17,6 +17,7 @@ from reverie.settings import DEFAULTS, Settings, SettingValue
 from reverie.transcript.blocks import Block, members
 from reverie.transcript.records import AssistantMessage, Record, Ttl, Usage
 from reverie.transcript.request import Request, Task
+from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
 
 
@@ -217,13 +218,21 @@ class World:
     model: Model | None = None
     fork: Fork | None = None
     say: Say = unheard
+    model_name: str = ""  # what requests name, also where the caller has a client of its own
+    betas: tuple[str, ...] = ()
+    learned_window: int | None = None  # a limit that a provider's error named
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
 
     @property
     def window(self) -> int:
-        known = self.model.capabilities.window if self.model else None
-        return known or self.settings.fallback_window
+        return context_window(
+            self.model_name or (self.model.name if self.model else ""),
+            known=self.model.capabilities.window if self.model else None,
+            betas=self.betas,
+            fallback=self.settings.fallback_window,
+            learned=self.learned_window,
+        )
 
 
 Layer: TypeAlias = Callable[[View, World], Awaitable[Sequence[Record]]]

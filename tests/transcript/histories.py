@@ -145,7 +145,7 @@ class Builder:
         call = f"t{number % (self.calls + 1)}"
         content = "" if action == "kept" else json.dumps(f"[{action}]")
         strips = (Strip(self.pick(number), 0),) if number % 13 == 0 and action == "cleared" else ()
-        self.append(ResultDecided(call, action, "test", content, strips=strips))  # pyright: ignore
+        self.append(ResultDecided(call, action, "test", content, strips=strips))  # pyright: ignore[reportArgumentType]
 
     def do_replace(self, a: int, b: int, kind: int) -> None:
         first, last = sorted((a, b))

@@ -143,7 +143,7 @@ def test_a_fork_sends_its_parents_bytes(steps):
     assert chain_at(request, parent.blocks) == chain_at(parent, parent.blocks)
     pairs_up(request)
     assert render(built.view).body() == parent.body()
-    again = fold([e for e in child.entries], built_base(child))
+    again = fold(list(child.entries), built_base(child))
     assert render(again).body() == render(child).body()
 
 

@@ -119,7 +119,7 @@ class Conversation:
             await self.append(*await self._run([layer], self.view))
         await self._close_open_calls()
         request = render(self.view, self.source, task)
-        self._check_request(request)
+        self.check(request)
         await self.append(Sent(self.source, self.view.leaf, request.parts(), request.marks))
         await to_thread.run_sync(self._log.sync)
         self._in_flight = True
@@ -132,7 +132,8 @@ class Conversation:
             results = tuple(interrupted_result(c) for c in calls)
             await self.append(UserMessage(results, "interrupted"))
 
-    def _check_request(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
+        """Refuse to send what no provider would take."""
         items = self.view.items
         spoken = len(items) and items[len(items) - 1].kind != "head"
         if not spoken or request.at(request.count - 1).role != "user":

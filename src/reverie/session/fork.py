@@ -20,7 +20,7 @@ from reverie.session.conversation import Conversation
 from reverie.session.messages import tool_result
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.records import ForkEnded, Usage, UserMessage
-from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.request import Request, Task
 from reverie.world import ForkResult, ForkSpec, Model, Reply, ToolCall, complete
 
 PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
@@ -64,7 +64,6 @@ class Fork(Conversation):
     agent: str
     base: Request
     budget: Budget | None = None
-    task: Task = MAIN
 
     def begin(self, agent: str, source: str, base: Request, budget: Budget | None) -> None:
         self.agent = agent
@@ -81,13 +80,9 @@ class Fork(Conversation):
         ]
         await self.append(UserMessage((*placeholders, text_block(text)), "instruction"))
 
-    async def prepare(self, task: Task = MAIN) -> Request:
-        request = await super().prepare(task)
-        self.verify(request)
-        return request
-
-    def verify(self, request: Request) -> None:
+    def check(self, request: Request) -> None:
         """Refuse to send what would not be served from the parent's cache."""
+        super().check(request)
         found = request.difference(self.base)
         if found is not None:
             raise ForkRefused(

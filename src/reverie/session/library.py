@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
@@ -78,15 +79,25 @@ class NoLog:
 class Library:
     """One project's sessions."""
 
-    def __init__(self, folder: Folder, project: Path) -> None:
-        self.folder = folder
+    def __init__(self, path: Path, project: Path) -> None:
+        self.path = path
         self.project = project
 
     @classmethod
-    def of(cls, home: Path, root: Path, environ: Mapping[str, str]) -> Library:
-        """The sessions of the project at `root`; its folder is made where it is missing."""
-        project = places.project_folder(home, root, environ=environ)
-        return cls(Folder(places.transcripts_folder(project, home, environ)), project)
+    def of(
+        cls, home: Path, root: Path, environ: Mapping[str, str], *, claim: bool = True
+    ) -> Library:
+        """The sessions of the project at `root`. Its folder is made and claimed, but for a
+        private session, which writes nothing."""
+        if claim:
+            project = places.project_folder(home, root, environ=environ)
+        else:
+            project = places.find_project_folder(home, root)
+        return cls(places.transcripts_folder(project, home, environ), project)
+
+    @cached_property
+    def folder(self) -> Folder:
+        return Folder(self.path)
 
     def begin(
         self, resume: str = "", on_held: Literal["refuse", "fork"] = "refuse", private: bool = False
@@ -160,12 +171,12 @@ class Library:
 
     def sessions(self) -> list[SessionFile]:
         """All sessions, the newest first."""
-        return places.sessions(self.folder.root)
+        return places.sessions(self.path)
 
     def newest(self) -> str:
         found = self.sessions()
         if not found:
-            raise NotFound("this project has no session yet", where=str(self.folder.root))
+            raise NotFound("this project has no session yet", where=str(self.path))
         return found[0].id
 
     def summary(self, file: SessionFile) -> Summary:

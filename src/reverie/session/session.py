@@ -43,7 +43,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.transcript.blocks import dump, elements
 from reverie.transcript.records import Entry, Failed, HeadSet, Rewound, Started, TurnEnded
-from reverie.transcript.request import MAIN, Request, Task, render
+from reverie.transcript.request import MAIN, Request, Task, so_far
 from reverie.transcript.view import apply, branch
 from reverie.world import (
     BOUND_THEMSELVES,
@@ -130,7 +130,7 @@ class Session(Conversation):
         for problem in loaded.problems:
             say(Notice("settings", str(problem), "warning"))
         numbers = settings or loaded.settings
-        library = Library.of(base, root, known)
+        library = Library.of(base, root, known, claim=not private)
         begun = library.begin(resume, on_held, private)
         world = World(
             clock or SystemClock(),
@@ -139,6 +139,8 @@ class Session(Conversation):
             numbers,
             None if isinstance(model, str) else model,
             say=say,
+            model_name=_name(model),
+            betas=tuple((options or {}).get("betas", ())),
             tool_limits={**BOUND_THEMSELVES, **(tool_limits or {})},
         )
         session = cls._of(begun, library, world, runner, new_id)
@@ -205,9 +207,11 @@ class Session(Conversation):
             for name in left:
                 self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
             self._in_flight = False
-            await self.flush()
-            await self.sync()
-            self.close()
+            try:
+                await self.flush()
+                await self.sync()
+            finally:
+                self.close()
 
     def _job_failed(self, name: str, error: str) -> None:
         self.hand(Failed(name, error))
@@ -281,7 +285,7 @@ class Session(Conversation):
             new_id=self._new_id,
         )
         child.write([start])
-        child.begin(agent, source, render(parent), self.budget)
+        child.begin(agent, source, so_far(parent), self.budget)
         return child
 
     def _started(self, source: str, agent: str) -> Started:

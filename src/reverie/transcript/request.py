@@ -211,6 +211,12 @@ def render(view: View, source: str = "main", task: Task = MAIN) -> Request:
     return replace(request, marks=place_marks(view, request))
 
 
+def so_far(view: View) -> Request:
+    """The conversation as it stands, calls without their results included: what every fork
+    of it begins with. Not a request to send by itself."""
+    return replace(render(view), tail=view.tail(complete=False))
+
+
 def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     """End of the head, end of the sealed part, the last request's last mark, the last block."""
     marks: list[Mark] = []

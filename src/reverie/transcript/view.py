@@ -109,12 +109,13 @@ class View:
     def unsent(self) -> list[Item]:
         return self.items.since(self.sent_items)
 
-    def tail(self) -> tuple[Message, ...]:
-        """The messages behind `closed`: the open run, and results for interrupted calls."""
+    def tail(self, *, complete: bool = True) -> tuple[Message, ...]:
+        """The messages behind `closed`: the open run and, to make it a complete request,
+        results for interrupted calls."""
         run = self.open_run()
         before = _last(self.closed)
         tail: list[Message] = []
-        if self.open_calls:
+        if self.open_calls and complete:
             result = interrupted(self.open_calls, self.items[len(self.items) - 1].id)
             if run[0].role == "assistant":
                 before = message(run, before)

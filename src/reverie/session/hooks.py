@@ -1,0 +1,372 @@
+"""User hooks: commands of the user's own that run at fixed points of a session.
+
+A hook is told what happens as JSON on its standard input and may answer with JSON: block,
+give a reason, add context for the model. It has a time limit and a bounded output, and it
+runs in a process group of its own that is ended with it, also when this program is killed.
+Only files that a repository cannot have brought may name hooks; others are ignored, and
+that is said. A hook that hangs, crashes or floods is reported and never stops a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
+from reverie.settings import POLICY, Problem, git
+from reverie.settings.jsonfile import parse_object, read_object
+from reverie.settings.sources import SettingsFile, Tracks, settings_files
+from reverie.transcript.blocks import dump, text_block
+from reverie.transcript.records import Attached
+from reverie.world import Notice, Say, unheard
+
+HookEvent: TypeAlias = Literal[
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PreCompact",
+    "PostCompact",
+    "Stop",
+]
+EVENTS: tuple[HookEvent, ...] = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PreCompact",
+    "PostCompact",
+    "Stop",
+)
+KEY = "hooks"
+BLOCKED = 2  # the exit status that blocks, with standard error as the reason
+MOST_OUTPUT = 1024 * 1024
+MOST_CONTEXT = 10_000
+MOST_REASON = 2_000
+GRACE = 0.5  # for output still in the pipe when the process is over
+_MEMBERS = frozenset({"command", "matcher", "timeout"})
+# The command, and beside it a watcher that ends the whole group once this program is gone.
+_WATCHED = '(cat "/dev/fd/$2"; kill -9 -$$) </dev/null >/dev/null 2>&1 & exec /bin/sh -c "$1"'
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One command, and when it runs."""
+
+    event: HookEvent
+    command: str
+    matcher: re.Pattern[str] | None = None  # of the whole tool name; None: every tool
+    seconds: float | None = None
+    place: str = ""
+
+    def fits(self, tool: str) -> bool:
+        return self.matcher is None or self.matcher.fullmatch(tool) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the hooks of one event said together."""
+
+    blocked: bool = False
+    reason: str = ""
+    context: tuple[str, ...] = ()
+
+    def attached(self) -> tuple[Attached, ...]:
+        """The added context as records."""
+        return tuple(Attached((text_block(framed(c)),), "hook") for c in self.context)
+
+
+NOTHING = Verdict()
+
+
+def framed(text: str) -> str:
+    """Text of a hook in a frame that it cannot close itself."""
+    inside = re.sub(r"<(?=/?hook-context)", "&lt;", text, flags=re.IGNORECASE)
+    return f"<hook-context>\n{inside}\n</hook-context>"
+
+
+# --- which hooks there are
+
+
+def load_hooks(
+    *, home: Path, root: Path | None, policy: Path = POLICY, tracks: Tracks = git.tracks
+) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
+    """All hooks of trusted settings files, the strongest first, and what was not taken."""
+    hooks: list[Hook] = []
+    problems: list[Problem] = []
+    for file in settings_files(home=home, root=root, policy=policy, tracks=tracks):
+        given = read_object(file.path)[0].get(KEY)  # what else is wrong, `load` says
+        if given is None:
+            continue
+        if not file.origin.trusted:
+            reason = "ignored: a file that the repository may have brought cannot run commands"
+            problems.append(Problem("warning", file.origin.place, KEY, reason))
+            continue
+        found, wrong = _of_file(file, given)
+        hooks += found
+        problems += wrong
+    return tuple(hooks), tuple(problems)
+
+
+def _of_file(file: SettingsFile, given: object) -> tuple[list[Hook], list[Problem]]:
+    place = file.origin.place
+    if not isinstance(given, dict):
+        return [], [Problem("error", place, KEY, "must be an object of events")]
+    hooks: list[Hook] = []
+    problems: list[Problem] = []
+    for event, rows in cast("dict[str, object]", given).items():
+        key = f"{KEY}.{event[:100]}"
+        if event not in EVENTS:
+            problems.append(Problem("warning", place, key, f"unknown; one of {', '.join(EVENTS)}"))
+        elif not isinstance(rows, list):
+            problems.append(Problem("error", place, key, "must be a list"))
+        else:
+            for row in cast("list[object]", rows):
+                hook = _hook(event, row, place)
+                if isinstance(hook, str):
+                    problems.append(Problem("error", place, key, hook))
+                else:
+                    hooks.append(hook)
+    return hooks, problems
+
+
+def _hook(event: HookEvent, row: object, place: str) -> Hook | str:
+    """A hook as a settings file has it, or what is wrong with it."""
+    if not isinstance(row, dict):
+        return "each entry must be an object with a command"
+    given = cast("dict[str, object]", row)
+    command, matcher, seconds = (given.get(k) for k in ("command", "matcher", "timeout"))
+    unknown = sorted(set(given) - _MEMBERS)
+    if unknown:
+        return f"unknown key {unknown[0][:100]}; known are {', '.join(sorted(_MEMBERS))}"
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        return "command must be a text that is not empty"
+    if matcher is not None and not isinstance(matcher, str):
+        return "matcher must be a text"
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | None):
+        return "timeout must be a number of seconds"
+    if seconds is not None and not 0 < seconds <= 86_400:
+        return "timeout must lie between 0 and 86,400 seconds"
+    try:
+        pattern = re.compile(matcher) if matcher else None
+    except re.error as error:
+        return f"matcher is no regular expression: {error}"
+    return Hook(event, command, pattern, seconds, place)
+
+
+# --- running them
+
+
+class Hooks:
+    """The hooks of one session."""
+
+    def __init__(
+        self,
+        hooks: Sequence[Hook] = (),
+        *,
+        session: str = "",
+        cwd: str = "",
+        seconds: float = 60.0,
+        say: Say = unheard,
+    ) -> None:
+        self._hooks = tuple(hooks)
+        self._session = session
+        self._cwd = cwd
+        self._seconds = seconds
+        self._say = say
+
+    def __len__(self) -> int:
+        return len(self._hooks)
+
+    async def run(self, event: HookEvent, **told: object) -> Verdict:
+        """Run all hooks of an event side by side; what they said, in the order of the files."""
+        tool = str(told.get("tool_name", ""))
+        hooks = [h for h in self._hooks if h.event == event and h.fits(tool)]
+        if not hooks:
+            return NOTHING
+        known = {"event": event, "session_id": self._session, "cwd": self._cwd, **told}
+        said: list[Verdict] = [NOTHING] * len(hooks)
+        given = dump(known).encode()
+
+        async def one(at: int) -> None:
+            said[at] = await self._one(hooks[at], given)
+
+        async with anyio.create_task_group() as group:
+            for at in range(len(hooks)):
+                group.start_soon(one, at)
+        reasons = [v.reason for v in said if v.blocked]
+        context = tuple(c for v in said for c in v.context)
+        return Verdict(bool(reasons), "\n".join(filter(None, reasons)), context)
+
+    async def _one(self, hook: Hook, given: bytes) -> Verdict:
+        limit = self._seconds if hook.seconds is None else hook.seconds
+        try:
+            ran = await run_command(hook.command, given, cwd=self._cwd, seconds=limit)
+        except OSError as error:
+            return self._failed(hook, f"could not be started: {error}")
+        if ran.fault:
+            return self._failed(hook, ran.fault)
+        if ran.status == BLOCKED:
+            return Verdict(True, _shown(ran.errors, MOST_REASON) or "a hook blocked this")
+        if ran.status:
+            errors = _shown(ran.errors, 300)
+            return self._failed(hook, f"ended with status {ran.status}. {errors}".rstrip(". "))
+        return self._answer(hook, ran.output)
+
+    def _answer(self, hook: Hook, output: bytes) -> Verdict:
+        text = output.decode("utf-8", "replace").strip()
+        if not text:
+            return NOTHING
+        value, problems = parse_object(text, hook.command[:80])
+        if problems:
+            return self._failed(hook, f"its output is not used: {problems[0].reason}")
+        decision, reason = value.get("decision"), value.get("reason")
+        added = value.get("additionalContext")
+        if decision not in (None, "block", "allow"):
+            return self._failed(hook, 'decision must be "block" or "allow"')
+        context = (_cut(added, MOST_CONTEXT),) if isinstance(added, str) and added.strip() else ()
+        said = _cut(reason, MOST_REASON) if isinstance(reason, str) else ""
+        return Verdict(decision == "block", said, context)
+
+    def _failed(self, hook: Hook, why: str) -> Verdict:
+        text = f"{hook.event} hook `{hook.command[:80]}` {why}; the session goes on"
+        self._say(Notice("hooks", text, "warning"))
+        return NOTHING
+
+
+NO_HOOKS = Hooks()
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n[cut at {most:,} characters]"
+
+
+def _shown(data: bytes, most: int) -> str:
+    return data[: most * 4].decode("utf-8", "replace").strip()[:most]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended; `fault` says why its output must not be used."""
+
+    status: int
+    output: bytes = b""
+    errors: bytes = b""
+    fault: str = ""
+
+
+@dataclass
+class _Output:
+    """What a stream gave, up to the limit."""
+
+    data: bytes = b""
+    flooded: bool = False
+
+
+async def run_command(command: str, given: bytes, *, cwd: str, seconds: float) -> Ran:
+    """Run a command in a group of its own; nothing of the group is left afterwards."""
+    alive, kept = os.pipe()
+    process: Process | None = None
+    try:
+        process = await anyio.open_process(
+            ["/bin/sh", "-c", _WATCHED, "hook", command, str(alive)],
+            cwd=cwd or None,
+            start_new_session=True,
+            pass_fds=(alive,),
+        )
+        return await _followed(process, given, seconds)
+    finally:
+        if process is not None:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+        os.close(alive)
+        os.close(kept)
+
+
+async def _followed(process: Process, given: bytes, seconds: float) -> Ran:
+    out, errors = _Output(), _Output()
+    over = anyio.Event()
+    with anyio.move_on_after(seconds) as limit:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_collect, process.stdout, out, over)
+            group.start_soon(_collect, process.stderr, errors, over)
+            group.start_soon(_feed, process, given)
+            group.start_soon(_exit, process, over)
+            await over.wait()
+            group.cancel_scope.deadline = anyio.current_time() + GRACE
+    flooded = out.flooded or errors.flooded
+    if flooded:
+        return Ran(-1, fault=f"printed more than {MOST_OUTPUT:,} bytes and was ended")
+    if limit.cancelled_caught and process.returncode is None:
+        return Ran(-1, fault=f"took longer than {seconds:g} s and was ended")
+    return Ran(process.returncode or 0, out.data, errors.data)
+
+
+async def _collect(stream: ByteReceiveStream | None, into: _Output, over: anyio.Event) -> None:
+    if stream is None:  # pragma: no cover - both are pipes here
+        return
+    with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        while True:
+            into.data += await stream.receive()
+            if len(into.data) > MOST_OUTPUT:
+                into.flooded = True
+                over.set()
+                return
+
+
+async def _feed(process: Process, given: bytes) -> None:
+    """Hand the event in; a hook need not read it."""
+    if process.stdin is not None:
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.send(given)
+        with suppress(OSError, anyio.BrokenResourceError):
+            await process.stdin.aclose()
+
+
+async def _exit(process: Process, over: anyio.Event) -> None:
+    await process.wait()
+    over.set()
+
+
+async def _end(process: Process) -> None:
+    """End the group, whoever is left in it, and let go of the pipes."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError, anyio.BrokenResourceError):
+                await stream.aclose()
+    await process.wait()
+
+
+def hooks_for(
+    session: str,
+    cwd: str,
+    *,
+    home: Path,
+    root: Path,
+    seconds: float,
+    simple: bool = False,
+    say: Say = unheard,
+    policy: Path = POLICY,
+) -> Hooks:
+    """The hooks of a session; none in simple mode. What was not taken is said."""
+    if simple:
+        return NO_HOOKS
+    hooks, problems = load_hooks(home=home, root=root, policy=policy)
+    for problem in problems:
+        say(Notice("hooks", str(problem), "warning"))
+    return Hooks(hooks, session=session, cwd=cwd, seconds=seconds, say=say)
+
+
+def prompt_of(blocks: Sequence[Mapping[str, object]]) -> str:
+    """The words of a prompt, for a hook to read."""
+    return "\n".join(str(b.get("text", "")) for b in blocks if b.get("type") == "text")
