@@ -14,6 +14,7 @@ nowhere else; what is promised is a ratio or a count.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ Row = tuple[str, str, str, bool | None]
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "out"
+ROOT_SHARED = Path(os.environ.get("REVERIE_SHARED") or HERE.parent.parent / "shared")
 SIGNS = {True: "yes", False: "NO", None: ""}
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any
 
 from reverie.transcript.blocks import Block, block_from, elements
 from reverie.transcript.messages import (
@@ -128,6 +130,17 @@ class View:
 
 
 EMPTY = View()
+_NAMES = tuple(View.__slots__)
+_ALL = attrgetter(*_NAMES)
+_PLACES = {name: n for n, name in enumerate(_NAMES)}
+
+
+def _with(view: View, **changes: Any) -> View:
+    """`dataclasses.replace` for views, four times as fast: every record makes a few."""
+    values: list[Any] = [*_ALL(view)]
+    for name, value in changes.items():
+        values[_PLACES[name]] = value
+    return View(*values)
 
 
 def head_blocks(array: str) -> tuple[Block, ...]:
@@ -142,7 +155,7 @@ def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
         unique.setdefault(entry.id, entry)
     ordered = list(unique.values())
     chain = _chain(ordered)
-    view = base if base is EMPTY else replace(base, base=base)
+    view = base if base is EMPTY else _with(base, base=base)
     for entry in ordered:
         view = _step(view, entry, entry.on_chain and entry.id not in chain)
     return view
@@ -159,7 +172,7 @@ def apply(view: View, entry: Entry) -> View:
 
 def branch(parent: View, started: Entry) -> View:
     """The view of a fork at its start: the parent's conversation, a transcript of its own."""
-    base = replace(
+    base = _with(
         parent,
         base=None,
         entries=Trail(),
@@ -172,7 +185,7 @@ def branch(parent: View, started: Entry) -> View:
         marks=parent.in_flight or parent.marks,
         in_flight=(),
     )
-    return apply(replace(base, base=base), started)
+    return apply(_with(base, base=base), started)
 
 
 def _chain(entries: Sequence[Entry]) -> set[str]:
@@ -201,7 +214,7 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
     jumped = entry.on_chain and view.journal_leaf not in ("", entry.parent)
-    view = replace(
+    view = _with(
         view,
         entries=view.entries.push(entry),
         places=view.places.put(entry.id, len(view.entries)),
@@ -212,7 +225,7 @@ def _step(view: View, entry: Entry, off_chain: bool) -> View:
     if jumped:
         view = _moved(view, "rewound", 0)
     if entry.on_chain:
-        view = replace(view, leaf=entry.id)
+        view = _with(view, leaf=entry.id)
     return _record(view, entry)
 
 
@@ -233,9 +246,9 @@ def _record(view: View, entry: Entry) -> View:  # noqa: PLR0911 - one return a r
         case Sent():
             return _sent(view, entry.record)
         case Started():
-            return replace(view, started=entry.record)
+            return _with(view, started=entry.record)
         case TurnEnded():
-            return replace(view, turns=view.turns + 1)
+            return _with(view, turns=view.turns + 1)
         case _:
             return view
 
@@ -248,12 +261,12 @@ def _push(view: View, *items: Item) -> View:
     for item in items:
         run = view.open_run()
         if run and run[0].role != item.role:
-            view = replace(
+            view = _with(
                 view,
                 closed=view.closed.push(message(run, _last(view.closed))),
                 run=len(view.items),
             )
-        view = replace(view, items=view.items.push(item), estimated=view.estimated + item.tokens)
+        view = _with(view, items=view.items.push(item), estimated=view.estimated + item.tokens)
     return view
 
 
@@ -272,7 +285,7 @@ def _user(view: View, entry: str, record: UserMessage) -> View:
     if not pieces:
         return view
     view = _push(view, Item(entry, "user", tuple(pieces)), *view.waiting)
-    return replace(view, open_calls=tuple(still_open), waiting=())
+    return _with(view, open_calls=tuple(still_open), waiting=())
 
 
 def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
@@ -285,16 +298,14 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
             if not call or call in view.calls:
                 continue
             calls.append(call)
-            view = replace(
-                view, calls=view.calls.put(call, Call(call, block.get("name"), entry.id))
-            )
+            view = _with(view, calls=view.calls.put(call, Call(call, block.get("name"), entry.id)))
         pieces.append(Piece(block, entry.id, i))
     if not pieces:
         return view
     if not len(view.items):
         view = _push(view, missing_start())
     view = _push(view, Item(entry.id, "assistant", tuple(pieces)))
-    view = replace(
+    view = _with(
         view,
         open_calls=tuple(calls),
         sent_items=len(view.items),
@@ -303,7 +314,7 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
         in_flight=(),
     )
     if record.usage is not None and record.usage.total:
-        view = replace(view, usage=record.usage, anchored=view.estimated)
+        view = _with(view, usage=record.usage, anchored=view.estimated)
     return view
 
 
@@ -314,7 +325,7 @@ def _attached(view: View, entry: str, record: Attached) -> View:
         return view
     if view.unsent():
         return _push(view, item)
-    return replace(view, waiting=(*view.waiting, item))
+    return _with(view, waiting=(*view.waiting, item))
 
 
 def _close_calls(view: View) -> View:
@@ -323,14 +334,14 @@ def _close_calls(view: View) -> View:
         return view
     last = view.items[len(view.items) - 1].id
     view = _push(view, interrupted(view.open_calls, last))
-    return replace(view, open_calls=())
+    return _with(view, open_calls=())
 
 
 def _sent(view: View, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
-        return replace(view, sent=record)
+        return _with(view, sent=record)
     view = _close_calls(view)
-    return replace(view, sent=record, sent_items=len(view.items), in_flight=record.marks, moved=())
+    return _with(view, sent=record, sent_items=len(view.items), in_flight=record.marks, moved=())
 
 
 def _head(view: View, record: HeadSet) -> View:
@@ -344,16 +355,16 @@ def _head(view: View, record: HeadSet) -> View:
         items.insert(0, Item(HEAD, "user", pieces, "head"))
     shift = len(items) - len(view.items)
     same = old is not None and old.context == record.context
-    changed = replace(view, head=record)
+    changed = _with(view, head=record)
     if not same:
         changed = _rebuilt(changed, items, view.sent_items + shift)
     if view.sent is None:
         return changed
-    return replace(_moved(changed, record.reason or "head", 0), marks=())
+    return _with(_moved(changed, record.reason or "head", 0), marks=())
 
 
 def _decided(view: View, record: ResultDecided) -> View:
-    view = replace(view, decisions=view.decisions.put(record.call, record))
+    view = _with(view, decisions=view.decisions.put(record.call, record))
     answered = record.call in view.calls and record.call not in view.open_calls
     if not record.content or not answered:
         return view
@@ -362,7 +373,7 @@ def _decided(view: View, record: ResultDecided) -> View:
     if edited != unsent:
         items = view.items.cut(view.sent_items).push(*edited)
         change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
-        return replace(view, items=items, estimated=view.estimated + change)
+        return _with(view, items=items, estimated=view.estimated + change)
     items = [_edited(i, record) for i in view.items]
     first = next((n for n, i in enumerate(items) if i is not view.items[n]), None)
     if first is None:
@@ -501,7 +512,7 @@ def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
         else:
             closed.append(message(items[start:at], closed[-1] if closed else None))
         start = at
-    return replace(
+    return _with(
         view,
         items=Trail(items),
         closed=Trail(closed),
@@ -530,4 +541,4 @@ def _blocks_before(view: View, item: int) -> int:
 def _moved(view: View, reason: str, blocks: int) -> View:
     """The prefix moved behind its first `blocks` message blocks; only marks there still stand."""
     standing = tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)
-    return replace(view, moved=(*view.moved, reason), marks=standing, in_flight=())
+    return _with(view, moved=(*view.moved, reason), marks=standing, in_flight=())

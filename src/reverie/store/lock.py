@@ -1,0 +1,277 @@
+"""Exclusive locks that the kernel holds, so that a dead process holds none.
+
+A lock is `flock` on an open file: it ends with the process however that ends. What a lock file
+says about its holder is for people to read; it never decides who holds the lock. No process is
+signalled, no lock is broken by age, and no file is followed through a link.
+Among machines that share a network folder the lock is only as good as that file system's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import socket
+import stat
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from reverie.errors import Held, PathRefused, StoreError
+
+_BODY_LIMIT = 4096
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PID_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lock: `since` is when it was taken, `started` the process's own start.
+
+    `since` is in seconds of the wall clock; `started` in the kernel's ticks, which tell two
+    processes of the same pid apart and mean nothing else.
+    """
+
+    pid: int
+    host: str
+    since: float | None = None
+    started: int | None = None
+
+    def __str__(self) -> str:
+        when = "" if self.since is None else f" since {_clock(self.since)}"
+        return f"process {self.pid} on {self.host}{when}"
+
+
+class FileLock:
+    """One exclusive lock, named by a path; a context manager that takes it without waiting."""
+
+    __slots__ = ("_fd", "_pid", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+        self._pid = 0
+
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
+    def acquire(self, timeout: float = 0.0) -> None:
+        """Take the lock or raise `Held`; with a timeout, ask again until it has passed."""
+        if self._fd is not None:
+            raise held_by(self.holder(), str(self.path))
+        deadline = time.monotonic() + timeout
+        while True:
+            fd = self._open()
+            try:
+                self._check(fd)
+                if not take(fd, deadline - time.monotonic()):
+                    raise held_by(_read_holder(fd), str(self.path))
+                if _is_at(self.path, fd):
+                    break
+            except OSError as error:
+                let_go(fd)
+                raise self._failed(error) from error
+            except BaseException:
+                let_go(fd)
+                raise
+            let_go(fd)
+        self._fd = fd
+        self._pid = os.getpid()
+        _write_holder(fd)
+
+    def release(self) -> None:
+        """Give the lock up; in a forked child nothing but the child's descriptor goes."""
+        fd, self._fd = self._fd, None
+        if fd is None:
+            return
+        if self._pid != os.getpid():
+            os.close(fd)
+            return
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, 0)
+        let_go(fd)
+
+    def holder(self) -> Holder | None:
+        """Give what the lock file says of its last holder, or None where it says nothing."""
+        try:
+            fd = os.open(self.path, (_OPEN & ~os.O_CREAT & ~os.O_RDWR) | os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            return _read_holder(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+        finally:
+            os.close(fd)
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, _OPEN, 0o600)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EMLINK):
+                raise self._refused() from error
+            raise self._failed(error) from error
+
+    def _check(self, fd: int) -> None:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
+            raise self._refused()
+
+    def _refused(self) -> PathRefused:
+        return PathRefused(
+            "The lock is a link, a folder or a special file",
+            where=str(self.path),
+            do="Move it away; a lock is a plain file of ours",
+        )
+
+    def _failed(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"The lock could not be taken: {os.strerror(error.errno or 0)}",
+            where=str(self.path),
+            do="See that the folder exists and can be written",
+        )
+
+    def __enter__(self) -> FileLock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def take(fd: int, timeout: float = 0.0) -> bool:
+    """Lock an open file for this open alone; False where another holds it till the timeout."""
+    deadline = time.monotonic() + timeout
+    pause = 0.0005
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, 0.05)
+        else:
+            return True
+
+
+def let_go(fd: int) -> None:
+    """Unlock and close, also where a forked child still has the file open."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def holder_of(fd: int) -> Holder | None:
+    """Ask the kernel which process has this file locked; None where it does not tell."""
+    info = os.fstat(fd)
+    device = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+    by_inode: list[int] = []
+    for words in _kernel_locks():
+        if words[1] != "FLOCK" or not words[5].endswith(f":{info.st_ino}"):
+            continue
+        if words[5] == device:
+            return _process(int(words[4]))
+        by_inode.append(int(words[4]))
+    # Some file systems show another device number here than stat does.
+    return _process(by_inode[0]) if len(by_inode) == 1 else None
+
+
+def held_by(holder: Holder | None, where: str) -> Held:
+    who = "another process" if holder is None else str(holder)
+    return Held(f"In use by {who}", where=where, do="Close it there, or open it here only to read")
+
+
+def alive(pid: int) -> bool:
+    """Say whether a process of this number runs on this machine."""
+    if not 0 < pid <= _PID_MAX:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def process_start(pid: int) -> int | None:
+    """Give the start of a process in the kernel's ticks, or None where that is not knowable."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _process(pid: int) -> Holder | None:
+    if pid <= 0:
+        return None
+    return Holder(pid, socket.gethostname(), None, process_start(pid))
+
+
+def _kernel_locks() -> list[list[str]]:
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            rows = [line.split() for line in file]
+    except OSError:
+        return []
+    return [row for row in rows if len(row) >= 6 and row[1] != "->" and row[4].isdecimal()]
+
+
+def _is_at(path: Path, fd: int) -> bool:
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return os.path.samestat(there, os.fstat(fd))
+
+
+def _write_holder(fd: int) -> None:
+    """Say who we are. A full disk takes the name away, not the lock."""
+    pid = os.getpid()
+    holder = Holder(pid, socket.gethostname(), time.time(), process_start(pid))
+    with contextlib.suppress(OSError):
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(asdict(holder)).encode() + b"\n", 0)
+
+
+def _read_holder(fd: int) -> Holder | None:
+    """Read the body; one that is garbage, or names a process that is gone, says nothing."""
+    try:
+        found: Any = json.loads(os.pread(fd, _BODY_LIMIT, 0))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    body = cast("dict[str, Any]", found)
+    pid, host = body.get("pid"), body.get("host")
+    since, started = body.get("since"), body.get("started")
+    if type(pid) is not int or not 0 < pid <= _PID_MAX or not isinstance(host, str):
+        return None
+    if host == socket.gethostname() and not alive(pid):
+        return None
+    return Holder(
+        pid,
+        "".join(c for c in host[:255] if c.isprintable()),
+        float(since) if isinstance(since, int | float) and abs(since) < 1e12 else None,
+        started if type(started) is int else None,
+    )
+
+
+def _clock(seconds: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, OSError, ValueError):
+        return "an unknown time"
