@@ -102,6 +102,8 @@ class Reply:
             self.stop_reason,
             self.usage,
             self.native,
+            self.diagnostics,
+            self.applied_edits,
         )
 
 

@@ -238,7 +238,9 @@ def watch_entries(
             watches = {name: one.announced(*view.moved) for name, one in watches.items()}
             watches[source] = watches[source].sent(_what(view, record), entry.at)
         elif isinstance(record, AssistantMessage) and source in watches:
-            watches[source], broken = watches[source].answered(record.usage)
+            watches[source], broken = watches[source].answered(
+                record.usage, record.diagnostics, record.applied_edits
+            )
             found += [replace(broken, entry=entry.id)] if broken else []
         view = apply(view, entry)
     return found

@@ -193,6 +193,8 @@ class AssistantMessage:
     stop_reason: str = ""
     usage: Usage | None = None
     native: str = ""
+    diagnostics: str = "null"  # what the provider said of its cache, as JSON
+    applied_edits: str = "[]"  # what it cleared on its side, as JSON
 
 
 @dataclass(frozen=True, slots=True)
