@@ -227,6 +227,12 @@ class World:
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
 
     @property
+    def collapses(self) -> bool:
+        """Whether the context is kept small by collapse (SPEC §4, B11)."""
+        chosen = self.settings.context_policy == "collapse"
+        return chosen and bool(self.flags.get("context_collapse"))
+
+    @property
     def window(self) -> int:
         return context_window(
             self.model_name or (self.model.name if self.model else ""),

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from reverie.errors import SettingsError
 from reverie.settings import FLAGS, Flags, Settings, flag_named, parse_flag, with_flag
 
+pytestmark = pytest.mark.spec("15")
+
 SPEC_15: dict[str, tuple[object, tuple[str, ...]]] = {
     "session_memory": (True, ("tengu_session_memory",)),
     "session_memory_compaction": (True, ("tengu_sm_compact",)),

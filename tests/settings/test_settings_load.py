@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, camel, environment, load, variable
 from reverie.settings.values import folder
 
+pytestmark = pytest.mark.spec("15")
+
 
 @dataclass
 class Place:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from reverie.settings import DEFAULTS, SETTINGS, Settings, camel
 from reverie.settings.numbers import NOTES, ORDERED, SCALED
 
+pytestmark = pytest.mark.spec("17")
+
 SPEC_17 = {
     "text_bytes_per_token": 4,
     "json_bytes_per_token": 2,

@@ -10,6 +10,8 @@ import pytest
 from reverie.settings import FLAGS, SETTINGS
 from reverie.settings.page import page
 
+pytestmark = pytest.mark.spec("17")
+
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 

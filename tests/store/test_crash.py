@@ -37,6 +37,8 @@ from tests.faults import (
     run_with_kill,
 )
 
+pytestmark = pytest.mark.spec("1.store")
+
 State = dict[str, bytes]
 
 

@@ -23,6 +23,8 @@ from reverie.store.lock import take
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, run_with_error, shim
 
+pytestmark = pytest.mark.spec("1.store")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:

@@ -23,6 +23,8 @@ from reverie.store.journal import Fault, Journal, Line, seal, unseal
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, quick_folder, run_with_error, shim
 
+pytestmark = pytest.mark.spec("1.store")
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab{},:é"), inner),

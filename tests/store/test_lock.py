@@ -21,6 +21,8 @@ from reverie.store.lock import FileLock, Holder, alive, holder_of, process_start
 from tests.conftest import Scale
 from tests.faults import open_files, run_with_error
 
+pytestmark = pytest.mark.spec("1.store")
+
 HOLD = """
 import sys
 from pathlib import Path

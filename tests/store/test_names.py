@@ -14,6 +14,8 @@ from reverie.errors import PathRefused
 from reverie.store.files import Folder
 from reverie.store.names import DEPTH, NAME_BYTES, beneath, check_key, fold_key, shown
 
+pytestmark = pytest.mark.spec("1.store")
+
 GOOD = [
     "MEMORY.md",
     "team/topic.md",

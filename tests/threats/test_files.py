@@ -23,6 +23,8 @@ from reverie.store.journal import Fault, Journal, Line, seal
 from tests.conftest import Scale
 from tests.faults import ERRORS, run_with_error, run_with_kill
 
+pytestmark = pytest.mark.spec("1.store")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:

@@ -23,6 +23,8 @@ from reverie.store.names import beneath, check_key
 from tests.conftest import Scale
 from tests.faults import CALLS, Plan, open_files, shim
 
+pytestmark = pytest.mark.spec("1.store")
+
 SECRET = b"what lies outside"
 
 

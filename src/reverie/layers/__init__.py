@@ -6,7 +6,7 @@ imports another layer. What one layer writes reaches the next through the view.
 
 from __future__ import annotations
 
-from reverie.layers import tool_results
+from reverie.layers import collapse, microcompaction, tool_results
 from reverie.world import Layer
 
 WHEN_ADDED: tuple[tuple[str, Layer], ...] = (
@@ -16,5 +16,8 @@ WHEN_ADDED: tuple[tuple[str, Layer], ...] = (
 
 BEFORE_A_REQUEST: tuple[tuple[str, Layer], ...] = (
     ("tool_results", tool_results.per_message),  # 1: all results of a round fit together
+    ("microcompaction", microcompaction.by_time),  # 2: a cold cache makes clearing free
+    ("microcompaction", microcompaction.by_cache_edit),  # 2: the provider drops old results
+    ("collapse", collapse.seal),  # 2: old rounds become lines, where it pays
 )
 """Run by `prepare`, in this order."""

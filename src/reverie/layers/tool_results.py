@@ -19,6 +19,7 @@ from typing import cast
 
 from reverie.errors import StoreError
 from reverie.transcript.blocks import Block, dump, members, text_of
+from reverie.transcript.names import outline, reference
 from reverie.transcript.records import Failed, Record, ResultDecided
 from reverie.transcript.view import View
 from reverie.world import Notice, World
@@ -27,6 +28,9 @@ NAME = "tool_results"
 FOLDER = "tool-results"
 TAG = "persisted-output"
 MEDIA = ("image", "document")
+READS_BACK = "ReadBack"
+OUTLINE_END = 200  # characters of each end shown where the context is collapsed
+OUTLINE_NAMES = 1_000
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TAG_INSIDE = re.compile(rf"<(?=/?{TAG})", re.IGNORECASE)
 
@@ -121,9 +125,12 @@ def _preview_bytes(world: World) -> int:
 
 def _budget(tool: str, world: World) -> int | None:
     """Characters a tool's result may have; None where the tool bounds its own output."""
-    default = world.settings.scaled(world.window).result_characters
+    settings = world.settings.scaled(world.window)
     thresholds = world.flags.get("tool_result_thresholds")
-    limit = world.tool_limits.get(tool, default)
+    limit = world.tool_limits.get(tool, settings.result_characters)
+    if world.collapses and tool != READS_BACK:
+        small = settings.collapse_offload * settings.text_bytes_per_token
+        limit = small if limit is None else min(limit, small)
     if limit is None:
         return None
     if isinstance(thresholds, Mapping) and tool in thresholds:
@@ -145,7 +152,7 @@ async def _store(result: Result, world: World, why: str) -> list[Record]:
             result.call,
             "stored",
             why,
-            _stand_in(result, path, data, _preview_bytes(world)),
+            _stand_in(result, path, data, _preview(result, world)),
             key,
             len(data),
             sha256(data).hexdigest(),
@@ -168,17 +175,15 @@ def _bytes(block: Block) -> tuple[bytes, str]:
     return members(block.raw)["content"][0].encode(), ".json"
 
 
-def _stand_in(result: Result, path: str, data: bytes, limit: int) -> str:
+def _stand_in(result: Result, path: str, data: bytes, preview: str) -> str:
     """The JSON text of the content that is sent: the preview, and any pictures."""
-    preview, whole = cut(result.text, limit)
     safe = _TAG_INSIDE.sub("&lt;", preview)
-    more = "" if whole else "\n[…]"
     text = (
         f"<{TAG}>\n"
         f"This result has {result.characters:,} characters ({len(data):,} bytes) "
         f"and is stored whole in {path}\n"
-        "Use Read on that path, or ReadBack, for the rest. It begins:\n\n"
-        f"{safe}{more}\n"
+        f"Use Read on that path, or ReadBack with {reference(result.call)}, for the rest. "
+        f"{safe}\n"
         f"</{TAG}>"
     )
     content = result.block.value.get("content")
@@ -186,6 +191,17 @@ def _stand_in(result: Result, path: str, data: bytes, limit: int) -> str:
         return dump(text)
     media = [b for b in content if _is_media(b)] if isinstance(content, list) else []
     return dump([{"type": "text", "text": text}, *media])
+
+
+def _preview(result: Result, world: World) -> str:
+    """The beginning of a result; where the context is collapsed, its two ends and its names."""
+    if world.collapses:
+        text = result.text
+        head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
+        found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
+        return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
+    head, whole = cut(result.text, _preview_bytes(world))
+    return f"It begins:\n\n{head}" + ("" if whole else "\n[…]")
 
 
 def _is_media(block: object) -> bool:

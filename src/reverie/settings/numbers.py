@@ -195,6 +195,13 @@ class Settings:
     )
     collapse_tail: int = _whole(40_000, "B11", "tokens of the live tail", 1, _TOKENS)
     collapse_kept: int = _whole(4_000, "B11", "tokens kept live at a seal", 0, _TOKENS)
+    collapse_offload: int = _whole(
+        1_700, "B11", "tokens from which a result is stored as it arrives", 100, _TOKENS
+    )
+    collapse_log: int = _whole(
+        3_000, "B11", "tokens of sealed lines before they fold", 100, _TOKENS
+    )
+    collapse_line: int = _whole(120, "B11", "characters of one sealed line", 20, _COUNT)
     collapse_reference: int = _whole(
         8_000, "B11", "tokens that one reference reads back, at most", 1, _TOKENS
     )
@@ -397,6 +404,8 @@ SCALED = (
     "restore_skills_tokens",
     "collapse_tail",
     "collapse_kept",
+    "collapse_offload",
+    "collapse_log",
     "collapse_reference",
 )
 """The budgets that shrink with a small window."""

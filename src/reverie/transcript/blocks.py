@@ -31,6 +31,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
@@ -50,13 +51,14 @@ def parse(text: str, what: str = "JSON text") -> Json:
 def dump(value: object) -> str:
     """Compact JSON text; escapes only what UTF-8 could not carry."""
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"a value cannot be written as JSON: {error}") from error
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text
 
 
@@ -191,7 +193,10 @@ def block_from(raw: str, value: Json) -> Block:
 
 def block_of(value: Mapping[str, Any]) -> Block:
     """A block from a value: this first serialisation is the one kept."""
-    return block(dump(dict(value)))
+    raw = dump(dict(value))
+    if any(isinstance(v, (dict, list)) for v in value.values()):
+        return block_from(raw, parse(raw))  # the caller may change what is nested in it
+    return block_from(raw, dict(value))
 
 
 def text_block(text: str) -> Block:
@@ -225,7 +230,8 @@ def text_of(value: object) -> str:
 
 
 def _size(text: str, per_token: int) -> int:
-    return -(-len(text.encode("utf-8", "surrogatepass")) // per_token)
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return -(-length // per_token)
 
 
 def estimate(value: object) -> int:

@@ -8,7 +8,7 @@ out once. Pure values and functions; nothing here decides anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from reverie.transcript.blocks import Block, block_of, text_block
@@ -38,10 +38,11 @@ class Item:
     kind: str = "message"  # message, attached, replaced, synthetic or head
     covers: frozenset[str] = frozenset()
     seals: bool = False
+    reason: str = ""  # why a range was replaced
+    tokens: int = field(init=False, compare=False)
 
-    @property
-    def tokens(self) -> int:
-        return sum(p.block.tokens for p in self.pieces)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", sum(p.block.tokens for p in self.pieces))
 
     @property
     def calls(self) -> tuple[str, ...]:

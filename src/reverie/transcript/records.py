@@ -228,6 +228,7 @@ class Replaced:
     seals: bool = True  # whether its end deserves a long-lived mark
     strips: tuple[Strip, ...] = ()
     boundary: Boundary | None = None
+    why: str = ""  # the calculation behind it, in a sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -78,9 +79,9 @@ class Request:
         """The request as JSON text, in the shape of the Messages API."""
         marks: Marked = {(m.part, m.block): m.ttl for m in self.marks} if marked else {}
         parts = [f'"model":{dump(self.head.model)}']
-        parts += [f"{dump(k)}:{raw}" for k, (raw, _) in members(self.head.options).items()]
+        parts += [f"{dump(k)}:{raw}" for k, raw in _object(self.head.options)]
         for part, array in (("system", self.head.system), ("tools", self.head.tools)):
-            texts = [raw for raw, _ in elements(array)]
+            texts = _array(array)
             if texts:
                 parts.append(f'"{part}":[{",".join(_with_marks(texts, part, 0, marks))}]')
         parts.append(f'"messages":[{",".join(self._texts(marks))}]')
@@ -135,7 +136,9 @@ class Request:
         return _block_difference(earlier, self)
 
 
+@lru_cache(maxsize=64)
 def digest(text: str) -> str:
+    """Of a part of the head: the same few texts, request after request."""
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -143,19 +146,24 @@ def chain_at(request: Request, blocks: int) -> bytes:
     """The chained digest of a request's first `blocks` message blocks."""
     if blocks > request.blocks:
         return b"past the end"
-    low, high = 0, request.count
-    while low < high:
-        middle = (low + high) // 2
-        if request.at(middle).end < blocks:
-            low = middle + 1
-        else:
-            high = middle
-    chain = request.at(low - 1).chain if low else b""
-    if low < request.count:
-        message = request.at(low)
-        for piece in message.pieces[: blocks - message.start]:
-            chain = link(chain, message.role, piece.block)
+    if not blocks:
+        return b""
+    at = _holding(request, blocks - 1)
+    chain = request.at(at - 1).chain if at else b""
+    message = request.at(at)
+    for piece in message.pieces[: blocks - message.start]:
+        chain = link(chain, message.role, piece.block)
     return chain
+
+
+@lru_cache(maxsize=64)
+def _array(text: str) -> tuple[str, ...]:
+    return tuple(raw for raw, _ in elements(text))
+
+
+@lru_cache(maxsize=64)
+def _object(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((key, raw) for key, (raw, _) in members(text).items())
 
 
 def _text_difference(part: str, before: str, after: str) -> Difference:
@@ -221,9 +229,9 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     """End of the head, end of the sealed part, the last request's last mark, the last block."""
     marks: list[Mark] = []
     if request.head.system != "[]":
-        marks.append(Mark("system", len(elements(request.head.system)) - 1, LONG))
+        marks.append(Mark("system", len(_array(request.head.system)) - 1, LONG))
     elif request.head.tools != "[]":
-        marks.append(Mark("tools", len(elements(request.head.tools)) - 1, LONG))
+        marks.append(Mark("tools", len(_array(request.head.tools)) - 1, LONG))
     places: dict[int, Ttl] = {}
     last = _markable(request, request.blocks - 1)
     if last is not None:
@@ -242,12 +250,26 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
 
 def _markable(request: Request, at: int) -> int | None:
     """The last block at or before `at` that takes a mark."""
-    for index in reversed(range(request.count)):
+    if not request.count:
+        return None
+    for index in reversed(range(_holding(request, at) + 1)):
         message = request.at(index)
-        for place in reversed(range(message.start, message.end)):
-            if place <= at and message.pieces[place - message.start].block.markable:
+        for place in reversed(range(message.start, min(at + 1, message.end))):
+            if message.pieces[place - message.start].block.markable:
                 return place
     return None
+
+
+def _holding(request: Request, block: int) -> int:
+    """The index of the message that holds a block, or would hold it."""
+    low, high = 0, request.count - 1
+    while low < high:
+        middle = (low + high) // 2
+        if request.at(middle).end <= block:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _sealed_end(request: Request, source: str) -> int | None:

@@ -27,7 +27,7 @@ class Trail(Generic[T]):
 
     @classmethod
     def _of(cls, shared: list[T], length: int) -> Trail[T]:
-        new = cls()
+        new = cls.__new__(cls)
         new._shared = shared
         new._length = length
         return new
@@ -91,9 +91,13 @@ class Ledger(Generic[K, V]):
             shared = self._copied()
         shared[0].append(key)
         shared[1].setdefault(key, []).append((self._length, value))
-        new: Ledger[K, V] = Ledger()
+        return self._of(shared, self._length + 1)
+
+    @classmethod
+    def _of(cls, shared: tuple[list[K], dict[K, list[tuple[int, V]]]], length: int) -> Ledger[K, V]:
+        new = cls.__new__(cls)
         new._shared = shared
-        new._length = self._length + 1
+        new._length = length
         return new
 
     def _copied(self) -> tuple[list[K], dict[K, list[tuple[int, V]]]]:

@@ -50,9 +50,10 @@ class Call:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class View:
-    """A transcript folded up to one entry."""
+    """A transcript folded up to one entry. Never changed once it is handed out; it is not
+    frozen because each record makes one, and a frozen value takes four times as long."""
 
     base: View | None = None  # a fork's parent, as it was at the fork
     entries: Trail[Entry] = field(default_factory=Trail[Entry])
@@ -132,15 +133,17 @@ class View:
 EMPTY = View()
 _NAMES = tuple(View.__slots__)
 _ALL = attrgetter(*_NAMES)
-_PLACES = {name: n for n, name in enumerate(_NAMES)}
 
 
-def _with(view: View, **changes: Any) -> View:
-    """`dataclasses.replace` for views, four times as fast: every record makes a few."""
-    values: list[Any] = [*_ALL(view)]
+def _copy(view: View, **changes: Any) -> View:
+    """A view of its own to work on: `_set` may change it until it is handed out."""
+    return _set(View(*_ALL(view)), **changes)
+
+
+def _set(view: View, **changes: Any) -> View:
     for name, value in changes.items():
-        values[_PLACES[name]] = value
-    return View(*values)
+        setattr(view, name, value)
+    return view
 
 
 def head_blocks(array: str) -> tuple[Block, ...]:
@@ -155,7 +158,7 @@ def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
         unique.setdefault(entry.id, entry)
     ordered = list(unique.values())
     chain = _chain(ordered)
-    view = base if base is EMPTY else _with(base, base=base)
+    view = base if base is EMPTY else _copy(base, base=base)
     for entry in ordered:
         view = _step(view, entry, entry.on_chain and entry.id not in chain)
     return view
@@ -170,9 +173,14 @@ def apply(view: View, entry: Entry) -> View:
     return _step(view, entry, off_chain=False)
 
 
+def expecting(view: View, message: UserMessage) -> View:
+    """The view as it would be with one more user message: for a look ahead, not to keep."""
+    return _user(_copy(view), "expected", message)
+
+
 def branch(parent: View, started: Entry) -> View:
     """The view of a fork at its start: the parent's conversation, a transcript of its own."""
-    base = _with(
+    base = _copy(
         parent,
         base=None,
         entries=Trail(),
@@ -185,7 +193,7 @@ def branch(parent: View, started: Entry) -> View:
         marks=parent.in_flight or parent.marks,
         in_flight=(),
     )
-    return apply(_with(base, base=base), started)
+    return apply(_copy(base, base=base), started)
 
 
 def _chain(entries: Sequence[Entry]) -> set[str]:
@@ -214,7 +222,7 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
     jumped = entry.on_chain and view.journal_leaf not in ("", entry.parent)
-    view = _with(
+    view = _copy(
         view,
         entries=view.entries.push(entry),
         places=view.places.put(entry.id, len(view.entries)),
@@ -225,7 +233,7 @@ def _step(view: View, entry: Entry, off_chain: bool) -> View:
     if jumped:
         view = _moved(view, "rewound", 0)
     if entry.on_chain:
-        view = _with(view, leaf=entry.id)
+        view = _set(view, leaf=entry.id)
     return _record(view, entry)
 
 
@@ -246,9 +254,9 @@ def _record(view: View, entry: Entry) -> View:  # noqa: PLR0911 - one return a r
         case Sent():
             return _sent(view, entry.record)
         case Started():
-            return _with(view, started=entry.record)
+            return _set(view, started=entry.record)
         case TurnEnded():
-            return _with(view, turns=view.turns + 1)
+            return _set(view, turns=view.turns + 1)
         case _:
             return view
 
@@ -261,12 +269,12 @@ def _push(view: View, *items: Item) -> View:
     for item in items:
         run = view.open_run()
         if run and run[0].role != item.role:
-            view = _with(
+            view = _set(
                 view,
                 closed=view.closed.push(message(run, _last(view.closed))),
                 run=len(view.items),
             )
-        view = _with(view, items=view.items.push(item), estimated=view.estimated + item.tokens)
+        view = _set(view, items=view.items.push(item), estimated=view.estimated + item.tokens)
     return view
 
 
@@ -285,7 +293,7 @@ def _user(view: View, entry: str, record: UserMessage) -> View:
     if not pieces:
         return view
     view = _push(view, Item(entry, "user", tuple(pieces)), *view.waiting)
-    return _with(view, open_calls=tuple(still_open), waiting=())
+    return _set(view, open_calls=tuple(still_open), waiting=())
 
 
 def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
@@ -298,14 +306,14 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
             if not call or call in view.calls:
                 continue
             calls.append(call)
-            view = _with(view, calls=view.calls.put(call, Call(call, block.get("name"), entry.id)))
+            view = _set(view, calls=view.calls.put(call, Call(call, block.get("name"), entry.id)))
         pieces.append(Piece(block, entry.id, i))
     if not pieces:
         return view
     if not len(view.items):
         view = _push(view, missing_start())
     view = _push(view, Item(entry.id, "assistant", tuple(pieces)))
-    view = _with(
+    view = _set(
         view,
         open_calls=tuple(calls),
         sent_items=len(view.items),
@@ -314,7 +322,7 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
         in_flight=(),
     )
     if record.usage is not None and record.usage.total:
-        view = _with(view, usage=record.usage, anchored=view.estimated)
+        view = _set(view, usage=record.usage, anchored=view.estimated)
     return view
 
 
@@ -325,7 +333,7 @@ def _attached(view: View, entry: str, record: Attached) -> View:
         return view
     if view.unsent():
         return _push(view, item)
-    return _with(view, waiting=(*view.waiting, item))
+    return _set(view, waiting=(*view.waiting, item))
 
 
 def _close_calls(view: View) -> View:
@@ -334,14 +342,14 @@ def _close_calls(view: View) -> View:
         return view
     last = view.items[len(view.items) - 1].id
     view = _push(view, interrupted(view.open_calls, last))
-    return _with(view, open_calls=())
+    return _set(view, open_calls=())
 
 
 def _sent(view: View, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
-        return _with(view, sent=record)
+        return _set(view, sent=record)
     view = _close_calls(view)
-    return _with(view, sent=record, sent_items=len(view.items), in_flight=record.marks, moved=())
+    return _set(view, sent=record, sent_items=len(view.items), in_flight=record.marks, moved=())
 
 
 def _head(view: View, record: HeadSet) -> View:
@@ -355,16 +363,16 @@ def _head(view: View, record: HeadSet) -> View:
         items.insert(0, Item(HEAD, "user", pieces, "head"))
     shift = len(items) - len(view.items)
     same = old is not None and old.context == record.context
-    changed = _with(view, head=record)
+    view = _set(view, head=record)
     if not same:
-        changed = _rebuilt(changed, items, view.sent_items + shift)
+        view = _rebuilt(view, items, view.sent_items + shift)
     if view.sent is None:
-        return changed
-    return _with(_moved(changed, record.reason or "head", 0), marks=())
+        return view
+    return _set(_moved(view, record.reason or "head", 0), marks=())
 
 
 def _decided(view: View, record: ResultDecided) -> View:
-    view = _with(view, decisions=view.decisions.put(record.call, record))
+    view = _set(view, decisions=view.decisions.put(record.call, record))
     answered = record.call in view.calls and record.call not in view.open_calls
     if not record.content or not answered:
         return view
@@ -373,15 +381,15 @@ def _decided(view: View, record: ResultDecided) -> View:
     if edited != unsent:
         items = view.items.cut(view.sent_items).push(*edited)
         change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
-        return _with(view, items=items, estimated=view.estimated + change)
+        return _set(view, items=items, estimated=view.estimated + change)
     items = [_edited(i, record) for i in view.items]
     first = next((n for n, i in enumerate(items) if i is not view.items[n]), None)
     if first is None:
         return view
     items[first:] = _stripped(view, items[first:], record.strips)
     gone = len(view.items) - len(items)
-    changed = _rebuilt(view, items, view.sent_items - gone)
-    return _moved(changed, record.action, _blocks_before(view, first))
+    standing = _blocks_before(view, first)
+    return _moved(_rebuilt(view, items, view.sent_items - gone), record.action, standing)
 
 
 def _edited(item: Item, record: ResultDecided) -> Item:
@@ -433,6 +441,7 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
             "replaced",
             covers,
             record.seals,
+            record.reason,
         )
         for n, by in enumerate(record.by)
         if by.blocks
@@ -440,10 +449,9 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
     kept = _stripped(view, items[last + 1 :], record.strips)
     sent = view.sent_items - (len(items) - last - 1 - len(kept))
     items[first:] = [*stand, *kept]
+    moves, standing = first < view.sent_items, _blocks_before(view, first)
     changed = _rebuilt(view, items, _sent_after(sent, first, last, len(stand), items))
-    if first >= view.sent_items:
-        return changed
-    return _moved(changed, record.reason, _blocks_before(view, first))
+    return _moved(changed, record.reason, standing) if moves else changed
 
 
 def widened(view: View, first: str, last: str) -> tuple[int, int] | None:
@@ -512,7 +520,7 @@ def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
         else:
             closed.append(message(items[start:at], closed[-1] if closed else None))
         start = at
-    return _with(
+    return _set(
         view,
         items=Trail(items),
         closed=Trail(closed),
@@ -541,4 +549,4 @@ def _blocks_before(view: View, item: int) -> int:
 def _moved(view: View, reason: str, blocks: int) -> View:
     """The prefix moved behind its first `blocks` message blocks; only marks there still stand."""
     standing = tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)
-    return _with(view, moved=(*view.moved, reason), marks=standing, in_flight=())
+    return _set(view, moved=(*view.moved, reason), marks=standing, in_flight=())

@@ -1,0 +1,215 @@
+"""Collapse: sealed lines, a live tail, user words as said, everything readable back."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.layers import collapse, tool_results
+from reverie.settings import DEFAULTS
+from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
+from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.names import REFERENCE, reference
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    Record,
+    Replaced,
+    ResultDecided,
+    Sent,
+    UserMessage,
+)
+from reverie.transcript.request import Request, render
+from reverie.transcript.view import EMPTY, View, apply, fold
+from reverie.world import Capabilities, World
+from tests.transcript.test_fold import pairs_up
+
+pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("B12")]
+SETTINGS = replace(DEFAULTS, context_policy="collapse", collapse_tail=6_000)
+
+
+class Going:
+    """A session that goes on, round after round, under the layers."""
+
+    def __init__(self, settings=SETTINGS, binding: bool = False, **parts: object) -> None:
+        capabilities = Capabilities(marks=4, thinking_binding=binding)
+        self.clock = ManualClock()
+        self.world: World = world(
+            clock=self.clock,
+            settings=settings,
+            model=ScriptedModel([], capabilities=capabilities),
+            **parts,
+        )
+        self.view: View = EMPTY
+        self.requests: list[tuple[Request, tuple[str, ...]]] = []
+        self.calls = 0
+
+    def append(self, record: Record) -> None:
+        entry = Entry(f"e{len(self.view.entries)}", self.view.leaf, self.clock.time, record)
+        self.view = apply(self.view, entry)
+
+    async def send(self) -> Request:
+        for layer in (tool_results.per_message, collapse.seal):
+            for record in await layer(self.view, self.world):
+                self.append(record)
+        request = render(self.view)
+        pairs_up(request)
+        self.requests.append((request, self.view.moved))
+        self.append(Sent("main", self.view.leaf, request.parts(), request.marks))
+        return request
+
+    async def turn(self, words: str, rounds: int, size: int = 1_500) -> None:
+        self.append(UserMessage((text_block(words),)))
+        for _ in range(rounds):
+            await self.send()
+            self.calls += 1
+            ident = f"toolu_{self.calls}"
+            thinking = {"type": "thinking", "thinking": "hm", "signature": ident}
+            use = call("Bash", ident, command=f"cat src/part_{self.calls}/file_name.py")
+            self.append(AssistantMessage((block_of(thinking), use)))
+            text = f"def function_{self.calls}_body(): pass\n" * (size // 35)
+            result = {"type": "tool_result", "tool_use_id": ident, "content": text}
+            self.append(UserMessage((block_of(result),), "tool"))
+            self.clock.time += 10
+        await self.send()
+        self.append(AssistantMessage((text_block("All done."),)))
+
+    def seals(self) -> list[Replaced]:
+        return [e.record for e in self.view.entries if isinstance(e.record, Replaced)]
+
+
+async def test_off_unless_chosen_and_switched_on():
+    for settings, flags in ((DEFAULTS, {}), (SETTINGS, {"context_collapse": False})):
+        going = Going(settings, flags=FixedFlags(flags))
+        await going.turn("go", 20)
+        assert not going.seals()
+
+
+async def test_the_users_words_stay_and_every_call_can_be_named():
+    going = Going()
+    for n in range(5):
+        await going.turn(f"Never touch guarded_{n}/secret-plan.md\nand keep X-Trace-{n}", 12)
+    body = json.dumps(json.loads(going.requests[-1][0].body()), ensure_ascii=False)
+    text = "\n".join(p.block.text for m in going.requests[-1][0].messages() for p in m.pieces)
+    for n in range(5):
+        assert f"Never touch guarded_{n}/secret-plan.md" in text
+        assert f"and keep X-Trace-{n}" in text
+    live = set(re.findall(r'"id": "(toolu_\d+)"', body))
+    for n in range(1, going.calls + 1):
+        assert f"toolu_{n}" in live or reference(f"toolu_{n}") in text
+    assert len(going.seals()) > 3
+
+
+async def test_a_seal_extends_what_was_sealed_before():
+    """Sealed bytes do not change, but where old lines fold, which is announced as such."""
+    going = Going(replace(SETTINGS, collapse_log=600))
+    for n in range(6):
+        await going.turn(f"turn {n}", 15)
+    sealed: list[str] = []
+    for request, moved in going.requests:
+        now = [p.block.raw for p in request.at(0).pieces if p.source != "e0"]
+        now = now if going_sealed(request) else []
+        if collapse.FOLDED not in moved:
+            assert now[: len(sealed)] == sealed
+        sealed = now
+    assert any(collapse.FOLDED in moved for _, moved in going.requests)
+
+
+def going_sealed(request: Request) -> bool:
+    return bool(REFERENCE.search(request.at(0).pieces[0].block.text))
+
+
+async def test_requests_extend_unless_a_seal_is_announced():
+    going = Going()
+    for n in range(3):
+        await going.turn(f"turn {n}", 15)
+    pairs = zip(going.requests, going.requests[1:], strict=False)
+    assert all(moved or after.extends(before) for (before, _), (after, moved) in pairs)
+    assert sum(bool(moved) for _, moved in going.requests) < len(going.requests) / 3
+
+
+async def test_the_context_stays_small_for_ever():
+    going = Going()
+    for n in range(40):
+        await going.turn(f"turn {n}", 10)
+    sizes = [sum(m.tokens for m in r.messages()) for r, _ in going.requests]
+    assert max(sizes) < 14_000
+    assert max(sizes[-100:]) < 1.5 * max(sizes[100:200])
+
+
+async def test_the_figures_are_recorded_with_the_edit():
+    going = Going(replace(SETTINGS, collapse_tail=40_000, collapse_kept=500))
+    await going.turn("go", 40)
+    assert any(
+        re.search(r"reading cost [\d,]+, sealing costs [\d,]+", s.why) for s in going.seals()
+    )
+    going.clock.time += 301
+    await going.turn("again", 1)
+    assert going.seals()[-1].why.startswith("the cache was cold")
+    tight = (
+        Going(replace(SETTINGS, collapse_tail=3_000), price=None)
+        if False
+        else Going(replace(SETTINGS, collapse_tail=2_000, price_read=0.0))
+    )
+    await tight.turn("go", 10)
+    assert "of 2,000 tokens" in tight.seals()[0].why
+
+
+async def test_a_seal_that_does_not_pay_is_not_made():
+    dear = Going(replace(SETTINGS, collapse_tail=10**6, price_write_short=1e6))
+    await dear.turn("go", 60)
+    assert not dear.seals()
+
+
+async def test_bound_thinking_is_stripped_in_the_same_record():
+    going = Going(binding=True)
+    for n in range(4):
+        await going.turn(f"turn {n}", 12)
+    for request, moved in going.requests:
+        if moved:
+            thinking = [p for m in request.messages() for p in m.pieces if p.block.thinking]
+            assert not thinking
+    assert any(s.strips for s in going.seals())
+
+
+async def test_bound_thinking_keeps_a_round_in_hand_until_the_limit():
+    going = Going(replace(SETTINGS, collapse_tail=10**6), binding=True)
+    await going.turn("one long turn", 60)
+    assert not going.seals()
+    await going.turn("the next", 1)
+    assert going.seals()
+
+
+async def test_large_results_are_out_on_arrival_with_their_names():
+    going = Going()
+    text = "\n".join(f"value_{n:04d} = compute_{n:04d}(x)" for n in range(400))
+    going.append(UserMessage((text_block("go"),)))
+    await going.send()
+    going.append(AssistantMessage((call("Read", "big"),)))
+    result = {"type": "tool_result", "tool_use_id": "big", "content": text}
+    view = apply(going.view, Entry("x", going.view.leaf, 1.0, UserMessage((block_of(result),))))
+    (decision,) = [
+        r for r in await tool_results.per_result(view, going.world) if isinstance(r, ResultDecided)
+    ]
+    sent = json.loads(decision.content)
+    assert decision.action == "stored"
+    assert reference("big") in sent
+    assert sent.count("compute_") > 15
+    assert len(sent) < 2_000
+
+
+@given(st.lists(st.tuples(st.integers(1, 14), st.integers(0, 4_000)), min_size=1, max_size=6))
+async def test_resumed_anywhere_it_sends_the_same_bytes(turns: list[tuple[int, int]]):
+    going = Going(replace(SETTINGS, collapse_tail=3_000, collapse_log=400))
+    for n, (rounds, size) in enumerate(turns):
+        await going.turn(f"turn {n}", rounds, size)
+    lines = [encode(e) for e in going.view.entries]
+    stored = {k: v for e in going.view.entries for k, v in blobs(e.record).items()}
+    again = fold(decode(line, stored.get) for line in lines)
+    assert render(again).body() == render(going.view).body()

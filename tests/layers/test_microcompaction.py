@@ -1,0 +1,161 @@
+"""Layer 2: old results are cleared when it is free, or by the provider itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reverie.layers.microcompaction import CLEARED, by_cache_edit, by_time
+from reverie.settings import DEFAULTS
+from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
+from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.records import (
+    AssistantMessage,
+    Attached,
+    Entry,
+    HeadSet,
+    Record,
+    ResultDecided,
+    Sent,
+    UserMessage,
+)
+from reverie.transcript.request import render
+from reverie.transcript.view import EMPTY, View, apply
+from reverie.world import Capabilities, World
+from tests.transcript.test_fold import pairs_up
+
+pytestmark = pytest.mark.spec("4")
+HOUR = 3_600
+
+
+def going(results: int, tool: str = "Bash", *, thinking: bool = False) -> View:
+    view = EMPTY
+
+    def append(record: Record) -> None:
+        nonlocal view
+        view = apply(view, Entry(f"e{len(view.entries)}", view.leaf, 1_000.0, record))
+
+    append(UserMessage((text_block("go"),)))
+    for n in range(results):
+        append(Sent("main", view.leaf, render(view).parts(), render(view).marks))
+        blocks = [block_of({"type": "thinking", "thinking": "hm", "signature": str(n)})]
+        append(AssistantMessage((*(blocks if thinking else []), call(tool, f"t{n}"))))
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": f"output {n}"}
+        append(UserMessage((block_of(result),), "tool"))
+    append(Sent("main", view.leaf, render(view).parts(), render(view).marks))
+    append(AssistantMessage((text_block("done"),)))
+    append(UserMessage((text_block("and now?"),)))
+    return view
+
+
+def at(seconds: float, **parts: object) -> World:
+    return world(clock=ManualClock(1_000.0 + seconds), **parts)
+
+
+async def cleared(view: View, where: World) -> list[str]:
+    return [r.call for r in await by_time(view, where) if isinstance(r, ResultDecided)]
+
+
+@pytest.mark.parametrize(("idle", "count"), [(HOUR, 0), (HOUR + 1, 3)])
+async def test_only_once_the_long_lifetime_has_passed(idle: int, count: int):
+    assert len(await cleared(going(8), at(idle))) == count
+
+
+async def test_the_newest_five_stay_and_the_bytes_are_frozen():
+    view = going(8)
+    records = await by_time(view, at(2 * HOUR))
+    for record in records:
+        view = apply(view, Entry(f"c{len(view.entries)}", view.leaf, 2.0, record))
+    text = render(view).body()
+    assert text.count(CLEARED) == 3
+    assert '"output 2"' not in text
+    assert '"output 3"' in text
+    assert view.moved == ("cleared",) * 3
+    pairs_up(render(view))
+    assert not await by_time(view, at(9 * HOUR))
+
+
+async def test_at_least_one_is_kept():
+    settings = replace(DEFAULTS, microcompact_kept=1)
+    assert len(await cleared(going(4), at(2 * HOUR, settings=settings))) == 3
+
+
+@pytest.mark.parametrize("tool", ["mcp__x__y", "Agent", "ReadBack"])
+async def test_other_tools_are_never_cleared(tool: str):
+    assert not await cleared(going(9, tool), at(2 * HOUR))
+
+
+async def test_what_is_unsent_is_never_cleared():
+    view = going(8)
+    view = apply(view, Entry("a", view.leaf, 1_000.0, AssistantMessage((call("Bash", "new"),))))
+    new = {"type": "tool_result", "tool_use_id": "new", "content": "fresh"}
+    view = apply(view, Entry("b", view.leaf, 1_000.0, UserMessage((block_of(new),))))
+    tight = replace(DEFAULTS, microcompact_kept=1)
+    assert "new" not in await cleared(view, at(2 * HOUR, settings=tight))
+
+
+async def test_a_stored_result_keeps_its_file():
+    view = going(8)
+    stored = ResultDecided("t0", "stored", "", '"preview"', "tool-results/t0.txt", 9, "ab")
+    view = apply(view, Entry("s", view.leaf, 1.0, stored))
+    found = [r for r in await by_time(view, at(2 * HOUR)) if isinstance(r, ResultDecided)]
+    assert (found[0].path, found[0].size, found[0].sha256) == ("tool-results/t0.txt", 9, "ab")
+
+
+async def test_switched_off_or_out_of_the_way():
+    off = at(2 * HOUR, flags=FixedFlags({"time_microcompact": False}))
+    assert not await cleared(going(8), off)
+    collapsed = replace(DEFAULTS, context_policy="collapse")
+    assert not await cleared(going(8), at(2 * HOUR, settings=collapsed))
+    managed = HeadSet("m", options='{"context_management":{"edits":[]}}')
+    view = apply(going(8), Entry("h", "", 1.0, managed))
+    assert not await cleared(view, at(2 * HOUR))
+
+
+async def test_thinking_bound_to_what_is_cleared_goes_with_it():
+    model = ScriptedModel([], capabilities=Capabilities(thinking_binding=True))
+    view = going(8, thinking=True)
+    for record in await by_time(view, at(2 * HOUR, model=model)):
+        view = apply(view, Entry(f"c{len(view.entries)}", view.leaf, 2.0, record))
+    kept = [p.source for m in render(view).messages() for p in m.pieces if p.block.thinking]
+    assert len(kept) == 1  # before the first cleared result nothing moved
+    free = ScriptedModel([], capabilities=Capabilities())
+    records = await by_time(going(8, thinking=True), at(2 * HOUR, model=free))
+    assert not any(r.strips for r in records if isinstance(r, ResultDecided))
+
+
+# --- cache edits
+
+
+CAN = ScriptedModel([], capabilities=Capabilities(cache_edits=True))
+
+
+@pytest.mark.parametrize(("results", "deleted"), [(20, 0), (21, 16)])
+async def test_past_twenty_all_but_five_are_named(results: int, deleted: int):
+    records = await by_cache_edit(going(results), at(0, model=CAN))
+    named = [r.blocks[0].value["delete"] for r in records if isinstance(r, Attached)]
+    assert sum(len(n) for n in named) == deleted
+
+
+async def test_an_edit_is_sent_again_at_the_same_place_and_moves_nothing():
+    view = going(21)
+    before = view.sent
+    for record in await by_cache_edit(view, at(0, model=CAN)):
+        view = apply(view, Entry("x", view.leaf, 2.0, record))
+    assert view.moved == ()
+    first = render(view)
+    view = apply(view, Entry("y", view.leaf, 2.0, Sent("main", view.leaf, first.parts())))
+    view = apply(view, Entry("z", view.leaf, 2.0, AssistantMessage((text_block("ok"),))))
+    view = apply(view, Entry("w", view.leaf, 2.0, UserMessage((text_block("more"),))))
+    assert render(view).extends(first)
+    assert before is not None
+    assert not await by_cache_edit(view, at(0, model=CAN))
+
+
+async def test_only_where_the_provider_can_and_never_in_a_fork():
+    cannot = ScriptedModel([], capabilities=Capabilities())
+    assert not await by_cache_edit(going(30), at(0, model=cannot))
+    fork = going(30)
+    fork = replace(fork, base=EMPTY)
+    assert not await by_cache_edit(fork, at(0, model=CAN))

@@ -1,0 +1,72 @@
+"""Rough tokens, the canonical count, and the window."""
+
+from __future__ import annotations
+
+import pytest
+
+from reverie.transcript.blocks import block_of, estimate, text_block
+from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Usage, UserMessage
+from reverie.transcript.tokens import context_window
+from reverie.transcript.view import EMPTY, apply
+
+pytestmark = pytest.mark.spec("2")
+
+
+@pytest.mark.parametrize(
+    ("value", "tokens"),
+    [
+        ({"type": "text", "text": "a" * 8}, 2),
+        ({"type": "text", "text": "a" * 9}, 3),
+        ({"type": "text", "text": "é" * 4}, 2),
+        ({"type": "tool_result", "tool_use_id": "t", "content": "a" * 40}, 10),
+        ({"type": "tool_result", "tool_use_id": "t"}, 0),
+        ({"type": "tool_use", "id": "t", "name": "Read", "input": {"a": 1}}, 1 + 4),
+        ({"type": "image", "source": {"data": "x" * 100_000}}, 2_000),
+        ({"type": "document", "source": {}}, 2_000),
+        ({"type": "thinking", "thinking": "a" * 8, "signature": "s" * 900}, 2),
+        ({"type": "odd"}, 7),
+    ],
+)
+def test_the_rough_estimate(value: dict[str, object], tokens: int):
+    assert estimate(value) == tokens
+    assert block_of(value).tokens == tokens
+
+
+def test_a_picture_in_a_result_counts_flat():
+    content = [{"type": "text", "text": "abcd"}, {"type": "image", "source": {"data": "y" * 999}}]
+    assert estimate({"type": "tool_result", "tool_use_id": "t", "content": content}) == 2_001
+
+
+def test_the_count_is_the_last_usage_and_what_came_since():
+    view = EMPTY
+    for record in (
+        HeadSet(
+            "m",
+            '[{"type":"text","text":"12345678"}]',
+            '[{"n":1}]',
+            '[{"type":"text","text":"ctx4"}]',
+        ),
+        UserMessage((text_block("a" * 40),)),
+    ):
+        view = apply(view, Entry(f"e{len(view.entries)}", view.leaf, 0.0, record))
+    assert view.tokens == 2 + 5 + 1 + 10
+    answer = AssistantMessage((text_block("b" * 400),), usage=Usage(10, 20, 30, 40))
+    view = apply(view, Entry("a", view.leaf, 0.0, answer))
+    assert view.tokens == 100
+    view = apply(view, Entry("u", view.leaf, 0.0, UserMessage((text_block("c" * 80),))))
+    assert view.tokens == 120
+
+
+@pytest.mark.parametrize(
+    ("parts", "window"),
+    [
+        ({"model": "m"}, 200_000),
+        ({"model": "m", "betas": ["context-1m-2025-08-07"]}, 1_000_000),
+        ({"model": "m", "known": 300_000, "betas": ["context-1m-2025-08-07"]}, 300_000),
+        ({"model": "m[1m]", "known": 300_000}, 1_000_000),
+        ({"model": "m[1m]", "learned": 150_000}, 150_000),
+        ({"model": "m", "known": 100_000, "learned": 150_000}, 100_000),
+    ],
+)
+def test_the_first_answer_wins(parts: dict[str, object], window: int):
+    assert context_window(**{"fallback": 200_000, **parts}) == window
