@@ -58,6 +58,14 @@ class WriteFailed(StoreError):
     """A write did not happen; the old contents are intact."""
 
 
+class SecretFound(StoreError):
+    """Something that was to be saved or sent holds what looks like a secret; it was not."""
+
+
+class ScanFailed(StoreError):
+    """Nobody can say whether it holds a secret, so it was neither saved nor sent."""
+
+
 class Held(StoreError):
     """Another process holds the session's lock."""
 

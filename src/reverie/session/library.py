@@ -1,11 +1,13 @@
-"""The sessions of a project on disk: begin, go on, read, list, export, prune.
+"""The sessions of a project on disk: begin, go on, read, list, copy, remove.
 
 Reading needs no lock and works while another process writes. Nothing here changes a
-transcript that exists; `prune` removes whole sessions, and never memory.
+transcript that exists; `remove` takes a session whole, and never memory.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,9 +128,10 @@ class Library:
         """A session of its own id that starts as a copy; stored results stay where they are."""
         source = self.read(session)
         begun = self._open(str(uuid4()))
-        for key in self.folder.list(f"{session}/blobs"):
-            name = key.rsplit("/", 1)[-1]
-            self.folder.write(f"{begun.id}/blobs/{name}", self.folder.read(key))
+        for key in self.files(session):
+            if key.startswith("blobs/"):
+                data = self.folder.read(f"{session}/{key}")
+                self.folder.write(f"{begun.id}/{key}", data)
         log = Journal.open(self.folder, f"{session}.jsonl", write=False)
         begun.log.append([line.text for line in log.read() if not isinstance(line, Fault)])
         return Begun(begun.id, begun.log, begun.disk, source, copied=True)
@@ -195,28 +198,33 @@ class Library:
             len(found.faults),
         )
 
-    def prune(self, *, older_than_days: float, now: float, dry_run: bool = False) -> list[str]:
-        """Remove sessions untouched for so long; one in use is left alone."""
-        removed: list[str] = []
-        for file in self.sessions():
-            if now - file.mtime < older_than_days * DAY:
-                continue
-            if dry_run or self._remove(file.id):
-                removed.append(file.id)
-        return removed
+    def files(self, session: str) -> list[str]:
+        """The keys of the files beside a transcript, below the session's own folder."""
+        try:
+            return [key.partition("/")[2] for key in self.folder.list(session)]
+        except NotFound:
+            return []
 
-    def _remove(self, session: str) -> bool:
+    def remove(self, session: str) -> None:
+        """Remove a session under its own lock, its transcript last; Held where it is in use."""
+        log = Journal.open(self.folder, f"{session}.jsonl")
         try:
-            log = Journal.open(self.folder, f"{session}.jsonl")
-        except Held:
-            return False
-        try:
-            for key in self.folder.list(session):
-                self.folder.remove(key, durable=False)
+            for key in self.files(session):
+                with contextlib.suppress(NotFound):
+                    self.folder.remove(f"{session}/{key}", durable=False)
+            _remove_empty(self.path / session)
             self.folder.remove(f"{session}.jsonl")
         finally:
             log.close()
-        return True
+
+
+def _remove_empty(folder: Path) -> None:
+    """Take away folders with nothing in them; what holds a file of someone else stays."""
+    if folder.is_symlink():
+        return
+    for path, _, _ in os.walk(folder, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
 
 
 def title_of(entries: Sequence[Entry]) -> str:

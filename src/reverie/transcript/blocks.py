@@ -254,6 +254,8 @@ def estimate(value: object) -> int:
             tokens = estimate(found.get("name")) + _size(dump(found.get("input")), JSON_BYTES)
         case "image" | "document":
             tokens = MEDIA_TOKENS
+        case "openai_items":  # what its sibling blocks say already, in the provider's own form
+            tokens = 0
         case _:
             tokens = _size(dump(found), JSON_BYTES)
     return tokens

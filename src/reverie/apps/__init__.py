@@ -1,0 +1,1 @@
+"""The doors: each turns one way of asking into calls on a session."""

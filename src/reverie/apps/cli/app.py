@@ -1,0 +1,211 @@
+"""The program's commands by name, and the one place where errors become words.
+
+A command's module is imported when it is run, never to list it. Every error of ours ends
+here as one sentence on stderr (or one JSON object, with `--json`) and its exit code; a
+traceback is shown only where `REVERIE_DEBUG` is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any, Literal, cast
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from reverie.errors import InvalidInput, NotAvailable, ReverieError, StoreError
+from reverie.settings import environment
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a command is, as `module:name`, and its line in the help."""
+
+    place: str
+    about: str
+
+    @property
+    def module(self) -> str:
+        return self.place.partition(":")[0]
+
+    def is_there(self) -> bool:
+        return find_spec(self.module) is not None
+
+
+HERE = "reverie.apps.cli"
+COMMANDS = {
+    "chat": Target(f"{HERE}.chat:chat", "Talk with an agent; the same as no command at all."),
+    "demo": Target(f"{HERE}.demo:demo", "See each layer at work; no key, no network."),
+    "sessions": Target(f"{HERE}.sessions:app", "List, show, export, import and prune sessions."),
+    "config": Target(f"{HERE}.config:app", "Show every setting and where it comes from."),
+    "flags": Target(f"{HERE}.flags:app", "Show and throw the switches that act at run time."),
+    "doctor": Target(f"{HERE}.doctor:doctor", "Check this installation, and mend what it can."),
+    "simulate": Target(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
+}
+DEFAULT = "chat"
+OWN_OPTIONS = ("--help", "--version", "--install-completion", "--show-completion")
+
+# Typer carries its own copy of click; this is the root of the errors of either.
+_Usage: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
+
+
+class Commands(TyperGroup):
+    """The top group: a command is a name and a line of help until it is run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return [name for name, target in COMMANDS.items() if target.is_there()]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without a command's name it is `chat` that is meant."""
+        first = args[0] if args else ""
+        own = first.partition("=")[0] in OWN_OPTIONS
+        if not ctx.resilient_parsing and not own and (not first or first.startswith("-")):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS:
+            command = load(name)
+        return name, command, rest
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, and leave the process with an exit code."""
+        given = cast("Sequence[str] | None", kwargs.get("args", args[0] if args else None))
+        as_json = "--json" in (sys.argv[1:] if given is None else given)
+        try:
+            code = super().main(*args, **{**kwargs, "standalone_mode": False})
+            sys.stdout.flush()
+        except ReverieError as error:
+            code = _said(error, as_json)
+        except _Usage as error:
+            code = _misused(error, as_json)
+        except typer.Abort:
+            print("Nothing was done.", file=sys.stderr)
+            code = 1
+        except KeyboardInterrupt:
+            code = 130
+        except BrokenPipeError:
+            code = _unread()
+        except OSError as error:
+            code = _said(StoreError(f"The system says no: {error}"), as_json)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def load(name: str) -> Any:
+    """The command of this name, its module imported now."""
+    target = COMMANDS[name]
+    try:
+        found = getattr(import_module(target.module), target.place.partition(":")[2])
+    except ModuleNotFoundError as error:
+        raise NotAvailable(
+            f"`reverie {name}` cannot run: {error.name} is not installed",
+            do=_remedy(error.name or ""),
+        ) from error
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name, help=found.__doc__ or target.about)(found)
+        found = single
+    found.rich_markup_mode = _style()
+    command = get_command(found)
+    command.name = name
+    return command
+
+
+def _remedy(module: str) -> str:
+    extras = {"anthropic": "anthropic", "openai": "openai", "starlette": "server"}
+    extra = {**extras, "uvicorn": "server"}.get(module.partition(".")[0])
+    return f"pip install 'reverie[{extra}]'" if extra else "This installation does not have it"
+
+
+def _style() -> Literal["rich"] | None:
+    """Help in boxes and colours on a terminal alone."""
+    return "rich" if sys.stdout.isatty() else None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import reverie
+
+        print(f"reverie {reverie.__version__}")
+        raise typer.Exit
+
+
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_version, help="Show the version."),
+    ] = False,
+) -> None:
+    """Memory and context for LLM agents.
+
+    Without a command: `reverie chat`. Every command takes `--json`.
+    """
+    del version
+
+
+def build() -> typer.Typer:
+    """The program: every command by name, none of them imported."""
+    top = typer.Typer(cls=Commands, rich_markup_mode=_style())
+    top.callback()(_top)
+    for name, target in COMMANDS.items():
+        top.command(name, help=target.about)(_placeholder)
+    return top
+
+
+def _placeholder() -> None:
+    """Stands in the list of commands; `load` gives the real one."""
+
+
+def run(args: Sequence[str] | None = None) -> None:
+    """Run a command line and exit."""
+    get_command(build()).main(args=args, prog_name="reverie")
+
+
+# --- how things end
+
+
+def _said(error: ReverieError, as_json: bool) -> int:
+    if environment().get("REVERIE_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    from reverie.apps.cli.show import clean, encoded
+
+    if as_json:
+        told = {
+            "type": type(error).__name__,
+            "what": error.what,
+            "where": error.where,
+            "do": error.do,
+            "exit_code": error.exit_code,
+        }
+        print(encoded({"error": told}))
+    print(f"reverie: {clean(str(error))}", file=sys.stderr)
+    return error.exit_code
+
+
+def _misused(error: Exception, as_json: bool) -> int:
+    code = int(getattr(error, "exit_code", InvalidInput.exit_code))
+    if as_json:
+        text = str(cast("Any", error).format_message())
+        told = {"type": "Usage", "what": text, "where": "", "do": "--help", "exit_code": code}
+        print(json.dumps({"error": told}))
+    cast("Any", error).show()
+    return code
+
+
+def _unread() -> int:
+    """Whoever read our output has gone: say nothing more, also not at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1

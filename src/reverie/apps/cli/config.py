@@ -1,0 +1,126 @@
+"""`reverie config`: every setting, its value, and who gave it. It changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.show import Column, Json, document, hand_down, note, plural, say, table
+from reverie.errors import SettingsError
+from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
+from reverie.settings.problems import nearest
+from reverie.settings.sources import settings_files
+
+app = typer.Typer(add_completion=False, help="Show every setting and where it comes from.")
+
+_BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
+Changed = Annotated[bool, typer.Option("--changed", help="Only what is not the default.")]
+
+
+@app.callback(invoke_without_command=True)
+def config(
+    context: typer.Context,
+    as_json: Json = False,
+    changed: Changed = False,
+    project: Project = CURRENT,
+) -> None:
+    """Show every setting and where it comes from."""
+    hand_down(context)
+    if context.invoked_subcommand is None:
+        list_all(as_json, changed, project)
+
+
+@app.command("list")
+def list_all(as_json: Json = False, changed: Changed = False, project: Project = CURRENT) -> None:
+    """All settings: value, source and place; then what was not taken as given, and why."""
+    place = Place.of(project)
+    loaded = place.loaded()
+    rows = [described(loaded, name) for name in SETTINGS]
+    if changed:
+        rows = [row for row in rows if row["source"] != "default"]
+    if as_json:
+        problems = [asdict(problem) for problem in loaded.problems]
+        where = {"home": str(place.home), "root": str(place.root)}
+        document({**where, "settings": rows, "problems": problems})
+        return
+    columns = (Column("setting", style="bold"), Column("value", right=True), Column("source"))
+    columns += (Column("place", wraps=True), Column("what for", wraps=True))
+    keys = ("name", "value", "source", "place", "about")
+    table(columns, [[shown(row[key]) for key in keys] for row in rows])
+    tell_problems(loaded.problems)
+
+
+@app.command()
+def get(name: str, as_json: Json = False, project: Project = CURRENT) -> None:
+    """One setting, by its name, its JSON key or its environment variable."""
+    field = _BY_SPELLING.get(name)
+    if field is None:
+        hint = nearest(name, _BY_SPELLING).removeprefix("; ")
+        do = hint[:1].upper() + hint[1:] if hint else "`reverie config` lists them"
+        raise SettingsError("There is no such setting", where=name[:100], do=do)
+    loaded = Place.of(project).loaded()
+    row = described(loaded, field)
+    if as_json:
+        problems = [asdict(p) for p in loaded.problems if _BY_SPELLING.get(p.key) == field]
+        document({**row, "problems": problems})
+        return
+    say(shown(row["value"]))
+
+
+@app.command()
+def path(as_json: Json = False, project: Project = CURRENT) -> None:
+    """The settings files, strongest first, and whether each is there and trusted."""
+    place = Place.of(project)
+    rows: list[dict[str, Any]] = [
+        {
+            "source": file.origin.source,
+            "path": str(file.path),
+            "exists": file.path.exists(),
+            "trusted": file.origin.trusted,
+        }
+        for file in settings_files(home=place.home, root=place.root)
+    ]
+    if as_json:
+        document({"home": str(place.home), "root": str(place.root), "files": rows})
+        return
+    columns = (Column("source"), Column("there"), Column("trusted"), Column("path", wraps=True))
+    keys = ("source", "exists", "trusted", "path")
+    table(columns, [[shown(row[key]) for key in keys] for row in rows])
+
+
+def described(loaded: Loaded, name: str) -> dict[str, Any]:
+    """One setting with all that is known of it."""
+    known, origin = SETTINGS[name], loaded.origins[name]
+    return {
+        "name": name,
+        "key": camel(name),
+        "variable": variable(name),
+        "value": getattr(loaded.settings, name),
+        "default": getattr(DEFAULTS, name),
+        "source": origin.source,
+        "place": origin.place,
+        "trusted": origin.trusted,
+        "trusted_only": known.trusted_only,
+        "section": known.section,
+        "about": known.about,
+    }
+
+
+def shown(value: object) -> str:
+    """A value as people write it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def tell_problems(problems: tuple[Problem, ...]) -> None:
+    """What was not taken as given: the file, the key and the reason."""
+    if problems:
+        note(f"\n{plural(len(problems), 'thing was', 'things were')} not taken as given:")
+    for problem in problems:
+        note(f"  {problem.level}: {problem}")

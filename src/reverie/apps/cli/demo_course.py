@@ -1,0 +1,242 @@
+"""The demo's session: a scripted agent, everything else real.
+
+What the main agent says and which tools it calls is written down here; the tools run, the
+layers decide, the transcript is written and resumed, and the simulated provider checks
+and bills every request. `run` measures and returns; it prints nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from reverie.apps.cli import demo_sample as sample
+from reverie.session.agent import Agent, Wanted, open_agent
+from reverie.session.session import Session
+from reverie.session.turn import OnEvent
+from reverie.settings import environment
+from reverie.simulator import Engine, SimulatedModel, call
+from reverie.transcript.blocks import Block, Json, Object, text_block
+from reverie.transcript.records import ForkEnded, ResultDecided
+from reverie.transcript.request import Task
+from reverie.world import ForkSpec, Notice
+
+LOG = "toolu_demo_log"
+FORK = "agent_summary"
+PROMPTS = (
+    "The tests fail, and customers get negative prices. Find out why, and mend it.",
+    "Which services had time-outs? Look at all five logs.",
+)
+TESTS = f"{shlex.quote(sys.executable)} -B -m unittest"
+
+
+def _said(text: str, *calls: Block) -> list[Block]:
+    return [text_block(text), *calls]
+
+
+def course() -> list[list[Block]]:
+    """Every answer of the scripted agent, in order."""
+    logs = [
+        call("Bash", {"command": f"cat logs/{name}.log"}, f"toolu_demo_{name}")
+        for name in sample.SERVICES
+    ]
+    edit: dict[str, Json] = {
+        "file_path": "orders/pricing.py",
+        "old_string": sample.FAULT,
+        "new_string": sample.MENDED,
+    }
+    return [
+        _said(
+            "I look at the project first.",
+            call("List", {"path": "."}),
+            call("Read", {"file_path": "orders/pricing.py"}),
+            call("Read", {"file_path": "tests/test_pricing.py"}),
+        ),
+        _said(
+            "Now the tests, and what the service logged.",
+            call("Bash", {"command": TESTS}),
+            call("Bash", {"command": "cat service.log"}, LOG),
+        ),
+        _said(
+            "The log is long; I search what was stored of it.",
+            call("ReadBack", {"reference": LOG, "query": "ERROR"}),
+        ),
+        _said("Percent are divided by 10 instead of 100.", call("Edit", edit)),
+        _said("I check it.", call("Bash", {"command": TESTS})),
+        _said("Mended: a discount in percent was divided by 10. The tests pass."),
+        _said("All five at once.", *logs),
+        _said(
+            "One of them was stored to make room; I look into it.",
+            call("ReadBack", {"reference": f"toolu_demo_{sample.LONGEST}", "query": "TIMEOUT"}),
+        ),
+        _said("All five had time-outs, about one in 330 requests."),
+    ]
+
+
+class Scripted:
+    """Plays the course to the main agent, and gives forks a line of their own."""
+
+    def __init__(self) -> None:
+        self._rest = course()
+        self.fork = False
+
+    def __call__(self, body: Object) -> list[Block]:
+        del body
+        if self.fork:
+            return _said("A discount was mended; five logs were searched for time-outs.")
+        return self._rest.pop(0) if self._rest else _said("That was all.")
+
+
+@dataclass
+class Course:
+    """What happened, in numbers."""
+
+    rounds: int = 0
+    stored: list[ResultDecided] = field(default_factory=list[ResultDecided])
+    read_back: int = 0
+    cost: float = 0.0
+    naive_cost: float = 0.0
+    hit_rate: float = 0.0
+    fork: ForkEnded | None = None
+    checks: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    @property
+    def characters(self) -> int:
+        return sum(d.size for d in self.stored)
+
+    @property
+    def for_its_message(self) -> int:
+        """Stored because all results of a message were too much together."""
+        return sum("message" in d.why for d in self.stored)
+
+    @property
+    def for_itself(self) -> int:
+        return len(self.stored) - self.for_its_message
+
+
+Tell = Callable[[str], None]
+
+
+async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice], None]) -> Course:
+    """The whole demo in a folder of its own: two turns, a stop between them, a fork."""
+    project = folder / "orders"
+    project.mkdir()
+    sample.make(project)
+    script = Scripted()
+    model = SimulatedModel(Engine(answerer=script), session="demo")
+    wanted = Wanted(
+        project, home=folder / "home", mode="allow", bare=True, environ=_environment(folder)
+    )
+    found = Course()
+    tell(f"> {PROMPTS[0]}")
+    async with open_agent(wanted, model, say=say) as agent:
+        result = await agent.turn(PROMPTS[0], on_event)
+        found.rounds += result.rounds
+        found.checks["the tests pass in the end"] = _tests_pass(model)
+        session = agent.session.id
+    tell("… the program ends here, and the session is resumed from its transcript …")
+    tell(f"> {PROMPTS[1]}")
+    async with open_agent(replace(wanted, resume=session), model, say=say) as agent:
+        before = len(model.engine.log)
+        result = await agent.turn(PROMPTS[1], on_event)
+        found.rounds += result.rounds
+        found.checks["the resumed session sent the same bytes again"] = _extends(model, before)
+        tell("… a fork of the conversation is asked for a summary …")
+        await _fork(agent, script, found)
+        _measure(agent.session, model, found)
+    return found
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Nothing of the caller's settings: the numbers of a run depend on the demo alone."""
+    return {"PATH": environment().get("PATH", ""), "HOME": str(folder)}
+
+
+def _tests_pass(model: SimulatedModel) -> bool:
+    last = model.engine.log[-1].body
+    return "FAILED" in model.engine.log[2].body and "\\nOK" in last
+
+
+def _extends(model: SimulatedModel, at: int) -> bool:
+    """Whether request number `at` begins with all blocks of the one before it."""
+    before, after = (_blocks(entry.body) for entry in model.engine.log[at - 1 : at + 1])
+    return after[: len(before)] == before
+
+
+def _blocks(body: str) -> list[Any]:
+    """A request's blocks without their marks, head first."""
+    value = json.loads(body)
+    out: list[Any] = [*value.get("tools", ()), *value.get("system", ())]
+    out += [(m["role"], b) for m in value["messages"] for b in m["content"]]
+    return [_unmarked(b) for b in out]
+
+
+def _unmarked(given: Any) -> Any:
+    if isinstance(given, tuple):
+        role, block = cast("tuple[str, Any]", given)
+        return role, _unmarked(block)
+    return {k: v for k, v in given.items() if k != "cache_control"}
+
+
+async def _fork(agent: Agent, script: Scripted, found: Course) -> None:
+    script.fork = True
+    spec = ForkSpec(FORK, "Say in one line what was done so far.", Task(FORK))
+    await agent.session.run_fork(spec)
+    await agent.session.flush()
+    ended = [e.record for e in agent.session.view.entries if isinstance(e.record, ForkEnded)]
+    found.fork = ended[-1] if ended else None
+    warm = found.fork is not None and found.fork.usage.hit_rate > 0.9
+    found.checks["the fork was served from its parent's cache"] = warm
+
+
+def _measure(session: Session, model: SimulatedModel, found: Course) -> None:
+    decided = [d for _, d in session.view.decisions.items()]
+    found.stored = [d for d in decided if d.action == "stored"]
+    answers = _answers(model.engine.log[-1].body)
+    back = [a for a in answers if "/tool-results/" in a.partition("\n")[0]]
+    found.read_back = len(back)
+    found.cost = model.bill.cost
+    found.hit_rate = model.bill.hit_rate
+    found.naive_cost = naive(session, model)
+    lines = [any(word in a for a in back) for word in ("negative total", "TIMEOUT")]
+    found.checks["a result over its own limit was stored"] = found.for_itself > 0
+    found.checks["a result over its message's limit was stored"] = found.for_its_message > 0
+    found.checks["what was stored was read back"] = all(lines)
+
+
+def _answers(body: str) -> list[str]:
+    """The tool results of a request, as texts."""
+    blocks = [b for m in json.loads(body)["messages"] for b in m["content"]]
+    return [str(b["content"]) for b in blocks if b["type"] == "tool_result"]
+
+
+def naive(session: Session, model: SimulatedModel) -> float:
+    """What the same requests would have cost with every result whole, billed the same way."""
+    whole = {
+        call: session.library.folder.read(f"{session.id}/{d.path}").decode()
+        for call, d in session.view.decisions.items()
+        if d.action == "stored"
+    }
+    times = [entry.at for entry in model.engine.log]
+    engine = Engine(clock=lambda: times[0])
+    total = 0.0
+    for entry in model.engine.log:
+        times[0] = entry.at
+        body = json.loads(entry.body)
+        body.setdefault("max_tokens", model.max_tokens)
+        for message in body["messages"]:
+            _restore(message["content"], whole)
+        charge = engine.respond(body, "ok", model.headers(body)).logged.charge
+        total += charge.cost(engine.profile, entry.output)
+    return total
+
+
+def _restore(content: Sequence[dict[str, Any]], whole: Mapping[str, str]) -> None:
+    for block in content:
+        if block.get("type") == "tool_result" and block["tool_use_id"] in whole:
+            block["content"] = whole[block["tool_use_id"]]

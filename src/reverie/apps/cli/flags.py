@@ -1,0 +1,136 @@
+"""`reverie flags`: the switches that act while the program runs.
+
+`set` and `unset` change `<home>/flags.json` and nothing else. The file is put in place
+whole, and only where it is still what was read, so that two who switch at once both
+count. Every running process asks the file again at its next look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from reverie.apps.cli.config import shown, tell_problems
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.show import Column, Json, document, hand_down, note, say, table
+from reverie.errors import NotFound, SettingsError
+from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
+from reverie.store.files import Changed, Folder, digest
+
+app = typer.Typer(add_completion=False, help="Show and throw the switches that act at run time.")
+
+FILE = "flags.json"
+_TRIES = 20
+
+
+@app.callback(invoke_without_command=True)
+def flags(context: typer.Context, as_json: Json = False, project: Project = CURRENT) -> None:
+    """Show and throw the switches that act at run time."""
+    hand_down(context)
+    if context.invoked_subcommand is None:
+        list_all(as_json, project)
+
+
+@app.command("list")
+def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
+    """All flags as they are now, and who set each."""
+    place = Place.of(project)
+    found = place.flags()
+    rows = [described(state) for state in found.snapshot().values()]
+    problems = found.problems()
+    if as_json:
+        told = [asdict(problem) for problem in problems]
+        document({"file": str(place.home / FILE), "flags": rows, "problems": told})
+        return
+    columns = (Column("flag", style="bold"), Column("value"), Column("source"))
+    columns += (Column("place", wraps=True), Column("what for", wraps=True))
+    keys = ("name", "value", "source", "place", "about")
+    table(columns, [[value_shown(row[key]) for key in keys] for row in rows])
+    tell_problems(problems)
+
+
+@app.command("set")
+def set_one(name: str, value: str, as_json: Json = False, project: Project = CURRENT) -> None:
+    """Set a flag, from now on and also in processes that run already."""
+    place = Place.of(project)
+    change(place, name, parse_flag(name, value))
+    _tell(place, name, as_json)
+
+
+@app.command()
+def unset(name: str, as_json: Json = False, project: Project = CURRENT) -> None:
+    """Take a flag out of flags.json: the next source answers, or the default."""
+    place = Place.of(project)
+    flag_named(name)
+    if (place.home / FILE).exists():
+        change(place, name, None)
+    _tell(place, name, as_json)
+
+
+def change(place: Place, name: str, value: FlagValue | None) -> None:
+    """Put one flag into home's file, or take it out, whoever else writes there meanwhile."""
+    with Folder(place.home) as folder:
+        for _ in range(_TRIES):
+            before = _read(folder)
+            after = with_flag(_text(before, place), name, value).encode()
+            try:
+                expect = None if before is None else digest(before)
+                folder.write(FILE, after, expect=expect, exclusive=before is None)
+            except Changed:
+                continue
+            return
+    raise SettingsError("The flags are changed by others all the time", do="Try again")
+
+
+def _read(folder: Folder) -> bytes | None:
+    try:
+        return folder.read(FILE)
+    except NotFound:
+        return None
+
+
+def _text(data: bytes | None, place: Place) -> str:
+    try:
+        return (data or b"").decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SettingsError(
+            "The flags cannot be changed: the file is not UTF-8",
+            where=str(place.home / FILE),
+            do="Repair or remove that file.",
+        ) from None
+
+
+def described(state: FlagState) -> dict[str, Any]:
+    """One flag with all that is known of it."""
+    flag, value = state.flag, state.value
+    return {
+        "name": flag.name,
+        "value": dict(value) if isinstance(value, Mapping) else value,
+        "default": dict(flag.default) if isinstance(flag.default, Mapping) else flag.default,
+        "source": state.origin.source,
+        "place": state.origin.place,
+        "trusted": state.origin.trusted,
+        "aliases": list(flag.aliases),
+        "section": flag.section,
+        "about": flag.about,
+    }
+
+
+def value_shown(value: object) -> str:
+    """A flag's value as people write it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return shown(value)
+
+
+def _tell(place: Place, name: str, as_json: bool) -> None:
+    state = place.flags().snapshot()[flag_named(name).name]
+    if as_json:
+        document(described(state))
+        return
+    say(f"{state.flag.name} is {value_shown(state.value)} ({state.origin.source})")
+    if state.origin.source not in ("flags", "default"):
+        note(f"What counts is said by {state.origin.place}, which goes before {FILE}.")

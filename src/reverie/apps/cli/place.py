@@ -1,0 +1,102 @@
+"""Where a command runs: environment, home, the project's root, and its sessions.
+
+Looking makes nothing: a home or project folder that is not there stays away until
+something is to be written into it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reverie.errors import InvalidInput, NotFound
+from reverie.session.library import Library
+from reverie.settings import Flags, Loaded, environment, load
+from reverie.settings.jsonfile import read_object
+from reverie.store import home as places
+from reverie.store import names
+
+Project = Annotated[
+    Path, typer.Option("--project", help="A folder of the project.", show_default=False)
+]
+CURRENT = Path(".")
+
+_PREFIX = re.compile(r"[0-9a-f-]{1,36}", re.ASCII)
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One project, seen from one home."""
+
+    environ: Mapping[str, str]
+    home: Path
+    root: Path
+
+    @classmethod
+    def of(cls, project: Path = CURRENT) -> Place:
+        environ = environment()
+        root = places.canonical_root(Path(os.path.abspath(project)))
+        return cls(environ, places.home(environ), root)
+
+    def loaded(self) -> Loaded:
+        """The settings that count here."""
+        return load(self.environ, home=self.home, root=self.root)
+
+    def flags(self) -> Flags:
+        """The flags as they count here."""
+        settings = self.loaded().settings
+        return Flags(self.environ, home=self.home, root=self.root, settings=settings)
+
+    def folder(self) -> Path:
+        """The project's folder, which need not be there."""
+        return places.find_project_folder(self.home, self.root)
+
+    def library(self) -> Library | None:
+        """The project's sessions to read; None where it has no folder yet."""
+        return self._read_only(self.folder())
+
+    def library_to_write(self) -> Library:
+        """The project's sessions; its folder is made where it is missing."""
+        return Library.of(self.home, self.root, self.environ)
+
+    def libraries(self) -> Iterator[tuple[str, Library]]:
+        """All projects under this home, each with the root it belongs to."""
+        projects = self.home / "projects"
+        for name in sorted(os.listdir(projects)) if projects.is_dir() else ():
+            owner = read_object(projects / name / places.OWNER)[0].get("root")
+            library = self._read_only(projects / name)
+            if library is not None and library.sessions():
+                yield (owner if isinstance(owner, str) else ""), library
+
+    def _read_only(self, project: Path) -> Library | None:
+        path = places.transcripts_folder(project, self.home, self.environ)
+        return Library(path, project) if path.is_dir() else None
+
+
+def one(library: Library | None, given: str) -> str:
+    """The session that an id, or the beginning of one, names."""
+    text = given.lower()
+    if not _PREFIX.fullmatch(text):
+        raise InvalidInput(
+            "A session is named by its id, or by the beginning of it",
+            where=names.shown(given),
+            do="`reverie sessions list` shows those there are",
+        )
+    found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NotFound(
+            "There is no such session in this project",
+            where=given,
+            do="`reverie sessions list` shows those there are, `--all` those of every project",
+        )
+    shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+    raise InvalidInput("Several sessions begin like that", where=shown, do="Give more of the id")

@@ -1,0 +1,358 @@
+"""`reverie sessions`: list, show, export, import and prune.
+
+Looking needs no lock and changes nothing, also while another process writes. `import`
+makes new sessions and touches no old one; `prune` removes whole sessions, after asking,
+never memory and never one that is in use.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import typer
+
+from reverie.apps.cli import conversation, transfer
+from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.retention import prune
+from reverie.apps.cli.show import (
+    Column,
+    Json,
+    age,
+    document,
+    encoded,
+    line,
+    note,
+    plural,
+    raw,
+    say,
+    size,
+    table,
+    watched,
+)
+from reverie.errors import InvalidInput, NotFound, ReverieError
+from reverie.session.library import Library, Transcript
+from reverie.store.files import Folder
+from reverie.store.home import SessionFile
+from reverie.store.journal import Fault
+from reverie.transcript.request import render
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="List, show, export, import and prune sessions.",
+)
+
+Format = Literal["jsonl", "json", "md"]
+_ROWS_SHOWN = 10
+
+
+def _ids(context: typer.Context, incomplete: str) -> list[str]:
+    """For the shell: the sessions whose ids begin like that."""
+    library = Place.of(context.params.get("project") or CURRENT).library()
+    found = library.sessions() if library else []
+    return [file.id for file in found if file.id.startswith(incomplete)]
+
+
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The id, or the beginning of it.", autocompletion=_ids),
+]
+
+
+# --- list
+
+
+@app.command("list")
+def list_all(
+    everywhere: Annotated[bool, typer.Option("--all", help="Of every project.")] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """The sessions of this project, the newest first."""
+    place = Place.of(project)
+    rows = [row for row in _rows(place, everywhere) if row is not None]
+    if as_json:
+        document({"home": str(place.home), "root": str(place.root), "sessions": rows})
+        return
+    if not rows:
+        say("No session yet." if everywhere else f"No session yet in {place.root}.")
+        return
+    now = time.time()
+    names = ("id", "title", "age", "messages", "turns", "tokens", "size", "faults")
+    left = ("id", "title")
+    columns = [Column(name, right=name not in left, cut=name == "title") for name in names]
+    columns += [Column("project", wraps=True)] if everywhere else []
+    short = _unique([row["id"] for row in rows]) if sys.stdout.isatty() else 36
+    table(columns, [_row_shown({**row, "id": row["id"][:short]}, now, everywhere) for row in rows])
+
+
+def _unique(ids: Sequence[str]) -> int:
+    """How much of an id tells these sessions apart."""
+    lengths = (n for n in range(8, 36) if len({name[:n] for name in ids}) == len(ids))
+    return next(lengths, 36)
+
+
+def _rows(place: Place, everywhere: bool) -> Iterator[dict[str, Any] | None]:
+    if everywhere:
+        libraries = list(place.libraries())
+    else:
+        own = place.library()
+        libraries = [(str(place.root), own)] if own else []
+    files = [(root, library, file) for root, library in libraries for file in library.sessions()]
+    files.sort(key=lambda found: -found[2].mtime)
+
+    def row(found: tuple[str, Library, SessionFile]) -> dict[str, Any] | None:
+        return summary(*found)
+
+    for made in watched(files, "reading", row):
+        yield cast("dict[str, Any] | None", made)
+
+
+def summary(root: str, library: Library, file: SessionFile) -> dict[str, Any] | None:
+    """One session in a line; one that cannot be read says why, one that is gone is left out."""
+    row: dict[str, Any] = {"project": root, "path": str(file.path), "error": ""}
+    try:
+        return {**asdict(library.summary(file)), **row}
+    except NotFound:
+        return None
+    except ReverieError as error:
+        row |= {"id": file.id, "title": "", "at": file.mtime, "size": file.size}
+        row |= {"messages": 0, "turns": 0, "tokens": 0, "faults": 0}
+        return {**row, "error": str(error)}
+
+
+def _row_shown(row: dict[str, Any], now: float, everywhere: bool) -> list[str]:
+    counts = [f"{row[name]:,}" for name in ("messages", "turns", "tokens")]
+    title = row["title"] or f"(cannot be read: {row['error']})"
+    faults = str(row["faults"] or "")
+    shown = [row["id"], line(title, 60), age(now - row["at"]), *counts, size(row["size"]), faults]
+    return [*shown, row["project"] or "?"] if everywhere else shown
+
+
+# --- show
+
+
+@app.command()
+def show(
+    session: Id,
+    full: Annotated[bool, typer.Option("--full", help="Nothing cut or left out.")] = False,
+    lines: Annotated[bool, typer.Option("--raw", help="The lines of the file.")] = False,
+    request: Annotated[
+        bool, typer.Option("--request", help="The request that would be sent now, byte for byte.")
+    ] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """A session as a person would read it, with what was decided about it."""
+    library, found = _chosen(project, session)
+    if lines:
+        _show_lines(library, found, as_json)
+        return
+    transcript = library.read(found)
+    facts = conversation.overview(transcript)
+    if request:
+        _show_request(transcript, as_json)
+        return
+    steps = list(conversation.steps(transcript, str(library.path / found)))
+    if as_json:
+        document({**facts, "steps": [asdict(step) for step in steps]})
+        return
+    say(facts["title"], "bold")
+    say(f"{found} · {facts['project'] or '-'} · {facts['model'] or 'no model'}")
+    counts = [plural(facts["messages"], "message"), plural(facts["turns"], "turn")]
+    say(" · ".join([*counts, plural(facts["tokens"], "token")]))
+    conversation.told(steps, full=full)
+    for fault in facts["faults"]:
+        note(f"{found}: {fault}")
+
+
+def _chosen(project: Path, given: str) -> tuple[Library, str]:
+    library = Place.of(project).library()
+    found = one(library, given)
+    return cast("Library", library), found
+
+
+def _show_lines(library: Library, session: str, as_json: bool) -> None:
+    found = list(transfer.raw_lines(library, session))
+    if as_json:
+        faults = [asdict(fault) for fault in found if isinstance(fault, Fault)]
+        document(
+            {"id": session, "lines": [f for f in found if isinstance(f, str)], "faults": faults}
+        )
+        return
+    for text in found:
+        if isinstance(text, Fault):
+            note(f"line {text.number} at byte {text.offset} is skipped: {text.reason}")
+        else:
+            raw(text)
+
+
+def _show_request(transcript: Transcript, as_json: bool) -> None:
+    made = render(transcript.view)
+    sendable = bool(made.count) and made.at(made.count - 1).role == "user"
+    if as_json:
+        document(
+            {
+                "id": transcript.id,
+                "sendable": sendable,
+                "tokens": made.tokens,
+                "marks": [asdict(mark) for mark in made.marks],
+                "request": made.value(),
+            }
+        )
+        return
+    raw(made.body())
+    if not sendable:
+        note("Not to be sent as it is: the last word is the model's.")
+
+
+# --- export
+
+
+@app.command()
+def export(
+    session: Annotated[str, typer.Argument(metavar="[ID]", autocompletion=_ids)] = "",
+    form: Annotated[Format, typer.Option("--format", help="What to write.")] = "jsonl",
+    out: Annotated[
+        str, typer.Option("--out", help="A file, or a folder (ending in /) for everything.")
+    ] = "",
+    everything: Annotated[bool, typer.Option("--all", help="All sessions, into a folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """A session with all its files, to stdout, into a file, or copied into a folder."""
+    if bool(session) == everything:
+        raise InvalidInput("Name one session, or ask for --all", do="`reverie sessions list`")
+    into_folder = out.endswith("/") or (bool(out) and Path(out).is_dir())
+    if everything and not into_folder:
+        raise InvalidInput("All sessions go into a folder", do="Give --out FOLDER/")
+    if everything:
+        library = Place.of(project).library()
+        found = [file.id for file in library.sessions()] if library else []
+    else:
+        library, chosen = _chosen(project, session)
+        found = [chosen]
+    if into_folder:
+        _export_folder(library, found, Path(out), force, as_json)
+    else:
+        _export_text(cast("Library", library), found[0], form, out, force, as_json)
+
+
+def _export_folder(
+    library: Library | None, found: Sequence[str], out: Path, force: bool, as_json: bool
+) -> None:
+    count = 0
+    if library is not None:
+        with Folder(out.absolute()) as target:
+
+            def copy(session: str) -> object:
+                return transfer.copy_out(library, session, target, force=force)
+
+            count = sum(cast("int", made) for made in watched(found, "copying", copy))
+    if as_json:
+        document({"sessions": list(found), "out": str(out), "files": count})
+        return
+    say(f"{plural(len(found), 'session')}, {plural(count, 'file')} in {out}")
+
+
+def _export_text(
+    library: Library, session: str, form: Format, out: str, force: bool, as_json: bool
+) -> None:
+    if form == "md":
+        found = library.read(session)
+        text = conversation.markdown(found, str(library.path / session))
+    elif form == "json":
+        facts = conversation.overview(library.read(session))
+        text = encoded({**facts, **transfer.as_value(library, session)})
+    else:
+        text = "\n".join(transfer.as_lines(library, session))
+    if not out:
+        if as_json and form != "json":
+            document({"id": session, "format": form, "text": text})
+        else:
+            (raw if form == "jsonl" else say)(text)
+        return
+    target = Path(out).absolute()
+    with Folder(target.parent) as folder:
+        folder.write(target.name, text.encode("utf-8", "replace") + b"\n", exclusive=not force)
+    if as_json:
+        document({"id": session, "format": form, "out": str(target)})
+    else:
+        say(f"{session} is in {target}")
+
+
+# --- import
+
+
+@app.command("import")
+def bring(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also what is here already.")] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Sessions of Claude Code and pi (.jsonl, .jsonl.gz, or folders of them), and exported ones."""
+    place = Place.of(project)
+    failed: list[dict[str, Any]] = []
+    code = 0
+
+    def work(file: Path) -> transfer.Brought | None:
+        nonlocal code
+        try:
+            parcel = transfer.parcel_of(file)
+            library = None if dry_run else place.library_to_write()
+            return transfer.land(library, parcel, place.root, again=again)
+        except ReverieError as error:
+            failed.append({"file": str(file), "error": str(error)})
+            code = error.exit_code
+            return None
+
+    made = watched(_expanded(files), "importing", work)
+    brought = [found for found in cast("Iterator[transfer.Brought | None]", made) if found]
+    if as_json:
+        document({"imported": [found.value() for found in brought], "failed": failed})
+    else:
+        _tell_brought(brought, failed, dry_run)
+    if code:
+        raise typer.Exit(code)
+
+
+def _expanded(files: Sequence[Path]) -> list[Path]:
+    """The files, each folder by the session files in it."""
+    out: list[Path] = []
+    for file in files:
+        inside = sorted(file.iterdir()) if file.is_dir() else [file]
+        out += [f for f in inside if f == file or f.name.endswith((".jsonl", ".jsonl.gz"))]
+    return out
+
+
+def _tell_brought(
+    brought: Sequence[transfer.Brought], failed: Sequence[dict[str, Any]], dry_run: bool
+) -> None:
+    for found in brought:
+        parcel = found.parcel
+        done = "imported" if found.written else "already here"
+        done = "would be imported" if dry_run else done
+        say(f"{Path(parcel.file).name}: {parcel.program}, {done} as {found.session}")
+        say(f"  {parcel.on_chain:,} of {plural(parcel.rows, 'row')} in the conversation")
+        reasons: dict[str, list[int]] = {}
+        for row, why in parcel.off.items():
+            reasons.setdefault(why, []).append(row)
+        for why, rows in reasons.items():
+            more = ", …" if len(rows) > _ROWS_SHOWN else ""
+            named = ", ".join(map(str, rows[:_ROWS_SHOWN])) + more
+            say(f"  {plural(len(rows), 'row')} not: {why} ({named})")
+        for fault in parcel.faults[:_ROWS_SHOWN]:
+            say(f"  {fault}")
+    for one_failed in failed:
+        note(f"{one_failed['file']}: {one_failed['error']}")
+
+
+app.command("prune")(prune)

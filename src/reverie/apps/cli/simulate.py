@@ -1,0 +1,74 @@
+"""`reverie simulate`: a simulated model provider on a local port.
+
+It needs no key and reaches nothing outside. Clients are pointed at it by their base URL.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reverie.apps.cli.show import Json, document, say
+from reverie.errors import NotAvailable
+from reverie.store.files import Folder
+
+if TYPE_CHECKING:
+    from reverie.simulator.engine import Engine
+
+HOST = "127.0.0.1"
+
+
+def simulate(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8787,
+    script: Annotated[
+        Path | None, typer.Option("--script", help="Answers to give, one after another.")
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", help="Write each request there, a line each.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve a simulated model provider: three wire formats, prompt cache, window, faults."""
+    import anyio
+
+    try:
+        from reverie.simulator.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("reverie"):
+            raise
+        raise NotAvailable(
+            f"The simulator cannot serve: {error.name} is not installed",
+            do="pip install 'reverie[server]'",
+        ) from error
+
+    def ready(url: str) -> None:
+        if as_json:
+            document({"url": url, "log": str(log) if log else None})
+        else:
+            say(f"Simulated provider at {url} (Ctrl-C stops it)")
+            say(f"  ANTHROPIC_BASE_URL={url}")
+            say(f"  OPENAI_BASE_URL={url}/v1")
+        sys.stdout.flush()
+
+    anyio.run(partial(serve, engine(script, log), HOST, port, ready=ready))
+
+
+def engine(script: Path | None, log: Path | None) -> Engine:
+    """The provider, with the answers and the log it was given."""
+    from reverie.simulator.answers import load
+    from reverie.simulator.engine import Engine
+    from reverie.simulator.ledger import Ledger
+
+    if log is not None:
+        path = log.absolute()
+        with Folder(path.parent) as folder:  # the log holds requests: for its owner alone
+            os.close(folder.open_append(path.name))
+    made = Engine(ledger=Ledger(log))
+    if script is not None:
+        made.answerer = load(script)
+    return made

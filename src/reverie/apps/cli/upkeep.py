@@ -1,0 +1,90 @@
+"""The files under home, seen one by one: their rights, and what a crash left behind.
+
+Nothing is followed through a link, and nothing that is not ours is touched: where home
+is also Claude Code's folder, only our own part of it is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from reverie.errors import ReverieError
+from reverie.store import home as places
+from reverie.store.files import Folder
+from reverie.store.names import is_temporary
+
+OTHERS = 0o077
+_OURS = (places.LAYOUT, places.LOCK, "flags.json", "settings.json")
+
+
+def open_to_others(home: Path, environ: Mapping[str, str]) -> list[Path]:
+    """Files and folders of ours that others may read, write or enter."""
+    return [
+        path
+        for path in _ours(home, environ)
+        if (mode := _mode(path)) and not stat.S_ISLNK(mode) and stat.S_IMODE(mode) & OTHERS
+    ]
+
+
+def close_to_others(path: Path) -> bool:
+    """Take others' rights away, and say whether that worked; a link is left as it is."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.fchmod(handle, stat.S_IMODE(os.fstat(handle).st_mode) & ~OTHERS)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def temporary(home: Path) -> list[Path]:
+    """Files that a write has not put in place."""
+    return [path for path in _below(home) if is_temporary(path.name)]
+
+
+def sweep(home: Path) -> int:
+    """Remove those whose writer is gone; gives their number."""
+    try:
+        with Folder(home, create=False) as folder:
+            return folder.sweep()
+    except ReverieError:
+        return 0
+
+
+def _ours(home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    if not home.is_dir():
+        return
+    if not places.is_shared(home, environ):
+        yield home
+        yield from _below(home)
+        return
+    yield from (home / name for name in _OURS)
+    for project in _listed(home / "projects"):
+        yield project / places.OWNER
+        if (project / "reverie").is_dir():
+            yield project / "reverie"
+            yield from _below(project / "reverie")
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for above, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            yield Path(above, name)
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _mode(path: Path) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0

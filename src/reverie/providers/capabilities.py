@@ -1,0 +1,151 @@
+"""What each provider and model can do, as data.
+
+One table, first row whose pattern fits the model's name; every row says where its
+numbers come from. What a provider's own models endpoint says goes over the table. A
+number that no source gives is left out, and SPEC §2's order finds the window.
+
+Sources:
+  caching     Anthropic, "Prompt caching" (minimum lengths, 4 marks, 5 m and 1 h)
+  sdk         anthropic 2.8.0 (`diagnostics` in messages.create; model names)
+  compaction  anthropic 2.8.0, beta compact-2026-09-04: Opus and Sonnet 4.6 and later,
+              Fable and Mythos 5, Haiku 5.5
+  models      Anthropic, "Models overview": 1 M in and 128 K out for the 5 series,
+              200 K and 64 K for the 4.5 series (Sonnet 4.5: 1 M by a beta, so no window)
+  openai      OpenAI, "Models": the window less the output, where that is what is enforced
+  simulator   reverie.simulator: `cache_edits` is its own
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from reverie.settings import Settings
+from reverie.transcript.blocks import Json
+from reverie.transcript.records import Ttl
+from reverie.transcript.tokens import SUFFIX, context_window
+from reverie.world import Capabilities
+
+LIFETIMES: tuple[Ttl, ...] = ("5m", "1h")
+CLAUDE = Capabilities(
+    marks=4,
+    lifetimes=LIFETIMES,
+    context_management=True,
+    compaction=True,
+    thinking_binding=True,
+    diagnostics=True,
+    min_cacheable=1024,
+)
+FOURS = replace(CLAUDE, compaction=False, max_output=64_000)
+FIVES = replace(CLAUDE, window=1_000_000, max_output=128_000)
+LIKE_CLAUDE = Capabilities(marks=4, lifetimes=LIFETIMES)  # other models behind the same API
+PLAIN = Capabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Models by a pattern over their names."""
+
+    pattern: str
+    capabilities: Capabilities
+    sources: str
+
+
+TABLE: tuple[Row, ...] = (
+    Row(
+        r"claude-(fable|mythos|opus)-5",
+        replace(FIVES, min_cacheable=512),
+        "caching sdk compaction models",
+    ),
+    Row(r"claude-(sonnet|haiku)-5", FIVES, "caching sdk compaction models"),
+    Row(r"claude-mythos", replace(CLAUDE, min_cacheable=512), "caching sdk compaction"),
+    Row(r"claude-opus-4-8|claude-sonnet-4-6", CLAUDE, "caching sdk compaction"),
+    Row(r"claude-opus-4-7", replace(CLAUDE, min_cacheable=2048), "caching sdk compaction"),
+    Row(r"claude-opus-4-6", replace(CLAUDE, min_cacheable=4096), "caching sdk compaction"),
+    Row(r"claude-sonnet-4-5", FOURS, "caching sdk models"),
+    Row(
+        r"claude-(opus|haiku)-4-5",
+        replace(FOURS, window=200_000, min_cacheable=4096),
+        "caching sdk models",
+    ),
+    Row(r"claude", replace(CLAUDE, compaction=False, min_cacheable=4096), "caching sdk"),
+    Row(r"gpt-5(\.[12])?(-|$)", replace(PLAIN, window=272_000, max_output=128_000), "openai"),
+    Row(r"gpt-4\.1", replace(PLAIN, window=1_047_576, max_output=32_768), "openai"),
+    Row(r"gpt-4o", replace(PLAIN, window=128_000, max_output=16_384), "openai"),
+    Row(r"o[134](-|$)|codex-mini", replace(PLAIN, window=200_000, max_output=100_000), "openai"),
+)
+REASONING = re.compile(r"gpt-([5-9]|\d\d)|o[1-9](-|$)|codex")
+_WINDOWS = (
+    "max_input_tokens",  # Anthropic
+    "max_model_len",  # vLLM
+    "context_window",  # Groq and others
+    "context_length",  # OpenRouter, Together
+    "max_context_length",  # LM Studio
+)
+_OUTPUTS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_SWITCHES = ("cache_edits", "context_management", "compaction")
+
+
+def bare(model: str) -> str:
+    """A model's name as the provider knows it: without the suffix that asks for 1 M."""
+    return model.removesuffix(SUFFIX)
+
+
+def family(model: str) -> str:
+    """A model's name without its vendor and in small letters, for the table."""
+    return bare(model).lower().rpartition("/")[2].removeprefix("anthropic.")
+
+
+def tabled(model: str, other: Capabilities = PLAIN) -> Capabilities:
+    """What the table says of a model, or `other` where it is silent."""
+    name = family(model)
+    return next((r.capabilities for r in TABLE if re.match(r.pattern, name)), other)
+
+
+def reasons(model: str) -> bool:
+    """Whether an OpenAI model answers with reasoning items."""
+    return REASONING.match(family(model)) is not None
+
+
+def informed(known: Capabilities, info: Json) -> Capabilities:
+    """Capabilities with what a models endpoint says of the model on top."""
+    if not isinstance(info, dict):
+        return known
+    window = next((n for k in _WINDOWS if (n := _positive(info.get(k)))), known.window)
+    output = next((n for k in _OUTPUTS if (n := _positive(info.get(k)))), known.max_output)
+    offered = info.get("capabilities")
+    switches = {
+        name: said
+        for name in _SWITCHES
+        if isinstance(offered, dict) and (said := _supported(offered.get(name))) is not None
+    }
+    return replace(known, window=window, max_output=output, **switches)
+
+
+def _positive(value: Json) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _supported(value: Json) -> bool | None:
+    found = value.get("supported") if isinstance(value, dict) else value
+    return found if isinstance(found, bool) else None
+
+
+def in_force(
+    model: str,
+    known: Capabilities,
+    settings: Settings,
+    *,
+    betas: Iterable[str] = (),
+    learned: int | None = None,
+) -> Capabilities:
+    """Capabilities whose window is the one that counts, in SPEC §2's order."""
+    window = context_window(
+        model,
+        known=known.window,
+        betas=betas,
+        fallback=settings.fallback_window,
+        learned=learned,
+    )
+    return replace(known, window=window)

@@ -1,0 +1,149 @@
+"""Models behind OpenAI's wire formats: OpenAI itself, Ollama, vLLM and the like.
+
+One class for both formats; which one is a value. Such providers have no cache marks:
+every request of a session and its forks carries the same `prompt_cache_key`, and its
+bytes begin with those of the request before. A reply is yielded once, whole, and last.
+The environment is never read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+from urllib.parse import quote
+
+from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
+from reverie.providers import openai_chat, openai_responses
+from reverie.providers.capabilities import PLAIN, bare, in_force, informed, tabled
+from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect
+from reverie.providers.exchange import exchange
+from reverie.providers.failures import Setback
+from reverie.providers.openai_wire import cache_key
+from reverie.providers.retry import Retries, persist
+from reverie.settings import DEFAULTS, Settings
+from reverie.transcript.blocks import Json, parse
+from reverie.transcript.request import Request
+from reverie.world import Capabilities, Event
+
+BASE_URL = "https://api.openai.com/v1"
+Format: TypeAlias = Literal["chat", "responses"]
+
+
+@dataclass(slots=True)
+class OpenAIModel:
+    """A model that speaks chat completions or responses; one for each session."""
+
+    name: str
+    connection: Connection
+    retries: Retries
+    format: Format = "responses"
+    settings: Settings = DEFAULTS
+    streaming: bool = True
+    official: bool = True  # OpenAI's own names for options, not those of local servers
+    cache_key: str = ""
+    limit: int | None = None  # a window learned from an error caps every answer
+    known: Capabilities | None = None
+    _looked_up: bool = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        known = self.known or tabled(self.name, PLAIN)
+        return in_force(self.name, known, self.settings, learned=self.limit)
+
+    async def look_up(self) -> Capabilities:
+        """Ask the models endpoint once; where it says nothing, the table stands."""
+        if not self._looked_up:
+            self._looked_up = True
+            self.known = informed(self.known or tabled(self.name, PLAIN), await self._info())
+        return self.capabilities
+
+    async def _info(self) -> Json:
+        """The model as its server describes it, alone or in the list of all, or None."""
+        name = bare(self.name)
+        for path in (f"/models/{quote(name, safe='')}", "/models"):
+            try:
+                found = parse(await self.connection.get(path))
+            except (Setback, InvalidMessage):
+                continue
+            listed = found.get("data") if isinstance(found, dict) else None
+            for one in listed if isinstance(listed, list) else [found]:
+                if isinstance(one, dict) and one.get("id") == name:
+                    return one
+        return None
+
+    def body(self, request: Request) -> str:
+        """What would be sent."""
+        request = _named(request)
+        key = cache_key(request, self.cache_key)
+        if self.format == "responses":
+            return openai_responses.body(request, key=key, streaming=self.streaming)
+        return openai_chat.body(request, key=key, streaming=self.streaming, official=self.official)
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        request = _named(request)
+        body = self.body(request).encode()
+        where = self.connection.where
+
+        def attempt() -> AsyncGenerator[Event, None]:
+            if self.format == "responses":
+                answer = openai_responses.ResponsesAnswer(request, where)
+                return exchange(self.connection, openai_responses.PATH, body, {}, answer)
+            return exchange(
+                self.connection, openai_chat.PATH, body, {}, openai_chat.ChatAnswer(request, where)
+            )
+
+        try:
+            async for event in persist(attempt, self.retries):
+                yield event
+        except PromptTooLong as error:
+            if error.allowed:
+                self.limit = min(error.allowed, self.limit or error.allowed)
+            raise
+
+    async def aclose(self) -> None:
+        await self.connection.close()
+
+
+def _named(request: Request) -> Request:
+    """The request with the model's name as the provider knows it."""
+    return replace(request, head=replace(request.head, model=bare(request.head.model)))
+
+
+def openai_model(
+    name: str,
+    *,
+    retries: Retries,
+    key: str = "",
+    base_url: str = BASE_URL,
+    wire: Format | None = None,
+    settings: Settings = DEFAULTS,
+    streaming: bool = True,
+    cache_key: str = "",
+    timeout: float = TIMEOUT,
+) -> OpenAIModel:
+    """A model of OpenAI's, or of a server that speaks one of its formats."""
+    official = base_url.rstrip("/") == BASE_URL
+    if not key and official:
+        raise AuthFailed(
+            "no key for OpenAI is configured",
+            where=name,
+            do="Set OPENAI_API_KEY, or use the embedded model",
+        )
+    connection = connect(
+        "openai",
+        "AsyncOpenAI",
+        base_url=base_url,
+        credentials={"api_key": key or NO_KEY},
+        timeout=timeout,
+    )
+    return OpenAIModel(
+        name,
+        connection,
+        retries,
+        wire or ("responses" if official else "chat"),
+        settings,
+        streaming,
+        official,
+        cache_key,
+    )

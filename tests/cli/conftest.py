@@ -1,0 +1,188 @@
+"""The command line in this process, and as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from typer.testing import CliRunner
+
+from reverie.apps.cli.app import build
+from reverie.apps.cli.place import Place
+from reverie.session.library import Library
+from reverie.session.messages import tool_result, user
+from reverie.session.session import Head, Session
+from reverie.transcript.records import Failed
+
+Run = Callable[..., "Done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command line that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        return json.loads(self.out)["error"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder outside git that is the current one."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def run(home: Path, project: Path) -> Run:
+    """`run("sessions", "list")`, in this process."""
+
+    def runs(*args: str | Path, input: str | None = None, code: int | None = None) -> Done:  # noqa: A002
+        result = CliRunner().invoke(build(), [str(arg) for arg in args], input=input)
+        found = result.exception
+        assert found is None or isinstance(found, SystemExit), found
+        done = Done(result.exit_code, result.stdout, result.stderr)
+        assert code is None or done.code == code, done
+        return done
+
+    return runs
+
+
+@pytest.fixture
+def process(home: Path, project: Path) -> Run:
+    """The same as a real process."""
+
+    def runs(*args: str | Path, env: Mapping[str, str] | None = None, **more: Any) -> Done:
+        line = [sys.executable, "-m", "reverie.apps.cli", *map(str, args)]
+        given = {**os.environ, **(env or {})}
+        done = subprocess.run(
+            line, env=given, capture_output=True, text=True, timeout=60, check=False, **more
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return runs
+
+
+@pytest.fixture
+def terminal(home: Path, project: Path) -> Callable[..., str]:
+    """What a process writes to a terminal."""
+
+    def shows(*args: str | Path, env: Mapping[str, str] | None = None) -> str:
+        ours, theirs = os.openpty()
+        line = [sys.executable, "-m", "reverie.apps.cli", *map(str, args)]
+        given = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "160", **(env or {})}
+        child = subprocess.Popen(line, env=given, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        try:
+            while select.select([ours], [], [], 60)[0]:
+                try:
+                    piece = os.read(ours, 65536)
+                except OSError:  # the other side is closed
+                    break
+                if not piece:
+                    break
+                seen += piece
+        finally:
+            os.close(ours)
+            child.wait(60)
+        return seen.decode("utf-8", "replace")
+
+    return shows
+
+
+@pytest.fixture
+def recorded(shared: Path) -> Callable[[str], Path]:
+    """A recorded session by the beginning of its name."""
+
+    def finds(name: str) -> Path:
+        return next((shared / "data" / "sessions_dev").glob(f"{name}*"))
+
+    return finds
+
+
+def assert_private(folder: Path) -> None:
+    """Every file 0600, every folder 0700."""
+    for path in (folder, *folder.rglob("*")):
+        mode = os.lstat(path).st_mode
+        wanted = 0o700 if stat.S_ISDIR(mode) else 0o600
+        assert stat.S_IMODE(mode) == wanted, f"{path}: {stat.S_IMODE(mode):o}"
+
+
+# --- sessions
+
+ESCAPES = "\x1b]52;c;cHduZWQ=\x07\x1b[31mred\x9b0m \u202eevil"
+
+
+def reply(text: str, *calls: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "content": [{"type": "text", "text": text}, *calls],
+        "model": "test-model",
+        "usage": {"input_tokens": 100, "output_tokens": 5},
+    }
+
+
+@pytest.fixture
+def made(project: Path, home: Path) -> str:
+    """A session with a stored result, a failure, a changed head and a rewind."""
+    return anyio.run(_made, project)
+
+
+async def _made(project: Path) -> str:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    async with Session.open(project, model="test-model", system="Be brief.") as session:
+        await session.add(user(f"List the files {ESCAPES}"))
+        await session.prepare()
+        await session.observe(reply("I look", call))
+        await session.add(tool_result("toolu_1", f"{ESCAPES}\n" + "file\n" * 20_000))
+        await session.prepare()
+        await session.observe(reply("Many files."))
+        await session.end_turn()
+        here = session.view.leaf
+        await session.append(Failed("notes", f"the disk is {ESCAPES}full"))
+        await session.add(user("Never mind"))
+        await session.prepare()
+        await session.observe(reply("As you wish."))
+        await session.rewind(here)
+        await session.set_head(Head("other-model", "Be brief."), "model")
+        await session.add(user("Count them"))
+        await session.prepare()
+        return session.id
+
+
+def library(place: Path | str = ".") -> Library:
+    found = Place.of(Path(place)).library()
+    assert found is not None
+    return found
+
+
+def claude_row(session: str, said: str = "hello") -> str:
+    row = {
+        "type": "user",
+        "uuid": f"u-{session}",
+        "sessionId": session,
+        "cwd": "/somewhere",
+        "timestamp": "2026-01-02T03:04:05Z",
+        "message": {"role": "user", "content": said},
+    }
+    return json.dumps(row) + "\n"

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.apps.cli.app import COMMANDS, Target
+from reverie.apps.cli.show import age, clean, encoded, inert, line, size
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.spec("18")
+
+HEAVY = ("typer", "rich", "anyio", "anthropic", "openai", "starlette", "uvicorn", "httpx2")
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module with commands of this test's own, put into the list."""
+    text = """
+import sys
+from typing import Annotated
+import typer
+from reverie.errors import Held
+
+def chat(prompt: Annotated[str, typer.Option("-p")] = ""):
+    print(f"chat said {prompt!r}")
+
+def held(as_json: Annotated[bool, typer.Option("--json")] = False):
+    raise Held("In use by \\x1b[31mnobody", where="x", do="Wait")
+
+def stopped():
+    raise KeyboardInterrupt
+
+def broken():
+    import no_such_module_at_all
+
+def refused():
+    open("/no/such/file")
+"""
+    (tmp_path / "own_commands.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("chat", "held", "stopped", "broken", "refused"):
+        monkeypatch.setitem(COMMANDS, name, Target(f"own_commands:{name}", "of a test"))
+    return tmp_path
+
+
+def test_importing_the_program_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, reverie.apps.cli;"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], 'reverie.apps.cli.app' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] False"
+
+
+def test_help_imports_no_command(home: Path) -> None:
+    code = (
+        "import sys\nfrom reverie.apps.cli.app import run\n"
+        "try:\n    run(['--help'])\nexcept SystemExit as end:\n    print(end.code)\n"
+        "print(sorted(m for m in sys.modules if m.startswith(('reverie.apps.cli.', 'anthropic'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["0", "['reverie.apps.cli.app']"]
+
+
+def test_help_names_every_command_that_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "ghost", Target("reverie.apps.cli.ghost:ghost", "not there"))
+    shown = run("--help", code=0).out
+    for name in ("sessions", "config", "flags", "doctor", "simulate"):
+        assert re.search(rf"^  {name} +\w", shown, re.MULTILINE)
+    assert "ghost" not in shown
+    assert "\x1b" not in shown
+    assert run("ghost").code == 6
+
+
+def test_version(process: Run) -> None:
+    import reverie
+
+    assert process("--version").out == f"reverie {reverie.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"), [([], ""), (["-p", "hello"], "hello"), (["chat", "-p", "x"], "x")]
+)
+def test_without_a_command_it_is_chat(run: Run, own: Path, args: list[str], said: str) -> None:
+    assert run(*args, code=0).out == f"chat said {said!r}\n"
+
+
+def test_an_unknown_command_is_named_with_what_may_be_meant(run: Run) -> None:
+    done = run("sesions", code=2)
+    assert done.out == ""
+    assert "Did you mean 'sessions'?" in done.err
+    assert run("sesions", "--json", code=2).error["exit_code"] == 2
+
+
+def test_an_error_is_one_sentence_and_its_own_exit_code(run: Run, own: Path) -> None:
+    done = run("held", code=3)
+    assert done.out == ""
+    assert done.err == "reverie: In use by nobody (x). Wait\n"
+    told = run("held", "--json", code=3).error
+    assert told["type"] == "Held"
+    assert (told["what"], told["where"], told["do"]) == ("In use by \x1b[31mnobody", "x", "Wait")
+
+
+def test_a_traceback_is_shown_only_where_it_is_asked_for(
+    run: Run, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Traceback" not in run("held").err
+    monkeypatch.setenv("REVERIE_DEBUG", "1")
+    assert "Traceback" in run("held", code=3).err
+
+
+def test_interrupted_is_130(run: Run, own: Path) -> None:
+    assert run("stopped", code=130).out == ""
+
+
+def test_what_is_not_installed_is_named(run: Run, own: Path) -> None:
+    (own / "own_missing.py").write_text("import no_such_module_at_all\n")
+    COMMANDS["broken"] = Target("own_missing:broken", "of a test")
+    done = run("broken", code=6)
+    assert "no_such_module_at_all is not installed" in done.err
+
+
+def test_the_systems_errors_are_sentences_too(run: Run, own: Path) -> None:
+    done = run("refused", code=1)
+    assert "/no/such/file" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_nobody_reads_on(home: Path, project: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run(
+        [sys.executable, "-m", "reverie.apps.cli", "config", "list"],
+        stdout=writes,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writes)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "found"),
+    [
+        ("reverie se", 1, ["sessions"]),
+        ("reverie sessions pr", 2, ["prune"]),
+        ("reverie sessions list --al", 3, ["--all"]),
+    ],
+)
+def test_the_shell_completes(process: Run, words: str, at: int, found: list[str]) -> None:
+    env = {"_REVERIE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    assert process(env=env).out.split() == found
+
+
+def test_completion_can_be_shown_and_installed(process: Run, tmp_path: Path) -> None:
+    env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
+    assert "_reverie_completion" in process("--show-completion", "bash", env=env).out
+    assert process("--install-completion", "bash", env=env).code == 0
+    assert "_REVERIE_COMPLETE" in (tmp_path / ".bash_completions" / "reverie.sh").read_text()
+
+
+def test_colour_is_for_a_terminal(terminal: Any, process: Run) -> None:
+    assert "\x1b[" in terminal("config", "list")
+    assert "\x1b[1m" not in process("config", "list", env={"FORCE_COLOR": "1"}).out
+
+
+# --- text of others
+
+HOSTILE = [
+    ("\x1b[31mred\x1b[0m", "red"),
+    ("\x1b]52;c;cHduZWQ=\x07paste", "paste"),
+    ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+    ("\x9b31mred", "red"),
+    ("\x9d0;title\x9cafter", "after"),
+    ("\x1bPdevice\x1b\\after", "after"),
+    ("over\rwritten\x08\x07", "overwritten"),
+    ("user\u202egnp.exe", "usergnp.exe"),
+    ("lines\r\nand\ttabs\n", "lines\nand\ttabs\n"),
+    ("unfinished \x1b[", "unfinished "),
+    ("\x1bcreset", "reset"),
+    ("half \ud83d a pair", "half \ufffd a pair"),
+    ("日本語 ✓ é", "日本語 ✓ é"),
+]
+
+
+@pytest.mark.parametrize(("given", "shown"), HOSTILE)
+def test_escapes_are_taken_out(given: str, shown: str) -> None:
+    assert clean(given) == shown
+
+
+@given(st.text(st.characters(codec=None)))
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    shown = clean(text)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    assert clean(shown) == shown
+    shown.encode()
+
+
+@given(st.text(st.characters(codec=None)))
+def test_json_holds_the_same_text_in_a_harmless_spelling(text: str) -> None:
+    written = encoded({"text": text})
+    assert json.loads(written) == {"text": text}
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", written)
+    written.encode()
+    assert json.loads(inert(json.dumps(text, ensure_ascii=False))) == text
+
+
+def test_sizes_ages_and_lines() -> None:
+    shown = [size(n) for n in (0, 999, 1_000, 12_345, 5 * 10**6)]
+    assert shown == ["0 B", "999 B", "1.0 kB", "12 kB", "5.0 MB"]
+    assert [age(n) for n in (-5, 59, 60, 7_200, 86_400 * 400)] == [
+        "0 s",
+        "59 s",
+        "1 min",
+        "2 h",
+        "400 d",
+    ]
+    assert line("a\n b\x1b[1m  c", 4) == "a b…"
