@@ -5,10 +5,9 @@ The public names, loaded when first used: `import reverie` itself costs almost n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
     from reverie.errors import ReverieError
     from reverie.session.messages import tool_result, user

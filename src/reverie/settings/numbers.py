@@ -89,10 +89,12 @@ class Settings:
     """All settings of one session. `Settings()` is the defaults."""
 
     # Tokens and window
-    text_bytes_per_token: int = _whole(4, "2", "bytes of text counted as one token", 1, 64)
-    json_bytes_per_token: int = _whole(2, "2", "bytes of JSON counted as one token", 1, 64)
+    # These three have one value: the fold counts with them, and a transcript once folded
+    # must count the same everywhere.
+    text_bytes_per_token: int = _whole(4, "2", "bytes of text counted as one token", 4, 4)
+    json_bytes_per_token: int = _whole(2, "2", "bytes of JSON counted as one token", 2, 2)
     media_tokens: int = _whole(
-        2_000, "2", "tokens an image or a document counts, whatever its size", 0, _TOKENS
+        2_000, "2", "tokens an image or a document counts, whatever its size", 2_000, 2_000
     )
     default_window: int = _whole(
         200_000, "2", "context window where nothing else names one", 1_000, _TOKENS
