@@ -1,0 +1,61 @@
+"""A simulated provider: prompt cache, window, thinking binding, faults, three wire formats.
+
+`Engine` is the provider in process, `SimulatedModel` the same as a `world.Model`, and
+`reverie.simulator.server` puts it on a local port. It follows the written rules of the
+real providers, keeps to the clock it is given, and reaches nothing outside.
+"""
+
+from __future__ import annotations
+
+from reverie.simulator.answers import (
+    Answer,
+    Answerer,
+    Script,
+    call,
+    from_model,
+    load,
+    script,
+    thought,
+)
+from reverie.simulator.cache import Charge, Part, PromptCache
+from reverie.simulator.catalogue import CATALOGUE, Models, ModelSpec
+from reverie.simulator.engine import Engine, Outcome
+from reverie.simulator.faults import Fault, Faults
+from reverie.simulator.ledger import Bill, Ledger, Logged
+from reverie.simulator.model import SimulatedModel
+from reverie.simulator.profiles import ANTHROPIC, CACHESIM, OPENAI, PROFILES, Profile
+from reverie.simulator.refusals import ApiError, TooLong
+from reverie.simulator.response import Response
+
+__all__ = [
+    "ANTHROPIC",
+    "CACHESIM",
+    "CATALOGUE",
+    "OPENAI",
+    "PROFILES",
+    "Answer",
+    "Answerer",
+    "ApiError",
+    "Bill",
+    "Charge",
+    "Engine",
+    "Fault",
+    "Faults",
+    "Ledger",
+    "Logged",
+    "ModelSpec",
+    "Models",
+    "Outcome",
+    "Part",
+    "Profile",
+    "PromptCache",
+    "Response",
+    "Script",
+    "SimulatedModel",
+    "TooLong",
+    "call",
+    "from_model",
+    "load",
+    "script",
+    "thought",
+]

@@ -1,0 +1,116 @@
+"""Things that go wrong on purpose, as values.
+
+A plan says for each request that asks for an answer what befalls it: an error status
+with or without `retry-after`, a stream that is cut, slow or garbled, a proxy's page, or
+any bytes at all. A plan is used up in order; a request without a fault is answered
+normally. Nothing here is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from reverie.errors import InvalidInput
+from reverie.simulator.refusals import WORDS, ApiError
+from reverie.transcript.blocks import Json, Object
+
+PAGE = "<html><head><title>502 Bad Gateway</title></head><body><h1>502</h1></body></html>"
+RetryAfter: TypeAlias = "int | float | str | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that befalls one request."""
+
+    kind: Literal["error", "cut", "slow", "garbled", "raw"]
+    status: int = 200
+    message: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    after: int = 0  # cut: bytes of the body that still go out; garbled: events before it
+    pause: float = 0.0  # slow: seconds between two pieces
+    body: bytes = b""  # raw: the whole body; garbled: what is sent instead of an event
+
+    def raised(self) -> ApiError | None:
+        """The refusal this fault stands for, if it is one."""
+        if self.kind != "error":
+            return None
+        words = self.message or WORDS.get(self.status, "Simulated failure")
+        return ApiError(self.status, words, headers=self.headers)
+
+
+def error(status: int, *, retry_after: RetryAfter = None, message: str = "") -> Fault:
+    """A refusal: 429, 529, 500 or another; `retry_after` in seconds, or a date as text."""
+    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+    return Fault("error", status, message, headers)
+
+
+def cut(after: int) -> Fault:
+    """The connection closes after so many bytes of the body."""
+    return Fault("cut", after=after)
+
+
+def slow(pause: float) -> Fault:
+    """So many seconds between two pieces of the body."""
+    return Fault("slow", pause=pause)
+
+
+def garbled(after: int = 1, body: bytes = b"data: {not json\n\n") -> Fault:
+    """A stream whose events are nonsense from the `after`-th on; then it ends."""
+    return Fault("garbled", after=after, body=body)
+
+
+def page(status: int = 502, text: str = PAGE) -> Fault:
+    """A proxy's page in the place of an answer."""
+    return raw(text.encode(), status, "text/html; charset=utf-8")
+
+
+def raw(body: bytes, status: int = 200, content_type: str = "text/event-stream") -> Fault:
+    """These bytes and no others, for instance a recorded response."""
+    return Fault("raw", status, headers={"content-type": content_type}, body=body)
+
+
+Plan: TypeAlias = "Iterable[Fault | None] | Callable[[int, Object], Fault | None]"
+
+
+class Faults:
+    """A plan being used up."""
+
+    def __init__(self, plan: Plan = ()) -> None:
+        self._choose = plan if callable(plan) else None
+        self._rest: list[Fault | None] = [] if callable(plan) else list(plan)
+        self._asked = 0
+
+    def add(self, *faults: Fault | None) -> None:
+        self._rest += faults
+
+    def take(self, body: Object) -> Fault | None:
+        """What befalls the next request."""
+        self._asked += 1
+        if self._choose is not None:
+            return self._choose(self._asked, body)
+        return self._rest.pop(0) if self._rest else None
+
+
+def from_json(value: Json) -> Fault:
+    """A fault as a script file writes it: `{"status": 429, "retry_after": 2}`, `{"cut": 100}`,
+    `{"slow": 0.5}`, `{"garbled": 2}` or `{"page": 502}`."""
+    if isinstance(value, dict):
+        number = next((v for v in value.values() if isinstance(v, (int, float))), 0)
+        match next(iter(value), ""):
+            case "status":
+                after = value.get("retry_after")
+                known = after if isinstance(after, (int, float, str)) else None
+                return error(int(number), retry_after=known, message=str(value.get("message", "")))
+            case "cut":
+                return cut(int(number))
+            case "slow":
+                return slow(float(number))
+            case "garbled":
+                return garbled(int(number))
+            case "page":
+                return page(int(number))
+            case _:
+                pass
+    raise InvalidInput(f"a script names an unknown fault: {str(value)[:80]}")
