@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reverie.settings import git, load
 
-pytestmark = pytest.mark.needs("git")
+pytestmark = [pytest.mark.needs("git"), pytest.mark.spec("15")]
 
 LOCAL = ".reverie/settings.local.json"
 

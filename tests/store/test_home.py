@@ -38,7 +38,7 @@ from reverie.store.home import (
     transcripts_folder,
 )
 
-pytestmark = pytest.mark.needs("git")
+pytestmark = [pytest.mark.needs("git"), pytest.mark.spec("1.home")]
 
 SESSION = "0b9c6a52-3c1f-4a4e-9d54-0a4b3c2d1e0f"
 
