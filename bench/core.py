@@ -77,7 +77,7 @@ def runtime_names() -> set[str]:
     from importlib.metadata import requires
 
     found: set[str] = set()
-    todo = ["anyio", "rich", "typer"]
+    todo = ["anyio", "google-re2", "rich", "typer"]
     while todo:
         name = todo.pop().lower().replace("_", "-")
         if name in found:

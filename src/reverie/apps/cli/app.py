@@ -44,9 +44,12 @@ COMMANDS = {
     "chat": Target(f"{HERE}.chat:chat", "Talk with an agent; the same as no command at all."),
     "demo": Target(f"{HERE}.demo:demo", "See each layer at work; no key, no network."),
     "sessions": Target(f"{HERE}.sessions:app", "List, show, export, import and prune sessions."),
+    "replay": Target(f"{HERE}.replay:replay", "Run recorded sessions again under a policy."),
+    "cache": Target(f"{HERE}.cache:cache", "Show what the prompt cache did, and why it broke."),
     "config": Target(f"{HERE}.config:app", "Show every setting and where it comes from."),
     "flags": Target(f"{HERE}.flags:app", "Show and throw the switches that act at run time."),
     "doctor": Target(f"{HERE}.doctor:doctor", "Check this installation, and mend what it can."),
+    "team": Target(f"{HERE}.team:app", "Search what would be shared for secrets."),
     "simulate": Target(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
 }
 DEFAULT = "chat"

@@ -1,0 +1,12 @@
+"""Finds secrets before they are saved or sent.
+
+`scan` lists rule and line of each; `checked` gives back the very bytes it looked at, or raises
+`SecretFound`. Both raise `ScanFailed` when they cannot tell, which means no. The value of a
+secret is in no hit, error or log.
+"""
+
+from __future__ import annotations
+
+from reverie.memory.secrets.scanner import Hit, Scanned, Work, checked, found, scan
+
+__all__ = ["Hit", "Scanned", "Work", "checked", "found", "scan"]

@@ -1,0 +1,168 @@
+"""Looks for secrets, and says where: the rule and the line, never the value.
+
+What it is given is read as it stands, without hidden characters, with each line joined to the
+next, and with up to two encodings undone. The work is bounded by the size of the text times a
+constant, whatever the text; `Work` counts it. Anything that goes wrong inside ends as
+`ScanFailed`, which a caller must take for a refusal, and nothing that was looked at is part
+of it. It reads no file, clock or setting, and keeps nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NewType
+
+from reverie.errors import ScanFailed, SecretFound
+from reverie.memory.secrets.decodings import decoded
+from reverie.memory.secrets.engine import Match, Pattern, Span, Words, compiled, matches
+from reverie.memory.secrets.patterns import KEYSTORE, Rule, keywords, rules
+from reverie.memory.secrets.plausible import plausible
+from reverie.memory.secrets.views import View, joined, plain
+
+DEPTH = 2
+"""How many encodings are undone, one inside the other."""
+
+Scanned = NewType("Scanned", bytes)
+"""Bytes that were looked at and found clean: what may be sent is of this type."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A secret of this rule begins in this line, from 1; line 0 is the file's name."""
+
+    rule: str
+    line: int
+
+
+@dataclass(slots=True)
+class Work:
+    """What a scan did: texts read, patterns run over one, bytes they ran over, and matches."""
+
+    views: int = 0
+    passes: int = 0
+    bytes: int = 0
+    matches: int = 0
+
+
+def scan(data: bytes | str, name: str = "", work: Work | None = None) -> tuple[Hit, ...]:
+    """Every secret in the text and in its name, by line and rule."""
+    try:
+        return _scan(data, name, work or Work())
+    except Exception as error:  # noqa: BLE001 - whatever broke, the text must not pass
+        kind = type(error).__name__
+    # Outside the handler: the error above may hold the text, and must not hang on to this one.
+    raise ScanFailed(
+        f"The text could not be searched for secrets ({kind})",
+        do="It is treated as if it held one; see that google-re2 is installed",
+    )
+
+
+def checked(data: bytes | bytearray | memoryview | str, name: str = "") -> Scanned:
+    """The very bytes that were searched; `SecretFound` where there is something to find."""
+    own = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
+    if hits := scan(own, name):
+        raise found(hits, name)
+    return Scanned(own)
+
+
+def found(hits: tuple[Hit, ...], name: str = "") -> SecretFound:
+    """The error that names the hits; a name that itself holds a secret is not repeated."""
+    places = [f"{hit.rule} in {f'line {hit.line}' if hit.line else 'its name'}" for hit in hits]
+    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    return SecretFound(
+        f"It looks as if this held a secret: {', '.join(places[:5])}{more}",
+        where="" if any(not hit.line for hit in hits) else name,
+        do="Take the secret out; say instead where it is kept",
+    )
+
+
+# -- the search ----------------------------------------------------------------------
+
+
+def _scan(data: bytes | str, name: str, work: Work) -> tuple[Hit, ...]:
+    text = (data if isinstance(data, str) else _text(data)).replace("\r\n", "\n")
+    hits = {Hit(rule, 0) for rule, _ in _search(name, work)} if name else set[Hit]()
+    if KEYSTORE.search(name):
+        hits.add(Hit("pkcs12-file", 0))
+    hits |= {Hit(rule, line) for rule, line in _search(text.replace("\r", "\n"), work)}
+    return tuple(sorted(hits, key=lambda hit: (hit.line, hit.rule)))
+
+
+def _text(data: bytes) -> str:
+    """Bytes as text; whatever is not text stands as a sign that is in no secret."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    return data.decode("utf-8", "replace")
+
+
+def _search(text: str, work: Work) -> Iterator[tuple[str, int]]:
+    for view in _views(View(text)):
+        work.views += 1
+        for rule, pattern in _wanted(view.raw):
+            if view.joined and rule.spans_lines:
+                continue
+            work.passes += 1
+            work.bytes += len(view.raw)
+            for match in matches(pattern, view.raw, again=rule.named):
+                work.matches += 1
+                secret = _secret(match, pattern)
+                if plausible(rule, view.text, match.span(), secret):
+                    yield rule.id, view.line(secret[0])
+
+
+def _views(text: View) -> Iterator[View]:
+    """The text, every other way to read it, and what is encoded in each."""
+    bases = [text, *_some(plain(text))]
+    for base in tuple(bases):
+        bases.extend(joined(base))
+    yield from bases
+    for _ in range(DEPTH):
+        bases = [inner for base in bases for inner in decoded(base)]
+        yield from bases
+
+
+def _some(view: View | None) -> tuple[View, ...]:
+    return () if view is None else (view,)
+
+
+def _secret(match: Match, pattern: Pattern) -> Span:
+    """Where the secret is: the longest group, or the whole match where there is none."""
+    spans = [match.span(group) for group in range(1, pattern.groups + 1)]
+    return max(spans, key=lambda span: span[1] - span[0], default=match.span())
+
+
+# -- the rules that a text calls for -------------------------------------------------
+
+
+@cache
+def _words() -> Words:
+    return Words(keywords())
+
+
+@cache
+def _by_keyword() -> tuple[tuple[int, ...], ...]:
+    """For each keyword the rules that it calls for, by number."""
+    return tuple(
+        tuple(number for number, rule in enumerate(rules()) if word in rule.keywords)
+        for word in keywords()
+    )
+
+
+def _wanted(raw: bytes) -> Iterator[tuple[Rule, Pattern]]:
+    """The rules of which a keyword stands in the text, whatever its case."""
+    numbers = {number for word in _words().among(raw) for number in _by_keyword()[word]}
+    for number in sorted(numbers):
+        rule = rules()[number]
+        yield rule, compiled(rule.pattern)

@@ -1,0 +1,184 @@
+"""Other ways to read one text, each of which knows the lines it came from.
+
+A view is a text made from another by putting something else in place of parts of it: nothing
+for a zero-width character, `A` for a full-width one, one line for two. It holds only the
+surroundings of what changed, so a text that hardly changes makes a small view, and no view is
+longer than what it was made from and a line for each part. Every step is linear. Nothing here
+knows what a secret is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+Change = tuple[int, int, str]
+"""From, to (exclusive), and what is to be read there."""
+
+AROUND = 256
+"""How much is kept before and after a change: enough for a name, a command or a header."""
+
+_BREAK = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text, and for each piece of it where in the parent it was."""
+
+    text: str = field(repr=False)
+    parent: View | None = field(default=None, repr=False)
+    starts: tuple[int, ...] = field(default=(), repr=False)
+    origins: tuple[tuple[int, bool], ...] = field(default=(), repr=False)
+    joined: bool = False
+    raw: bytes = field(default=b"", init=False, repr=False)
+    """The text with one byte a character, so that positions agree; `?` for what is not ASCII."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", self.text.encode("ascii", "replace"))
+
+    def line(self, at: int) -> int:
+        """The line of the first text that stands behind this position, from 1."""
+        view = self
+        while view.parent is not None:
+            piece = max(0, bisect_right(view.starts, at) - 1)
+            origin, copied = view.origins[piece]
+            at = origin + (at - view.starts[piece] if copied else 0)
+            view = view.parent
+        return view.text.count("\n", 0, at) + 1
+
+
+class _Pieces:
+    """Puts a view together, piece by piece."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.starts: list[int] = []
+        self.origins: list[tuple[int, bool]] = []
+        self.size = 0
+
+    def add(self, text: str, origin: int, *, copied: bool) -> None:
+        if text:
+            self.texts.append(text)
+            self.starts.append(self.size)
+            self.origins.append((origin, copied))
+            self.size += len(text)
+
+
+def changed(view: View, changes: Iterable[Change], *, joined: bool = False) -> View | None:
+    """The view with the changes made, in order and without overlap; none where there are none."""
+    pieces = _Pieces()
+    text, done, kept = view.text, 0, -1
+    for start, end, new in changes:
+        if kept < 0 or start - done > 2 * AROUND:
+            if kept >= 0:
+                pieces.add(text[done : done + AROUND], done, copied=True)
+                pieces.add(_BREAK, done, copied=False)
+            done = max(done, start - AROUND)
+        pieces.add(text[done:start], done, copied=True)
+        pieces.add(new, start, copied=False)
+        done = kept = end
+    if kept < 0:
+        return None
+    pieces.add(text[done : done + AROUND], done, copied=True)
+    return View(
+        "".join(pieces.texts),
+        view,
+        tuple(pieces.starts),
+        tuple(pieces.origins),
+        joined or view.joined,
+    )
+
+
+# -- characters ----------------------------------------------------------------------
+
+_UNUSUAL = re.compile(r"[^\t\n -~]+")
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
+
+
+@cache
+def _plain(character: str) -> str:
+    """What is read for the character: itself, its ASCII, or nothing where nothing is seen."""
+    kind = unicodedata.category(character)
+    if kind in ("Cf", "Cc", "Mn", "Me") or character in _FILLERS:
+        return ""
+    compatible = unicodedata.normalize("NFKC", character)
+    return compatible if compatible.isascii() and len(compatible) <= 4 else character
+
+
+def seen(text: str) -> str:
+    """The text as it looks, in plain characters."""
+    return _UNUSUAL.sub(_seen, text)
+
+
+def _seen(found: re.Match[str]) -> str:
+    return "".join(map(_plain, found[0]))
+
+
+def plain(view: View) -> View | None:
+    """Without characters that are not seen, and with plain ones for those that look alike."""
+    found = ((one, _seen(one)) for one in _UNUSUAL.finditer(view.text))
+    return changed(view, ((*one.span(), new) for one, new in found if new != one[0]))
+
+
+# -- lines ---------------------------------------------------------------------------
+
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_.~-")
+SHORTEST = 12
+"""Two lines with fewer characters between them are not joined: no secret is as short."""
+_TRAILING = " \t\\"
+_LEADING = " \t>#|*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seam:
+    """A line end between two words."""
+
+    line: int
+    start: int
+    end: int
+    single: bool
+    """The line after it is one word."""
+
+
+def _seams(text: str) -> Iterator[_Seam]:
+    line, start, end = 0, 0, text.find("\n")
+    while end >= 0:
+        after = text.find("\n", end + 1)
+        stop = after if after >= 0 else len(text)
+        left = text[start:end].rstrip(_TRAILING)
+        right = text[end + 1 : stop].lstrip(_LEADING)
+        long = len(left) + len(right) >= SHORTEST
+        if long and left and right and left[-1] in _WORD and right[0] in _WORD:
+            single = " " not in right.rstrip()
+            yield _Seam(line, start + len(left), stop - len(right), single)
+        line, start, end = line + 1, end + 1, after
+
+
+def joined(view: View) -> Iterator[View]:
+    """Each line with the next: first, third, …; second, fourth, …; then whole blocks.
+
+    Two views and not one, so that what was on two lines ends where the second line ends. The
+    third is for what was broken into many lines of one word each.
+    """
+    seams = list(_seams(view.text))
+    pairs = ([seam for seam in seams if seam.line % 2 == half] for half in (0, 1))
+    for chosen in (*pairs, list(_inner(seams))):
+        made = changed(view, ((seam.start, seam.end, "") for seam in chosen), joined=True)
+        if made is not None:
+            yield made
+
+
+def _inner(seams: list[_Seam]) -> Iterator[_Seam]:
+    """The seams before and after each line of one word that has both."""
+    kept = -1
+    for before, after in pairwise(seams):
+        if before.single and after.line == before.line + 1:
+            if kept != before.line:
+                yield before
+            yield after
+            kept = after.line
