@@ -62,6 +62,9 @@ class Budget:
         self._settings = settings
         self._clock = clock
 
+    def close(self) -> None:
+        self._home.close()
+
     def reserve(self, source: str, weighted: float) -> Reservation:
         """Count a request, or raise BudgetExceeded saying which limit and what to do."""
         day = self._day()

@@ -31,7 +31,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import MAIN, Request, Task, render
-from reverie.transcript.view import View, apply
+from reverie.transcript.view import View, apply, expecting
 from reverie.world import Layer, Notice, Reply, World
 
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
@@ -83,8 +83,7 @@ class Conversation:
         """Something new for the model: user messages, tool results, in any common form."""
         message = as_user(said)
         self._check_results(message.blocks)
-        full = Entry("new", self.view.leaf, self.world.clock.now(), message)
-        decided = await self._run(self._when_added, apply(self.view, full))
+        decided = await self._run(self._when_added, expecting(self.view, message))
         await self.append(*decided, _with_decisions(message, decided))
 
     async def observe(self, reply: Observable) -> Reply:

@@ -8,9 +8,9 @@ Its transcript lies beside the session's, and its cost is counted before it leav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from anyio import to_thread
 
@@ -28,16 +28,35 @@ DENIED = "This tool is not available to you here. Go on without it."
 
 
 class ToolRunner(Protocol):
-    """Runs one tool call for a background agent, inside its guard."""
+    """Runs the tool calls of one background agent, inside its guard."""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Files it wrote."""
+        ...
 
     async def run(self, call: ToolCall) -> UserMessage: ...
+
+    def close(self) -> None: ...
+
+
+Guards: TypeAlias = "Callable[[ForkSpec], ToolRunner]"
+"""Makes the guard of a fork from what its spec allows."""
 
 
 class NoTools:
     """Every call is denied, at call time: the tool definitions stay as they are."""
 
+    written = ()
+
+    def __init__(self, spec: ForkSpec) -> None:
+        self.spec = spec
+
     async def run(self, call: ToolCall) -> UserMessage:
         return tool_result(call.id, DENIED, is_error=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @dataclass
@@ -130,7 +149,7 @@ async def run(fork: Fork, spec: ForkSpec, model: Model | None, tools: ToolRunner
         if not reply.tool_calls:
             break
         await fork.add(*await _results(tools, reply.tool_calls))
-    return ForkResult(text, fork.tally.usage, fork.tally.requests)
+    return ForkResult(text, fork.tally.usage, fork.tally.requests, tools.written)
 
 
 async def _results(tools: ToolRunner, calls: Sequence[ToolCall]) -> list[UserMessage]:

@@ -13,13 +13,14 @@ import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal, TypeAlias, cast
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process
+from anyio.abc import Process
 
 from reverie.settings import POLICY, Problem, git
 from reverie.settings.jsonfile import parse_object, read_object
@@ -263,88 +264,92 @@ class Ran:
     fault: str = ""
 
 
-@dataclass
-class _Output:
-    """What a stream gave, up to the limit."""
+class _Pipe:
+    """A pipe whose reading end stays here and whose writing end a child gets."""
 
-    data: bytes = b""
-    flooded: bool = False
+    def __init__(self) -> None:
+        self.here, self.there = os.pipe()
+        os.set_blocking(self.here, False)
+        self.data = b""
+        self.flooded = False
+
+    def given(self) -> None:
+        """The child has its end now."""
+        os.close(self.there)
+        self.there = -1
+
+    def close(self) -> None:
+        os.close(self.here)
+        if self.there >= 0:
+            os.close(self.there)
+
+    async def collect(self) -> None:
+        """Read to the end, or until it is too much."""
+        while not self.flooded:
+            await anyio.wait_readable(self.here)
+            piece = os.read(self.here, 65_536)
+            if not piece:
+                return
+            self.data += piece
+            self.flooded = len(self.data) > MOST_OUTPUT
 
 
 async def run_command(command: str, given: bytes, *, cwd: str, seconds: float) -> Ran:
     """Run a command in a group of its own; nothing of the group is left afterwards."""
-    alive, kept = os.pipe()
-    process: Process | None = None
-    try:
+    with ExitStack() as stack:
+        told = stack.enter_context(TemporaryFile())
+        told.write(given)
+        told.seek(0)
+        out, errors = _Pipe(), _Pipe()
+        stack.callback(out.close)
+        stack.callback(errors.close)
+        alive, kept = os.pipe()
+        stack.callback(os.close, alive)
+        stack.callback(os.close, kept)
         process = await anyio.open_process(
             ["/bin/sh", "-c", _WATCHED, "hook", command, str(alive)],
+            stdin=told.fileno(),
+            stdout=out.there,
+            stderr=errors.there,
             cwd=cwd or None,
             start_new_session=True,
             pass_fds=(alive,),
         )
-        return await _followed(process, given, seconds)
-    finally:
-        if process is not None:
+        out.given()
+        errors.given()
+        try:
+            return await _followed(process, out, errors, seconds)
+        finally:
             with anyio.CancelScope(shield=True):
-                await _end(process)
-        os.close(alive)
-        os.close(kept)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
 
 
-async def _followed(process: Process, given: bytes, seconds: float) -> Ran:
-    out, errors = _Output(), _Output()
+async def _followed(process: Process, out: _Pipe, errors: _Pipe, seconds: float) -> Ran:
     over = anyio.Event()
-    with anyio.move_on_after(seconds) as limit:
+
+    async def reading(pipe: _Pipe) -> None:
+        await pipe.collect()
+        if pipe.flooded:
+            over.set()
+
+    async def exiting() -> None:
+        await process.wait()
+        over.set()
+
+    with anyio.move_on_after(seconds):
         async with anyio.create_task_group() as group:
-            group.start_soon(_collect, process.stdout, out, over)
-            group.start_soon(_collect, process.stderr, errors, over)
-            group.start_soon(_feed, process, given)
-            group.start_soon(_exit, process, over)
+            group.start_soon(reading, out)
+            group.start_soon(reading, errors)
+            group.start_soon(exiting)
             await over.wait()
             group.cancel_scope.deadline = anyio.current_time() + GRACE
-    flooded = out.flooded or errors.flooded
-    if flooded:
+    if out.flooded or errors.flooded:
         return Ran(-1, fault=f"printed more than {MOST_OUTPUT:,} bytes and was ended")
-    if limit.cancelled_caught and process.returncode is None:
+    if process.returncode is None:
         return Ran(-1, fault=f"took longer than {seconds:g} s and was ended")
-    return Ran(process.returncode or 0, out.data, errors.data)
-
-
-async def _collect(stream: ByteReceiveStream | None, into: _Output, over: anyio.Event) -> None:
-    if stream is None:  # pragma: no cover - both are pipes here
-        return
-    with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        while True:
-            into.data += await stream.receive()
-            if len(into.data) > MOST_OUTPUT:
-                into.flooded = True
-                over.set()
-                return
-
-
-async def _feed(process: Process, given: bytes) -> None:
-    """Hand the event in; a hook need not read it."""
-    if process.stdin is not None:
-        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await process.stdin.send(given)
-        with suppress(OSError, anyio.BrokenResourceError):
-            await process.stdin.aclose()
-
-
-async def _exit(process: Process, over: anyio.Event) -> None:
-    await process.wait()
-    over.set()
-
-
-async def _end(process: Process) -> None:
-    """End the group, whoever is left in it, and let go of the pipes."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError, anyio.BrokenResourceError):
-                await stream.aclose()
-    await process.wait()
+    return Ran(process.returncode, out.data, errors.data)
 
 
 def hooks_for(

@@ -101,6 +101,12 @@ class Library:
     def folder(self) -> Folder:
         return Folder(self.path)
 
+    def close(self) -> None:
+        """Close the folder; it opens again when it is needed."""
+        opened = self.__dict__.pop("folder", None)
+        if opened is not None:
+            opened.close()
+
     def begin(
         self, resume: str = "", on_held: Literal["refuse", "fork"] = "refuse", private: bool = False
     ) -> Begun:

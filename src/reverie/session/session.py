@@ -34,7 +34,7 @@ from reverie.session.budget import Budget
 from reverie.session.clock import SystemClock
 from reverie.session.conversation import Conversation
 from reverie.session.disk import NoDisk, SessionDisk
-from reverie.session.fork import Fork, NoTools, ToolRunner
+from reverie.session.fork import Fork, Guards, NoTools
 from reverie.session.jobs import Jobs, process_limit
 from reverie.session.library import Begun, Library, NoLog
 from reverie.session.messages import Observable
@@ -95,7 +95,7 @@ class Session(Conversation):
     library: Library
     jobs: Jobs
     budget: Budget | None
-    tools: ToolRunner
+    guards: Guards
     _disk: SessionDisk | NoDisk
     _first_byte: anyio.Event
 
@@ -119,7 +119,7 @@ class Session(Conversation):
         clock: Clock | None = None,
         say: Say = unheard,
         tool_limits: Mapping[str, int | None] | None = None,
-        runner: ToolRunner | None = None,
+        guards: Guards = NoTools,
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> AsyncGenerator[Session]:
         """Start a session in a project, or go on with one (`resume=ID`)."""
@@ -143,7 +143,7 @@ class Session(Conversation):
             betas=tuple((options or {}).get("betas", ())),
             tool_limits={**BOUND_THEMSELVES, **(tool_limits or {})},
         )
-        session = cls._of(begun, library, world, runner, new_id)
+        session = cls._of(begun, library, world, guards, new_id)
         session.budget = None if private else Budget(Folder(base), numbers, world.clock)
         head = Head(_name(model), system, tools, context, options)
         try:
@@ -165,7 +165,7 @@ class Session(Conversation):
         begun: Begun,
         library: Library,
         world: World,
-        runner: ToolRunner | None,
+        guards: Guards,
         new_id: Callable[[], str],
     ) -> Session:
         session = cls(
@@ -179,7 +179,7 @@ class Session(Conversation):
         )
         session.id = begun.id
         session.library = library
-        session.tools = runner or NoTools()
+        session.guards = guards
         session.world = replace(world, fork=session.run_fork)
         session._disk = begun.disk
         session._first_byte = anyio.Event()
@@ -212,6 +212,13 @@ class Session(Conversation):
                 await self.sync()
             finally:
                 self.close()
+
+    def close(self) -> None:
+        """Give back the transcript's lock and every open folder."""
+        super().close()
+        self.library.close()
+        if self.budget is not None:
+            self.budget.close()
 
     def _job_failed(self, name: str, error: str) -> None:
         self.hand(Failed(name, error))
@@ -296,8 +303,9 @@ class Session(Conversation):
         """`world.fork`: run a fork to its end; its cost goes into this transcript."""
         child = await self.fork(spec.source)
         outcome: Literal["completed", "failed", "cancelled"] = "failed"
+        guard = self.guards(spec)
         try:
-            result = await forks.run(child, spec, self.world.model, self.tools)
+            result = await forks.run(child, spec, self.world.model, guard)
             outcome = "completed"
             return result
         except anyio.get_cancelled_exc_class():
@@ -305,6 +313,7 @@ class Session(Conversation):
             raise
         finally:
             self.hand(child.ended(outcome))
+            guard.close()
             child.close()
 
 

@@ -29,7 +29,7 @@ from reverie.settings.problems import Origin, Problem, nearest
 from reverie.settings.values import from_json, from_text
 
 POLICY = Path("/etc/reverie/settings.json")
-OTHER_KEYS = frozenset({"flags", "$schema"})
+OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})
 OTHER_VARIABLES = ("REVERIE_HOME",)
 
 _FIELD_OF = {camel(name): name for name in SETTINGS} | {name: name for name in SETTINGS}

@@ -41,10 +41,10 @@ def _said(text: str, *calls: Block) -> list[Block]:
 
 def course() -> list[list[Block]]:
     """Every answer of the scripted agent, in order."""
-    logs = [
-        call("Bash", {"command": f"cat logs/{name}.log"}, f"toolu_demo_{name}")
-        for name in sample.SERVICES
-    ]
+    return [*mending(), *searching()]
+
+
+def mending() -> list[list[Block]]:
     edit: dict[str, Json] = {
         "file_path": "orders/pricing.py",
         "old_string": sample.FAULT,
@@ -69,6 +69,15 @@ def course() -> list[list[Block]]:
         _said("Percent are divided by 10 instead of 100.", call("Edit", edit)),
         _said("I check it.", call("Bash", {"command": TESTS})),
         _said("Mended: a discount in percent was divided by 10. The tests pass."),
+    ]
+
+
+def searching() -> list[list[Block]]:
+    logs = [
+        call("Bash", {"command": f"cat logs/{name}.log"}, f"toolu_demo_{name}")
+        for name in sample.SERVICES
+    ]
+    return [
         _said("All five at once.", *logs),
         _said(
             "One of them was stored to make room; I look into it.",

@@ -1,0 +1,221 @@
+"""`reverie chat`: the terminal agent, line by line; and one prompt in a pipe.
+
+With `-p` or piped input one turn runs, its answer goes to stdout and everything else to
+stderr; the exit code says how it ended. At a terminal it is a conversation: Ctrl-C
+cancels a turn and not the program, twice at an empty prompt it leaves. It never decides
+what the agent may do: permissions are the toolbox's, limits the loop's.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import typer
+
+from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.show import Json, encoded, note
+from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
+from reverie.session.agent import Wanted, working_folder
+from reverie.session.turn import Limits, TurnResult
+from reverie.world import Model
+
+Format = Literal["text", "json", "stream-json"]
+Mode = Literal["ask", "allow", "deny"]
+MOST_INPUT = 10 * 1024 * 1024
+FIRST_BYTE = 3.0  # seconds to wait for piped input when a prompt is there already
+CANCELLED = 130
+
+
+def _sessions(context: typer.Context, incomplete: str) -> list[str]:
+    """For the shell: the sessions whose ids begin like that."""
+    library = Place.of(context.params.get("project") or CURRENT).library()
+    return [f.id for f in library.sessions() if f.id.startswith(incomplete)] if library else []
+
+
+Text = Annotated[
+    str | None, typer.Option("-p", "--print", metavar="TEXT", help="One prompt, one answer.")
+]
+Printing = Annotated[Format, typer.Option("--output-format", help="How the answer is printed.")]
+Resume = Annotated[
+    str, typer.Option("--resume", metavar="ID", help="Go on.", autocompletion=_sessions)
+]
+Newest = Annotated[bool, typer.Option("--continue", help="Go on with the newest.")]
+Named = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
+Bare = Annotated[bool, typer.Option("--bare", help="No memory, notes or hooks.")]
+Private = Annotated[bool, typer.Option("--private", help="Record nothing.")]
+Cost = Annotated[float | None, typer.Option("--max-cost", min=0, help="In price-weighted tokens.")]
+Rounds = Annotated[int, typer.Option("--max-rounds", min=1, help="In one turn.")]
+Permission = Annotated[Mode, typer.Option("--permission-mode", help="For what no rule covers.")]
+
+
+def chat(
+    text: Text = None,
+    output_format: Printing = "text",
+    resume: Resume = "",
+    go_on: Newest = False,
+    model: Named = "",
+    bare: Bare = False,
+    private: Private = False,
+    max_cost: Cost = None,
+    max_rounds: Rounds = 500,
+    permission_mode: Permission = "ask",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Talk with an agent; the same as no command at all."""
+    prompt = given_prompt(text)
+    if prompt is not None and not prompt.strip():
+        raise InvalidInput("the prompt is empty", do="Say something, with -p or by a pipe")
+    folder = working_folder(project)
+    place = Place.of(folder)
+    wanted = Wanted(
+        project=folder,
+        resume=_chosen(place, resume, go_on),
+        private=private,
+        bare=bare,
+        mode=permission_mode,
+        limits=Limits(rounds=max_rounds, cost=max_cost),
+        home=place.home,
+    )
+    _welcome(place, private)
+    if prompt is None:
+        from reverie.apps.cli.interactive import converse
+
+        converse(place, wanted, model)
+        return
+    code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _welcome(place: Place, private: bool) -> None:
+    from reverie.apps.cli.welcome import welcome
+
+    welcome(place.home, place.loaded().settings, private=private)
+
+
+def _chosen(place: Place, resume: str, newest: bool) -> str:
+    if resume and newest:
+        raise InvalidInput("--resume and --continue exclude each other")
+    library = place.library()
+    if resume:
+        return one(library, resume)
+    found = library.sessions() if newest and library else []
+    if newest and not found:
+        raise InvalidInput("this project has no session yet", where=str(place.root))
+    return found[0].id if found else ""
+
+
+def model_named(place: Place, name: str, resume: str = "") -> Model:
+    """The model asked for; without a name the one a resumed session had, or the default."""
+    from reverie.providers.choose import model_for
+    from reverie.providers.embedded import EmbeddedModel
+
+    if resume and not name:
+        library = place.library()
+        head = library.read(resume).view.head if library else None
+        name = head.model if head else ""
+    settings = place.loaded().settings
+    found = model_for(name, place.environ, settings, session=resume)
+    return found or EmbeddedModel(settings)
+
+
+# --- one prompt
+
+
+def given_prompt(text: str | None) -> str | None:
+    """What was asked on the command line and by pipe; None where a person will type."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return text
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if text is not None:
+        if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind)):
+            return text
+        if not select.select([sys.stdin], [], [], FIRST_BYTE)[0]:
+            note("reverie: nothing came by the pipe; going on without it")
+            return text
+    data = sys.stdin.buffer.read(MOST_INPUT + 1)
+    if len(data) > MOST_INPUT:
+        raise InvalidInput(f"the input has more than {MOST_INPUT:,} bytes", where="stdin")
+    piped = data.decode("utf-8", "replace")
+    return piped if text is None else f"{text}\n\n{piped}" if piped.strip() else text
+
+
+def answered(
+    place: Place, wanted: Wanted, model: str, prompt: str, form: Format, as_json: bool
+) -> int:
+    """Run one turn and print what came of it; gives the exit code."""
+    from reverie.apps.cli.desk import Cancelled, Desk
+    from reverie.apps.cli.screens import Printed, Streamed
+
+    desk = Desk(Streamed() if form == "stream-json" else Printed())
+    session = ""
+    try:
+        with desk.open(wanted, model_named(place, model, wanted.resume)) as desk:
+            session = desk.agent.session.id
+            name = desk.agent.model.name
+            result = desk.turn(prompt)
+    except Cancelled:
+        note(f"reverie: cancelled; `reverie --resume {session}` goes on")
+        return CANCELLED
+    except ReverieError as error:
+        if form != "text" and not as_json:
+            _object(form, {"type": "error", "what": error.what, **_error(error)})
+        raise
+    _printed(form, result, {"session_id": session, "model": name})
+    return _code(result)
+
+
+def _error(error: ReverieError) -> dict[str, Any]:
+    kind = type(error).__name__
+    return {"error": kind, "where": error.where, "do": error.do, "exit_code": error.exit_code}
+
+
+def _printed(form: Format, result: TurnResult, more: dict[str, Any]) -> None:
+    if form == "text":
+        from reverie.apps.cli.show import clean
+
+        text = clean(result.text) if sys.stdout.isatty() else result.text
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        usage = result.usage
+        counts = {
+            "uncached": usage.uncached,
+            "read": usage.read,
+            "written": usage.written,
+            "output": usage.output,
+        }
+        value = {"type": "result", "outcome": result.outcome, "text": result.text, **more}
+        value |= {"rounds": result.rounds, "usage": counts, "cost": round(result.weighted, 2)}
+        _object(form, {**value, "reason": result.reason})
+
+
+def _object(form: Format, value: dict[str, Any]) -> None:
+    if form == "json":
+        print(encoded(value))
+    else:
+        from reverie.apps.cli.show import inert
+        from reverie.transcript.blocks import dump
+
+        print(inert(dump(value)), flush=True)
+
+
+def _code(result: TurnResult) -> int:
+    if result.outcome == "limit":
+        note(f"reverie: stopped at a limit: {result.reason}")
+        return BudgetExceeded.exit_code
+    if result.outcome == "blocked":
+        note(f"reverie: a hook blocked the prompt: {result.reason}")
+        return 1
+    return 0
+
+
+def resumed(wanted: Wanted, session: str) -> Wanted:
+    """The same wishes for another session."""
+    return replace(wanted, resume=session)

@@ -1,0 +1,229 @@
+"""Slash commands: one registry, to which every part of the program adds its own.
+
+A command is a name, a line of help and a function of the chat and the text behind the
+name. It runs between two turns, never during one. What it has to say it says through the
+chat; an error of ours is shown and the conversation goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from reverie.apps.cli.desk import Desk
+from reverie.apps.cli.place import one
+from reverie.apps.cli.show import age, line, plural
+from reverie.errors import InvalidInput
+from reverie.settings.problems import nearest
+from reverie.transcript.records import Entry, TurnEnded, UserMessage
+from reverie.transcript.view import View, head_blocks
+
+WIDTH = 40  # signs of the bar that shows what fills the context
+LISTED = 10
+
+
+class Leave(Exception):
+    """The conversation is to end."""
+
+
+class Switch(Exception):
+    """Another session is to go on; an empty id begins a new one."""
+
+    def __init__(self, session: str = "") -> None:
+        super().__init__(session)
+        self.session = session
+
+
+class Chat(Protocol):
+    """What a command works with."""
+
+    @property
+    def desk(self) -> Desk: ...
+    @property
+    def commands(self) -> Commands: ...
+    def say(self, text: str, style: str = "") -> None: ...
+
+
+Run: TypeAlias = "Callable[[Chat, str], None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`/name`, and what it does."""
+
+    name: str
+    about: str
+    run: Run
+    usage: str = ""
+
+
+class Commands:
+    """Commands by name, in the order they were added."""
+
+    def __init__(self, commands: tuple[Command, ...] = ()) -> None:
+        self._by_name: dict[str, Command] = {}
+        for command in commands:
+            self.add(command)
+
+    def add(self, command: Command) -> None:
+        if command.name in self._by_name:
+            raise InvalidInput("a command of this name is already there", where=command.name)
+        self._by_name[command.name] = command
+
+    def __iter__(self) -> Iterator[Command]:
+        return iter(self._by_name.values())
+
+    def is_command(self, text: str) -> bool:
+        """Whether a line is meant as a command: a path that begins it is not."""
+        first = text.split(maxsplit=1)[0] if text.strip() else ""
+        return first.startswith("/") and len(first) > 1 and "/" not in first[1:]
+
+    def run(self, chat: Chat, text: str) -> None:
+        """Run the command that a line names; InvalidInput where there is none."""
+        name, _, rest = text.strip()[1:].partition(" ")
+        command = self._by_name.get(name)
+        if command is None:
+            hint = nearest(name, self._by_name).removeprefix("; ")
+            raise InvalidInput(
+                "there is no such command", where=f"/{name[:40]}", do=hint or "/help lists them"
+            )
+        command.run(chat, rest.strip())
+
+
+def help_(chat: Chat, rest: str) -> None:
+    del rest
+    for command in chat.commands:
+        chat.say(f"/{command.name} {command.usage}".ljust(24) + command.about)
+
+
+# --- the context
+
+
+def filling(view: View) -> list[tuple[str, int]]:
+    """What the context holds, in rough tokens by kind."""
+    tokens: dict[str, int] = {}
+    head = view.head
+    if head is not None:
+        tokens["system"] = sum(b.tokens for b in head_blocks(head.system))
+        tokens["tools"] = view.head_tokens - tokens["system"]
+    for item in view.items:
+        for piece in item.pieces:
+            name = {"head": "surroundings", "attached": "attachments"}.get(item.kind, item.role)
+            if piece.block.type == "tool_result":
+                name = "tool results"
+            tokens[name] = tokens.get(name, 0) + piece.block.tokens
+    return [(name, count) for name, count in tokens.items() if count]
+
+
+def context(chat: Chat, rest: str) -> None:
+    del rest
+    session = chat.desk.agent.session
+    settings, window, used = session.world.settings, session.world.window, session.view.tokens
+    left = settings.left_until_compact(window, used)
+    share = used / window if window else 0.0
+    full = min(WIDTH, round(share * WIDTH))
+    chat.say(f"{'█' * full}{'░' * (WIDTH - full)} {share:.0%} of {window:,} tokens")
+    chat.say(f"{used:,} used, {left:,} left until compaction")
+    parts = filling(session.view)
+    whole = sum(count for _, count in parts) or 1
+    for name, count in parts:
+        bar = "█" * max(1, round(count / whole * WIDTH))
+        chat.say(f"  {name:<14}{count:>9,}  {bar}")
+    if used != whole:
+        chat.say("  (the parts are estimates; the sum is what the model's provider counts)", "dim")
+
+
+# --- sessions
+
+
+def clear(chat: Chat, rest: str) -> None:
+    del rest
+    chat.say(f"The session so far stays: /resume {chat.desk.agent.session.id}", "dim")
+    raise Switch
+
+
+def resume(chat: Chat, rest: str) -> None:
+    library = chat.desk.agent.session.library
+    if rest:
+        raise Switch(one(library, rest))
+    now = time.time()
+    files = library.sessions()
+    for file in files[:LISTED]:
+        found = library.summary(file)
+        told = f"{file.id}  {age(now - found.at):>8}  {plural(found.turns, 'turn'):>9}"
+        chat.say(f"{told}  {line(found.title, 60)}")
+    chat.say(f"{plural(len(files), 'session')}; /resume ID goes on with one", "dim")
+
+
+def last_turn(view: View) -> Entry | None:
+    """The message that began the newest turn still in the conversation."""
+    there = {item.id for item in view.items}
+    found: Entry | None = None
+    fresh = True
+    for entry in view.entries:
+        record = entry.record
+        if isinstance(record, TurnEnded):
+            fresh = True
+        elif isinstance(record, UserMessage) and record.origin == "user" and entry.id in there:
+            found = entry if fresh else found
+            fresh = False
+    return found
+
+
+def undo(chat: Chat, rest: str) -> None:
+    del rest
+    session = chat.desk.agent.session
+    began = last_turn(session.view)
+    if began is None:
+        raise InvalidInput("there is no turn to take back")
+    if not began.parent:
+        raise InvalidInput("this is the first turn", do="/clear starts afresh")
+    chat.desk.call(partial(session.rewind, began.parent))
+    words = began.record.blocks[0].text if isinstance(began.record, UserMessage) else ""
+    chat.say(f"Taken back: {line(words, 100)}")
+    chat.say("Files that were changed stay as they are.", "dim")
+
+
+# --- the rest
+
+
+def tasks(chat: Chat, rest: str) -> None:
+    agent = chat.desk.agent
+    verb, _, name = rest.partition(" ")
+    if verb == "kill":
+        if not chat.desk.call(partial(agent.kill, name.strip())):
+            raise InvalidInput("no such task runs", where=name.strip(), do="/tasks lists them")
+        chat.say(f"Ended {name.strip()}")
+        return
+    for running in agent.tasks:
+        chat.say(f"  {running}")
+    chat.say(f"{plural(len(agent.tasks), 'task')} in the background", "dim")
+
+
+def skill(chat: Chat, rest: str) -> None:
+    chat.desk.call(partial(chat.desk.agent.attach_skill, rest))
+    chat.say(f"The skill {rest} joins your next message.")
+
+
+def leave(chat: Chat, rest: str) -> None:
+    del chat, rest
+    raise Leave
+
+
+def standard() -> Commands:
+    """The commands every chat has."""
+    return Commands(
+        (
+            Command("help", "Lists the commands", help_),
+            Command("context", "Shows what fills the context", context),
+            Command("clear", "Starts a new session", clear),
+            Command("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
+            Command("undo", "Takes the last turn back", undo),
+            Command("tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"),
+            Command("skill", "Attaches a skill of the project", skill, "NAME"),
+            Command("quit", "Leaves", leave),
+        )
+    )

@@ -1,0 +1,203 @@
+"""One agent and one terminal: the agent in a loop of its own, the terminal in this thread.
+
+The terminal's thread reads and prints; nothing else does. What the agent has to show or
+ask comes to it through one queue. Ctrl-C while a turn runs cancels the turn, waits until
+its end is recorded, and leaves the program running; a request to terminate does the same
+and then leaves. Nothing here decides what is shown: that is the screen's.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Protocol, TypeAlias, TypeVar
+
+from anyio import to_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from reverie.session.agent import Agent, Wanted, open_agent
+from reverie.session.blocking import UnderWay
+from reverie.session.toolbox import Answer, Question, Registry
+from reverie.session.turn import TurnEvent, TurnResult
+from reverie.world import Model, Notice
+
+T = TypeVar("T")
+GLANCE = 0.1  # seconds between two looks at what was typed during a turn
+TERMINATED = 128 + signal.SIGTERM
+
+
+class Cancelled(Exception):
+    """The user cancelled the turn; its end is recorded."""
+
+
+class _Sign:
+    """Something the pump is told that no screen shows."""
+
+
+OVER, INTERRUPT, LEAVE = _Sign(), _Sign(), _Sign()
+_Asked: TypeAlias = "tuple[Question, Future[Answer]]"
+_Item: TypeAlias = "TurnEvent | Notice | _Asked | _Sign"
+
+
+class Screen(Protocol):
+    """What a person or a program sees."""
+
+    def event(self, event: TurnEvent) -> None: ...
+    def notice(self, notice: Notice) -> None: ...
+    def ask(self, question: Question) -> Answer:
+        """Ask a person; in the terminal's thread."""
+        ...
+
+    def typed(self) -> str | None:
+        """A line typed while a turn runs; None where there is none."""
+        ...
+
+    @property
+    def asks(self) -> bool: ...
+
+
+class Desk:
+    """An open agent, as the terminal's thread sees it."""
+
+    agent: Agent
+    _portal: BlockingPortal
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self._queue: SimpleQueue[_Item] = SimpleQueue()
+        self._busy = False
+
+    # --- called in the agent's loop
+
+    def say(self, notice: Notice) -> None:
+        self._queue.put(notice)
+
+    async def _ask(self, question: Question) -> Answer:
+        reply: Future[Answer] = Future()
+        self._queue.put((question, reply))
+        return await to_thread.run_sync(reply.result, abandon_on_cancel=True)
+
+    # --- called in the terminal's thread
+
+    @contextmanager
+    def open(
+        self, wanted: Wanted, model: Model, *, registry: Registry | None = None
+    ) -> Generator[Desk]:
+        """The desk with its agent; leaving closes the agent."""
+        asker = self._ask if self.screen.asks else None
+        opening = open_agent(wanted, model, registry=registry, asker=asker, say=self.say)
+        close: Callable[[], Awaitable[None]] | None = getattr(model, "aclose", None)
+        try:
+            with self._signals(), start_blocking_portal("asyncio") as self._portal:
+                try:
+                    with self._portal.wrap_async_context_manager(opening) as self.agent:
+                        self.show_waiting()
+                        yield self
+                finally:
+                    if close is not None:
+                        self.call(close)
+        finally:
+            self.show_waiting()
+
+    def call(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Anything of the session's, run in its loop and waited for."""
+        return UnderWay(self._portal, work).result()
+
+    def turn(self, said: str) -> TurnResult:
+        """One turn, shown as it goes. Raises Cancelled where the user ended it."""
+        self._busy = True
+        work = UnderWay(self._portal, partial(self.agent.turn, said, self._queue.put))
+        work.when_over(partial(self._queue.put, OVER))
+        sign = INTERRUPT
+        try:
+            sign = self._pump()
+        finally:
+            if sign is not OVER:
+                work.cancel()
+            work.wait()
+            self._busy = False
+        self.show_waiting()
+        if sign is LEAVE:
+            raise SystemExit(TERMINATED)
+        if sign is INTERRUPT:
+            raise Cancelled
+        return work.result()
+
+    def _pump(self) -> _Sign:
+        """Show what comes until the turn is over or is to end."""
+        while True:
+            item = self._next()
+            if isinstance(item, _Sign):
+                return item
+            try:
+                self._show(item)
+            except KeyboardInterrupt:
+                return INTERRUPT
+
+    def _next(self) -> _Item:
+        if not self.screen.asks:
+            return self._queue.get()
+        while True:
+            try:
+                return self._queue.get(timeout=GLANCE)
+            except Empty:
+                line = self.screen.typed()
+                if line and line.strip():
+                    self.agent.inbox.put(line)
+
+    def _show(self, item: TurnEvent | Notice | _Asked) -> None:
+        if isinstance(item, Notice):
+            self.screen.notice(item)
+        elif isinstance(item, tuple):
+            self._answer(*item)
+        else:
+            self.screen.event(item)
+
+    def _answer(self, question: Question, reply: Future[Answer]) -> None:
+        answer = Answer(False, words="the user did not answer")
+        self._busy = False  # an interrupt ends the reading of a line
+        try:
+            answer = self.screen.ask(question)
+        finally:
+            self._busy = True
+            reply.set_result(answer)
+
+    def show_waiting(self) -> None:
+        """What came while nobody looked."""
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return
+            if isinstance(item, tuple):
+                item[1].set_result(Answer(False, words="the user ended the turn"))
+            elif not isinstance(item, _Sign):
+                self._show(item)
+
+    # --- signals
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        """Interrupts go to the turn while there is one."""
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            del frame
+            leave = number != signal.SIGINT
+            if self._busy:
+                self._queue.put(LEAVE if leave else INTERRUPT)
+            elif leave:
+                raise SystemExit(128 + number)
+            else:
+                raise KeyboardInterrupt
+
+        before = {n: signal.signal(n, interrupted) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

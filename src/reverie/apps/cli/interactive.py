@@ -1,0 +1,131 @@
+"""A conversation at a terminal: a prompt, a turn, a footer, and slash commands between.
+
+Ctrl-C during a turn cancels the turn. At a prompt it clears the line; twice at an empty
+one, or Ctrl-D, leaves. An error ends the turn it came from, never the conversation.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib import import_module
+
+import reverie
+from reverie.apps.cli.chat import model_named, resumed
+from reverie.apps.cli.commands import Commands, Leave, Switch, standard
+from reverie.apps.cli.desk import Cancelled, Desk
+from reverie.apps.cli.place import Place
+from reverie.apps.cli.screens import Lines
+from reverie.apps.cli.show import line, plural
+from reverie.errors import ReverieError
+from reverie.session.agent import Agent, Wanted
+from reverie.session.library import title_of
+from reverie.session.turn import TurnResult
+
+PROMPT = "> "
+
+
+class Conversation:
+    """One session at the terminal; it is what slash commands are given."""
+
+    def __init__(self, desk: Desk, screen: Lines, commands: Commands) -> None:
+        self.desk = desk
+        self.commands = commands
+        self._screen = screen
+        self._warned = False  # Ctrl-C was pressed once at the prompt
+
+    def say(self, text: str, style: str = "") -> None:
+        self._screen.line(text, style)
+
+    def run(self) -> None:
+        """Until Leave or Switch."""
+        while True:
+            self.desk.show_waiting()
+            text = self._read()
+            if not text:
+                continue
+            try:
+                if self.commands.is_command(text):
+                    self.commands.run(self, text)
+                else:
+                    self._turn(text)
+            except ReverieError as error:
+                self.say(str(error), "red")
+            except KeyboardInterrupt:
+                self.say("(interrupted)", "dim")
+
+    def _read(self) -> str:
+        """The next line, without space around it; empty where there is nothing to do."""
+        said = self.desk.agent.inbox.take()
+        if said:
+            return "\n".join(str(s) for s in said).strip()
+        try:
+            text = input(PROMPT).strip()
+        except EOFError:
+            raise Leave from None
+        except KeyboardInterrupt:
+            self._interrupted()
+            return ""
+        self._warned = False
+        return text
+
+    def _interrupted(self) -> None:
+        print()
+        if self._warned:
+            raise Leave
+        self._warned = True
+        self.say("Ctrl-C again, or Ctrl-D, leaves.", "dim")
+
+    def _turn(self, text: str) -> None:
+        try:
+            result = self.desk.turn(text)
+        except Cancelled:
+            self.say("(cancelled)", "yellow")
+        else:
+            self._ended(result)
+        self.say(footer(self.desk.agent), "dim")
+
+    def _ended(self, result: TurnResult) -> None:
+        if result.outcome == "limit":
+            self.say(f"Stopped at a limit: {result.reason}", "yellow")
+        elif result.outcome == "blocked":
+            self.say(f"A hook blocked the prompt: {result.reason}", "yellow")
+
+
+def footer(agent: Agent) -> str:
+    """How much room is left, what the cache gave, what runs in the background."""
+    session, used = agent.session, agent.spend.usage
+    world = session.world
+    left = world.settings.left_until_compact(world.window, session.view.tokens)
+    parts = [f"{left:,} tokens until compaction", f"cache {used.hit_rate:.0%}"]
+    if agent.tasks:
+        parts.append(f"{plural(len(agent.tasks), 'task')} (/tasks)")
+    return " · ".join(parts)
+
+
+def converse(place: Place, wanted: Wanted, model: str) -> None:
+    """Talk until the person leaves; from one session to the next where they ask for it."""
+    with suppress(ImportError):
+        import_module("readline")  # editing and history of lines, where the system has it
+    screen, commands = Lines(), standard()
+    while True:
+        desk = Desk(screen)
+        try:
+            with desk.open(wanted, model_named(place, model, wanted.resume)) as desk:
+                _greet(screen, desk.agent)
+                Conversation(desk, screen, commands).run()
+        except Switch as switch:
+            wanted = resumed(wanted, switch.session)
+        except Leave:
+            return
+
+
+def _greet(screen: Lines, agent: Agent) -> None:
+    session = agent.session
+    what = "resumed" if session.view.turns else "new"
+    screen.line(f"Reverie {reverie.__version__} · {agent.model.name} · /help", "bold")
+    private = session.budget is None
+    where = "nothing is recorded" if private else f"{what} session {session.id}"
+    screen.line(where, "dim")
+    if session.view.turns:
+        title = line(title_of(list(session.view.entries)), 80)
+        screen.line(f"{plural(session.view.turns, 'turn')} so far: {title}", "dim")

@@ -1,0 +1,101 @@
+"""The section of the system prompt about memory.
+
+A pure function from its options to text: the same options give the same bytes, so it can be
+rendered once and kept. It holds paths and rules, never a date, a file's contents or the index
+of a project, which is sent with the instruction files. The exception is an agent's own memory,
+whose index is always part of its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from reverie.memory import prompt_words as words
+from reverie.memory.frames import defused
+from reverie.memory.hidden import strip
+from reverie.memory.paths import LOG_PATTERN, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the section depends on."""
+
+    folder: str
+    transcripts: str = ""
+    team: str = ""
+    daily_log: bool = False
+    search_past: bool = True
+    extra: str = ""
+    scope: Scope | Literal[""] = ""
+    index: str = ""
+    lines: int = 200
+    width: int = 150
+
+
+def section(options: Options) -> str:
+    """The section, ready to be sent."""
+    parts = _logged(options) if options.daily_log else _saved(options)
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def both_modes(*, daily_log: bool, team: bool) -> str:
+    """What to say where daily log and team memory are both on, or ""."""
+    if not (daily_log and team):
+        return ""
+    return "the daily log and team memory exclude each other: the daily log is on, the team off"
+
+
+def _saved(options: Options) -> Iterator[str]:
+    folder = _path(options.folder)
+    if options.team and not options.scope:
+        yield words.INTRO_TEAM.format(folder=folder, team=_path(options.team))
+    else:
+        yield words.INTRO.format(folder=folder)
+    if options.scope:
+        yield words.SCOPES[options.scope]
+    yield words.REMEMBER
+    yield words.TYPES
+    for kind in words.KINDS:
+        yield _kind(kind, scoped=bool(options.team) and not options.scope)
+    yield words.NEVER
+    which = " of the same folder" if options.team else ""
+    yield words.HOW.format(which=which, width=options.width, lines=options.lines)
+    yield from _reading(options)
+    if options.scope:
+        text = defused(options.index).strip() or words.EMPTY_INDEX
+        yield f"## Contents of {folder}/MEMORY.md\n\n{text}"
+
+
+def _logged(options: Options) -> Iterator[str]:
+    folder = _path(options.folder)
+    yield words.INTRO_LOG.format(folder=folder)
+    yield words.REMEMBER_LOG
+    yield words.LOG.format(folder=folder, pattern=LOG_PATTERN)
+    yield words.NEVER
+    yield from _reading(options)
+
+
+def _reading(options: Options) -> Iterator[str]:
+    yield words.WHEN
+    yield words.BEFORE
+    yield words.OTHERS
+    if options.search_past and not options.scope:
+        places = _path(options.transcripts or options.folder)
+        yield words.SEARCH.format(folder=_path(options.folder), transcripts=places)
+    if options.extra.strip():
+        yield f"{words.EXTRA}\n\n{options.extra.strip()}"
+
+
+def _kind(kind: words.Kind, *, scoped: bool) -> str:
+    rows = [f"### {kind.name}", "", kind.what, ""]
+    if scoped:
+        rows.append(f"- Scope: {kind.scope}")
+    rows += [f"- Save {kind.save}", f"- Use it {kind.use}", f"- Body: {kind.body}"]
+    return "\n".join((*rows, *(f"- Example: {one}" for one in kind.examples)))
+
+
+def _path(text: str) -> str:
+    """A path as one line without anything hidden."""
+    return " ".join(strip(text).split("\n")).replace("`", "'")

@@ -1,0 +1,268 @@
+"""What a session's head says of its surroundings: instruction files, memory, the memory prompt.
+
+Everything is read when a session begins, or when its beginning is replaced, and never while a
+request is rendered. The memory folder is found once for each project. Reading is bounded, takes
+plain files only, and follows a link no further than the rules of `instructions` allow. Whatever
+fails here is said once, and the session goes on without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import NotFound, StoreError
+from reverie.memory import instructions, paths, prompt
+from reverie.memory.entry import INDEX, TEAM, shown
+from reverie.memory.instructions import MOST_BYTES, Collected, File, Found, Kind, Refused
+from reverie.memory.paths import Place
+from reverie.memory.ranking import Limits
+from reverie.settings import Settings
+from reverie.store import home as homes
+from reverie.store.memory import Guard, Landed, MemoryFolder
+from reverie.world import Notice, Say, unheard
+
+MANAGED = Path("/etc/reverie/CLAUDE.md")
+MOST_RULES = 200
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_SNIFFED = 8 * 1024
+_WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+
+
+# Instruction files
+
+
+class DiskReader:
+    """`instructions.Reader` over the file system; `top` is the root of the working tree."""
+
+    def __init__(self, top: Path, *, most: int = MOST_BYTES) -> None:
+        self._top = str(top)
+        self._most = most
+
+    def read(self, path: str, kind: Kind) -> Found | Refused | None:
+        if "\0" in path:
+            return None
+        real = os.path.realpath(path)
+        if not os.path.lexists(real) or os.path.isdir(real):
+            return None
+        why = instructions.refusal(real, kind, self._top)
+        return Refused(why) if why else self._read(real)
+
+    def _read(self, real: str) -> Found | Refused | None:
+        try:
+            fd = os.open(real, _OPEN)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return Refused(f"it cannot be opened: {os.strerror(error.errno or 0)}")
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode) or not _is_at(fd, real):
+                return Refused("it is no plain file")
+            data = _bounded(fd, self._most + 1)
+        except OSError as error:
+            return Refused(f"it cannot be read: {os.strerror(error.errno or 0)}")
+        finally:
+            os.close(fd)
+        if not _is_text(data):
+            return Refused("it is no text")
+        return _found(real, data, max(info.st_size, len(data)), self._most)
+
+    def rules(self, folder: str) -> Sequence[str]:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return ()
+        kept = [name for name in names if name.lower().endswith(".md")]
+        return [os.path.join(folder, name) for name in kept[:MOST_RULES]]
+
+
+def _found(real: str, data: bytes, size: int, most: int) -> Found:
+    if len(data) <= most:
+        return Found(real, shown(data), size)
+    head = data[:most]
+    end = head.rfind(b"\n")
+    return Found(real, shown(head[: end + 1] if end > 0 else head), size, cut=True)
+
+
+def _is_text(data: bytes) -> bool:
+    return data.startswith(_WIDE) or b"\0" not in data[:_SNIFFED]
+
+
+def _is_at(fd: int, real: str) -> bool:
+    """Whether what was opened lies where it was looked for; folders may be swapped meanwhile."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}") == real
+    except OSError:
+        return os.path.realpath(real) == real
+
+
+def _bounded(fd: int, most: int) -> bytes:
+    pieces: list[bytes] = []
+    while most > 0 and (piece := os.read(fd, min(most, 1 << 20))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
+def work_root(cwd: Path) -> Path:
+    """The root of the working tree that `cwd` is in, also of a worktree; `cwd` outside git."""
+    start = Path(os.path.realpath(cwd))
+    for folder in (start, *start.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return start
+
+
+def instruction_files(
+    cwd: Path,
+    settings: Settings,
+    *,
+    home: Path,
+    environ: Mapping[str, str],
+    managed: Path = MANAGED,
+) -> Collected:
+    """All instruction files for a session that works in `cwd`."""
+    here = Path(os.path.realpath(cwd))
+    top = work_root(here)
+    places = instructions.sources(managed=str(managed), home=str(home), top=str(top), cwd=str(here))
+    user = environ.get("HOME", "") or os.path.expanduser("~")
+    return instructions.collect(places, DiskReader(top), user=user, top=str(top), settings=settings)
+
+
+# Memory
+
+
+class Places:
+    """Where the memory of each project lies, found once and then kept."""
+
+    def __init__(self, settings: Settings, home: Path, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._home = home
+        self._environ = environ
+        self._known: dict[tuple[Path, bool], Place] = {}
+
+    def of(self, root: Path, *, claim: bool = True) -> Place:
+        """The memory folder of a project's canonical root; `claim` may make its project folder."""
+        key = (root, claim)
+        if key not in self._known:
+            self._known[key] = paths.resolve(self._settings, self._project(root, claim))
+        return self._known[key]
+
+    def _project(self, root: Path, claim: bool) -> Path:
+        base = paths.base(self._settings, self._home)
+        if claim:
+            return homes.project_folder(base, root, environ=self._environ)
+        return homes.find_project_folder(base, root)
+
+
+def open_memory(
+    settings: Settings,
+    find: Callable[[], Place],
+    *,
+    create: bool = True,
+    guard: Guard | None = None,
+    landed: Landed | None = None,
+    say: Say = unheard,
+) -> MemoryFolder | None:
+    """The session's memory folder; None where memory is off or cannot be had, which is said."""
+    if settings.memory_off():
+        return None
+    try:
+        return MemoryFolder(
+            find().folder,
+            create=create,
+            guard=guard,
+            landed=landed,
+            say=say,
+            limits=Limits.of(settings),
+            header_lines=settings.recall_header_lines,
+        )
+    except (StoreError, NotFound) as error:
+        if create or not isinstance(error, NotFound):
+            text = f"there is no long-term memory in this session: {error}"
+            say(Notice("memory", text, "warning"))
+        return None
+
+
+def memory_section(
+    settings: Settings,
+    memory: MemoryFolder | None,
+    *,
+    transcripts: Path,
+    team: bool = False,
+    daily_log: bool = False,
+    search_past: bool = True,
+    say: Say = unheard,
+) -> str:
+    """The part of the system prompt about memory; "" where there is none."""
+    if memory is None:
+        return ""
+    both = prompt.both_modes(daily_log=daily_log, team=team)
+    if both:
+        say(Notice("memory", both, "warning"))
+    shared = team and not daily_log
+    if shared:
+        with contextlib.suppress(StoreError):
+            memory.files.sub(TEAM).close()
+    return prompt.section(
+        prompt.Options(
+            str(memory.root),
+            transcripts=str(transcripts),
+            team=str(memory.root / TEAM) if shared else "",
+            daily_log=daily_log,
+            search_past=search_past,
+            extra=settings.memory_extra_guidelines or "",
+            lines=settings.index_lines,
+            width=settings.index_line_characters,
+        )
+    )
+
+
+def index_files(
+    memory: MemoryFolder, *, team: bool = False, uses: Mapping[str, int] | None = None
+) -> tuple[File, ...]:
+    """The memory index as it is sent, and the team's after it."""
+    found: list[File] = []
+    kinds: list[tuple[str, Kind]] = [(INDEX, "memory")]
+    if team:
+        kinds.append((f"{TEAM}/{INDEX}", "team"))
+    for key, kind in kinds:
+        sent = memory.index_sent(key, uses=uses)
+        text = "\n\n".join(filter(None, (sent.text.rstrip("\r\n"), sent.warning)))
+        if text.strip():
+            found.append(File(str(memory.root / key), kind, text))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text at the head of the first user message, and the files it was made from."""
+
+    text: str
+    files: tuple[File, ...]
+
+
+def gather(
+    cwd: Path,
+    settings: Settings,
+    *,
+    home: Path,
+    environ: Mapping[str, str],
+    memory: MemoryFolder | None = None,
+    team: bool = False,
+    uses: Mapping[str, int] | None = None,
+    managed: Path = MANAGED,
+    say: Say = unheard,
+) -> Context:
+    """Instruction files, then the memory index, as one text: the head's context."""
+    collected = instruction_files(cwd, settings, home=home, environ=environ, managed=managed)
+    for warning in collected.warnings:
+        say(Notice("instructions", warning, "warning"))
+    indexes = () if memory is None else index_files(memory, team=team, uses=uses)
+    files = (*collected.files, *indexes)
+    return Context(instructions.render(files), files)

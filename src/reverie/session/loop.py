@@ -1,0 +1,355 @@
+"""The query loop: one turn, from what the user said to an answer that calls no tool.
+
+What runs when stands in `BEGIN` and `ROUND`, and nowhere else. A turn that ends early, by
+cancellation, an error or a limit, leaves a transcript that can be resumed: only whole
+replies are recorded, results that were ready are kept, and every other open call gets one
+that says it was interrupted. The loop never edits the conversation, and retries nothing
+itself: that is the provider's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+import anyio
+
+from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
+from reverie.session.alone import alone
+from reverie.session.attachments import Attachments
+from reverie.session.budget import weight
+from reverie.session.fork import Tally
+from reverie.session.hooks import NO_HOOKS, Hooks, Verdict, prompt_of
+from reverie.session.messages import Addable, as_user, tool_result, user
+from reverie.session.session import Session
+from reverie.session.toolbox.tool import Registry
+from reverie.session.turn import (
+    Inbox,
+    Limits,
+    OnEvent,
+    Outcome,
+    Spend,
+    ToolEnded,
+    ToolStarted,
+    TurnResult,
+    unwatched,
+)
+from reverie.transcript.blocks import Json, parse
+from reverie.transcript.messages import interrupted_result
+from reverie.transcript.records import UserMessage
+from reverie.transcript.request import Request
+from reverie.world import Event, Model, Notice, Reply, Retrying, ToolCall
+
+MOST_TOLD = 50_000  # characters of a tool's answer that a hook is told
+
+
+class Tools(Protocol):
+    """Runs one call to its result. A `Toolbox` is one."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+    async def run(self, call: ToolCall) -> UserMessage: ...
+
+
+@dataclass
+class Turn:
+    """One turn under way: what the steps of `BEGIN` and `ROUND` work on."""
+
+    session: Session
+    model: Model
+    tools: Tools
+    said: UserMessage
+    on_event: OnEvent = unwatched
+    limits: Limits = field(default_factory=Limits)
+    spend: Spend = field(default_factory=Spend)
+    hooks: Hooks = NO_HOOKS
+    attachments: Attachments | None = None
+    inbox: Inbox = field(default_factory=Inbox)
+
+    began: bool = False
+    rounds: int = 0
+    went_on: int = 0
+    request: Request | None = None
+    reply: Reply | None = None
+    results: dict[str, UserMessage] = field(default_factory=dict[str, UserMessage])
+    verdicts: list[Verdict] = field(default_factory=list[Verdict])
+    used: Tally = field(default_factory=Tally)
+    weighted: float = 0.0
+    outcome: Outcome | None = None
+    reason: str = ""
+
+    async def run(self) -> TurnResult:
+        await self._through(BEGIN)
+        while self.outcome is None:
+            await self._through(ROUND)
+        if self.outcome != "blocked":
+            await self.session.end_turn("limit" if self.outcome == "limit" else "completed")
+        text = self.reply.text if self.reply else ""
+        return TurnResult(
+            self.outcome, text, self.rounds, self.used.usage, self.weighted, self.reason
+        )
+
+    async def _through(self, steps: Sequence[tuple[str, Step]]) -> None:
+        for _, step in steps:
+            if self.outcome is None:
+                await step(self)
+
+    async def abandon(self) -> None:
+        """Leave a transcript that can be resumed, whatever was going on."""
+        waiting = self.session.view.open_calls
+        ready = [self.results[c] for c in waiting if c in self.results]
+        if ready:
+            await self.session.add(*ready)
+        left = tuple(interrupted_result(c) for c in self.session.view.open_calls)
+        if left:
+            await self.session.append(UserMessage(left, "interrupted"))
+        if self.began:
+            await self.session.end_turn("cancelled")
+
+
+Step: TypeAlias = "Callable[[Turn], Awaitable[None]]"
+
+
+async def run_turn(
+    session: Session,
+    model: Model,
+    tools: Tools,
+    said: str | Sequence[Addable],
+    *,
+    on_event: OnEvent = unwatched,
+    limits: Limits | None = None,
+    spend: Spend | None = None,
+    hooks: Hooks = NO_HOOKS,
+    attachments: Attachments | None = None,
+    inbox: Inbox | None = None,
+) -> TurnResult:
+    """Run a turn to its end. Cancel it at any point: the transcript stays whole."""
+    message = as_user([said] if isinstance(said, str) else said)
+    turn = Turn(session, model, tools, message, on_event, limits or Limits(), spend or Spend())
+    turn.hooks, turn.attachments, turn.inbox = hooks, attachments, inbox or Inbox()
+    ended = False
+    try:
+        result = await turn.run()
+        ended = True
+        return result
+    finally:
+        if not ended:
+            with anyio.CancelScope(shield=True):
+                _, fault = await alone(turn.abandon(), None)
+                if fault:
+                    session.world.say(Notice("loop", f"the turn's end was lost: {fault}", "error"))
+
+
+# --- the start of a turn
+
+
+async def _submitted(turn: Turn) -> None:
+    prompt = prompt_of([b.value for b in turn.said.blocks])
+    verdict = await turn.hooks.run("UserPromptSubmit", prompt=prompt)
+    if verdict.blocked:
+        turn.outcome, turn.reason = "blocked", verdict.reason
+        return
+    turn.verdicts.append(verdict)
+
+
+async def _said(turn: Turn) -> None:
+    await turn.session.add(turn.said)
+    turn.began = True
+    now = turn.session.world.clock.now()
+    due = turn.attachments.at_turn(turn.session.view, now) if turn.attachments else ()
+    await turn.session.append(*due)
+    await _attach_verdicts(turn)
+
+
+async def _attach_verdicts(turn: Turn) -> None:
+    given, turn.verdicts = turn.verdicts, []
+    await turn.session.append(*(a for v in given for a in v.attached()))
+
+
+# --- a round
+
+
+async def _within_limits(turn: Turn) -> None:
+    """Stop before a request that would go over a limit."""
+    if turn.rounds >= turn.limits.rounds:
+        turn.outcome, turn.reason = "limit", f"the turn had {turn.rounds:,} rounds"
+        return
+    most = turn.limits.cost
+    if most is None:
+        return
+    price = turn.spend.price_of_next(turn.session, turn.model)
+    if turn.spend.weighted + price > most:
+        spent = turn.spend.weighted
+        turn.outcome = "limit"
+        turn.reason = (
+            f"the next request would cost about {price:,.0f} price-weighted tokens; "
+            f"{spent:,.0f} of at most {most:,.0f} are spent"
+        )
+
+
+async def _date(turn: Turn) -> None:
+    if turn.attachments and turn.rounds:
+        now = turn.session.world.clock.now()
+        await turn.session.append(*turn.attachments.at_round(now))
+
+
+async def _prepared(turn: Turn) -> None:
+    turn.request = await turn.session.prepare()
+    turn.rounds += 1
+
+
+async def _answered(turn: Turn) -> None:
+    if turn.request is None:  # pragma: no cover - the step before makes it
+        return
+    try:
+        reply = await _streamed(turn, turn.request)
+    except PromptTooLong as error:
+        raise _too_long(error) from error
+    turn.reply = await turn.session.observe(reply)
+    turn.results = {}
+    if reply.usage is not None:
+        price = weight(reply.usage, turn.session.world.settings)
+        turn.used.count(reply.usage)
+        turn.spend.count(reply.usage)
+        turn.weighted += price
+        turn.spend.weighted += price
+    turn.spend.requests += 1
+
+
+async def _streamed(turn: Turn, request: Request) -> Reply:
+    reply: Reply | None = None
+    events = turn.model.stream(request)
+    try:
+        async for event in events:
+            if not isinstance(event, Retrying):
+                turn.session.responding()
+            if isinstance(event, Reply):
+                reply = event
+            turn.on_event(event)
+    finally:
+        await _closed(events)
+    if reply is None:
+        raise ProviderError("the model's stream ended without an answer", where=turn.model.name)
+    return reply
+
+
+async def _closed(events: AsyncIterator[Event]) -> None:
+    """Let go of a stream that was not read to its end."""
+    close: Callable[[], Awaitable[None]] | None = getattr(events, "aclose", None)
+    if close is not None:
+        with anyio.CancelScope(shield=True):
+            await close()
+
+
+def _too_long(error: PromptTooLong) -> PromptTooLong:
+    return PromptTooLong(
+        "the conversation no longer fits the model's window",
+        needed=error.needed,
+        allowed=error.allowed,
+        where=str(error),
+        do="Take back the last turn with /undo, or start afresh with /clear; nothing is lost",
+    )
+
+
+async def _tools_run(turn: Turn) -> None:
+    """All calls of a reply; each fails alone."""
+    calls = turn.reply.tool_calls if turn.reply else ()
+    for batch in batches(calls, turn.tools.registry):
+        async with anyio.create_task_group() as group:
+            for call in batch:
+                group.start_soon(_one_tool, turn, call)
+    if calls:
+        await turn.session.add(*(turn.results[c.id] for c in calls))
+        await _attach_verdicts(turn)
+
+
+def batches(calls: Sequence[ToolCall], registry: Registry) -> Iterator[list[ToolCall]]:
+    """Neighbouring calls that only read run together, a writing one alone, in their order."""
+    batch: list[ToolCall] = []
+    for call in calls:
+        tool = registry.get(call.name)
+        if tool is not None and not tool.read_only:
+            yield from (b for b in (batch, [call]) if b)
+            batch = []
+        else:
+            batch.append(call)
+    if batch:
+        yield batch
+
+
+async def _one_tool(turn: Turn, call: ToolCall) -> None:
+    given = _input_of(call)
+    verdict = await turn.hooks.run("PreToolUse", tool_name=call.name, tool_input=given)
+    if verdict.blocked:
+        denied = f"A hook of the user's denied this call. {verdict.reason}".rstrip()
+        result = tool_result(call.id, denied, is_error=True)
+    else:
+        turn.on_event(ToolStarted(call))
+        result, fault = await alone(turn.tools.run(call), user("no result"))
+        if fault:
+            result = tool_result(call.id, f"The tool failed: {fault}", is_error=True)
+    ended = ToolEnded(call, replace(result, origin="tool"))
+    turn.results[call.id] = ended.result
+    turn.on_event(ended)
+    turn.verdicts.append(verdict)
+    if not verdict.blocked:
+        answer = ended.text[:MOST_TOLD]
+        after = await turn.hooks.run(
+            "PostToolUse", tool_name=call.name, tool_input=given, tool_response=answer
+        )
+        turn.verdicts.append(_as_context(after))
+
+
+def _as_context(verdict: Verdict) -> Verdict:
+    """A block after the fact is told to the model; the call has run."""
+    if not verdict.blocked or not verdict.reason:
+        return verdict
+    return Verdict(context=(*verdict.context, verdict.reason))
+
+
+def _input_of(call: ToolCall) -> Json:
+    try:
+        return parse(call.input)
+    except InvalidMessage:
+        return call.input
+
+
+async def _joined(turn: Turn) -> None:
+    """What the user said meanwhile, each as a message of its own."""
+    if turn.reply and turn.reply.tool_calls:
+        for said in turn.inbox.take():
+            await turn.session.add(said)
+
+
+async def _settled(turn: Turn) -> None:
+    """A reply that calls no tool ends the turn, unless a Stop hook asks for more."""
+    if turn.reply is None or turn.reply.tool_calls:
+        return
+    more = turn.went_on < turn.limits.goes_on
+    verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MOST_TOLD], can_go_on=more)
+    if verdict.blocked and verdict.reason and more:
+        turn.went_on += 1
+        await turn.session.add(replace(user(verdict.reason), origin="hook"))
+        return
+    turn.outcome = "completed"
+
+
+BEGIN: tuple[tuple[str, Step], ...] = (
+    ("submit", _submitted),  # UserPromptSubmit hooks: they may block, or add context
+    ("message", _said),  # the user's words, and what is attached at a turn's start
+    # recall begins to look here
+)
+ROUND: tuple[tuple[str, Step], ...] = (
+    ("limits", _within_limits),  # rounds and cost, before anything leaves
+    ("date", _date),  # midnight may have passed
+    ("prepare", _prepared),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request
+    ("answer", _answered),  # streaming; the whole reply is recorded
+    # a prompt that is too long: compaction and one retry belong here; session notes too
+    ("tools", _tools_run),  # side by side, with PreToolUse and PostToolUse hooks
+    ("boundary", _joined),  # queued messages join
+    ("end", _settled),  # no call left: Stop hooks, and the turn is over
+    # extraction and the dream gates follow `session.end_turn`
+)
+"""The order of a turn. A step that sets an outcome is the last."""

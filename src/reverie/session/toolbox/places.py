@@ -1,0 +1,224 @@
+"""How the main agent's tools reach files: anywhere, once permission is given.
+
+A path is resolved to the real file it names; permission is given for that; and what is
+opened is reached from `/` name by name without following a link. A link that is put in
+the way in between is refused. A write puts the new bytes beside the old file and renames,
+so that a file is old or new, never a mix, and keeps its mode. Nothing is opened that
+could block or act when it is opened: pipes, devices and sockets are refused by look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
+from reverie.store.files import Changed, digest, flush_directory, flush_file, words, write_whole
+from reverie.store.names import shown
+
+EDITABLE = 16 * 1024 * 1024
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_LONGEST = 4096
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+
+
+def absolute(path: str, cwd: Path, user: str = "") -> Path:
+    """The path as it is meant, without looking at the disk."""
+    if not path or "\0" in path:
+        raise PathRefused("a path is empty or has a NUL byte", where=shown(path))
+    if len(path.encode("utf-8", "surrogateescape")) > _LONGEST:
+        raise PathRefused(f"a path is longer than {_LONGEST:,} bytes", where=shown(path))
+    if user and (path == "~" or path.startswith("~/")):
+        path = user + path[1:]
+    return Path(os.path.join(cwd, path))
+
+
+def resolve(path: Path) -> Path:
+    """The real path; what does not exist yet keeps its name below its real folder."""
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        raise PathRefused("a path cannot be resolved", where=shown(str(path))) from error
+
+
+def open_real(path: Path) -> int:
+    """Open a file or folder to read, by a real path; the caller closes it."""
+    with _errors(path), _folder(path.parent) as at:
+        if path == path.parent:
+            return os.open("/", _READ | os.O_DIRECTORY)
+        mode = os.lstat(path.name, dir_fd=at).st_mode
+        _must_be_plain(mode, path)
+        fd = os.open(path.name, _READ, dir_fd=at)
+        try:
+            _must_be_plain(os.fstat(fd).st_mode, path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+
+def _must_be_plain(mode: int, path: Path) -> None:
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+        raise PathRefused(f"it is {kind}, not a regular file or a folder", where=shown(str(path)))
+
+
+@contextlib.contextmanager
+def _folder(path: Path) -> Generator[int]:
+    """A folder's descriptor, reached from / without following a link."""
+    at = os.open("/", _STEP)
+    try:
+        for name in path.parts[1:]:
+            below = os.open(name, _STEP, dir_fd=at)
+            os.close(at)
+            at = below
+        yield at
+    finally:
+        os.close(at)
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Generator[None]:
+    where = shown(str(path))
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound("there is no such file or folder", where=where) from error
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise PathRefused("a link or a file stands in the way", where=where) from error
+        raise StoreError(f"it could not be opened: {words(error)}", where=where) from error
+
+
+def read_whole(fd: int, limit: int) -> bytes:
+    """At most `limit` bytes of a file."""
+    with os.fdopen(os.dup(fd), "rb") as file:
+        return file.read(limit)
+
+
+def content(fd: int, path: Path) -> bytes:
+    """All of a file that is small enough to be edited."""
+    data = read_whole(fd, EDITABLE + 1)
+    if len(data) > EDITABLE:
+        raise StoreError(
+            f"the file has more than {EDITABLE:,} bytes, too many to edit in memory",
+            where=shown(str(path)),
+            do="Change it with a command",
+        )
+    return data
+
+
+def put(path: Path, data: bytes, expect: str | None) -> None:
+    """Put a file in place, made with its folders where it is missing."""
+    where = shown(str(path))
+    try:
+        os.makedirs(path.parent, exist_ok=True)
+        with _folder(path.parent) as at:
+            _put(at, path, data, expect)
+    except OSError as error:
+        raise WriteFailed(
+            f"the file could not be written: {words(error)}",
+            where=where,
+            do="Its old contents are intact",
+        ) from error
+
+
+def _put(at: int, path: Path, data: bytes, expect: str | None) -> None:
+    here = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
+    temp = f".reverie-{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    try:
+        old = _compare(here, path, expect)
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=here)
+        try:
+            write_whole(fd, data)
+            if old is not None:
+                _take_after(fd, old)
+            flush_file(fd)
+        finally:
+            os.close(fd)
+        _compare(here, path, expect)
+        os.rename(temp, path.name, src_dir_fd=here, dst_dir_fd=here)
+        flush_directory(here)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temp, dir_fd=here)
+        raise
+    finally:
+        os.close(here)
+
+
+def _take_after(fd: int, old: os.stat_result) -> None:
+    """The new file belongs to whom the old one did, and may be used as it could."""
+    with contextlib.suppress(OSError):
+        if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+            os.fchown(fd, old.st_uid, old.st_gid)
+    os.fchmod(fd, stat.S_IMODE(old.st_mode))
+
+
+def _compare(at: int, path: Path, expect: str | None) -> os.stat_result | None:
+    """What is there now, if it is as expected."""
+    where = shown(str(path))
+    try:
+        info = os.lstat(path.name, dir_fd=at)
+    except FileNotFoundError:
+        if expect is not None:
+            raise Changed("the file is gone", where=where, do="Look again") from None
+        return None
+    _must_be_plain(info.st_mode, path)
+    if stat.S_ISDIR(info.st_mode):
+        raise PathRefused("it is a folder", where=where)
+    if expect is None:
+        raise Changed("the file is already there", where=where, do="Read it first")
+    fd = os.open(path.name, _READ, dir_fd=at)
+    try:
+        if digest(content(fd, path)) != expect:
+            raise Changed("the file changed since it was read", where=where, do="Read it again")
+    finally:
+        os.close(fd)
+    return info
+
+
+@dataclass(frozen=True, slots=True)
+class AnyFiles:
+    """`tool.Files` without walls: permission is asked before, for the real path."""
+
+    cwd: Path
+    user: str = ""
+    settled: bool = False  # permission was given for a real path: do not resolve again
+
+    def granted(self) -> AnyFiles:
+        return replace(self, settled=True)
+
+    def find(self, path: str) -> Path:
+        named = absolute(path, self.cwd, self.user)
+        return Path(os.path.normpath(named)) if self.settled else resolve(named)
+
+    def target(self, path: str) -> Path:
+        return self.find(path)
+
+    def open(self, path: Path) -> int:
+        return open_real(path)
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        put(path, data, expect)
+
+    def hidden(self, path: Path) -> bool:
+        del path
+        return False
+
+    def hidden_below(self, folder: Path) -> tuple[str, ...]:
+        del folder
+        return ()

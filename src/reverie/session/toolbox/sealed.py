@@ -1,0 +1,82 @@
+"""Calls and results that left the context, found again by their short reference.
+
+`r:abc123` names a tool call of this session: its input as the model wrote it, and its
+result whole, from the transcript or from the file it was stored in. A file that was
+deleted or changed since is said to be. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from reverie.errors import NotFound, StoreError
+from reverie.session.toolbox.tool import Found
+from reverie.store.files import Folder, digest
+from reverie.transcript.blocks import text_of
+from reverie.transcript.names import REFERENCE, reference
+from reverie.transcript.records import AssistantMessage, ResultDecided, UserMessage
+from reverie.transcript.view import Call, View
+
+
+@dataclass(frozen=True, slots=True)
+class SealedCalls:
+    """A `Source` for ReadBack over one session."""
+
+    view: Callable[[], View]
+    folder: Folder
+    session: str
+
+    async def find(self, reference: str) -> Found | None:
+        if not REFERENCE.fullmatch(reference):
+            return None
+        return await to_thread.run_sync(self._find, reference)
+
+    def _find(self, wanted: str) -> Found | None:
+        view = self.view()
+        calls = [call for name, call in view.calls.items() if reference(name) == wanted]
+        if not calls:
+            return None
+        parts = [self._whole(view, call) for call in calls]
+        title = ", ".join(f"{call.name} {call.id}" for call in calls)
+        return Found(title, "\n\n".join(t for t, _ in parts), " ".join(w for _, w in parts if w))
+
+    def _whole(self, view: View, call: Call) -> tuple[str, str]:
+        """A call with its result, and a warning where the result cannot be vouched for."""
+        asked = _input(view, call)
+        decision = view.decisions.get(call.id)
+        if decision is not None and decision.path:
+            text, warning = self._file(decision)
+        else:
+            text, warning = _result(view, call), ""
+        return f"{call.name} {asked}\n\n{text}", warning
+
+    def _file(self, decision: ResultDecided) -> tuple[str, str]:
+        try:
+            data = self.folder.read(f"{self.session}/{decision.path}")
+        except (NotFound, StoreError):
+            return "", "The stored result was deleted; run the tool again."
+        same = digest(data) == decision.sha256
+        warning = "" if same else "The stored result was changed since it was stored."
+        return data.decode("utf-8", "replace"), warning
+
+
+def _input(view: View, call: Call) -> str:
+    place = view.places.get(call.message)
+    record = view.entries[place].record if place is not None else None
+    if not isinstance(record, AssistantMessage):
+        return ""
+    return next((text_of(b.value) for b in record.blocks if b.get("id") == call.id), "")
+
+
+def _result(view: View, call: Call) -> str:
+    """The result as it came: the transcript keeps what the context no longer shows."""
+    start = view.places.get(call.message)
+    for entry in view.entries.since(start or 0):
+        if isinstance(entry.record, UserMessage):
+            for block in entry.record.blocks:
+                if block.type == "tool_result" and block.get("tool_use_id") == call.id:
+                    return text_of(block.value.get("content"))
+    return ""

@@ -1,0 +1,133 @@
+"""The values of a turn: what is watched, how far it may go, what it used, how it ended.
+
+Plain values and small counters; nothing here calls a model, runs a tool or writes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from reverie.session.budget import weight
+from reverie.session.fork import Tally
+from reverie.session.messages import Addable
+from reverie.session.session import Session
+from reverie.transcript.blocks import text_of
+from reverie.transcript.records import Usage, UserMessage
+from reverie.world import Delta, Model, Reply, Retrying, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A call is about to run."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    """A call is over; its result is the message the model gets."""
+
+    call: ToolCall
+    result: UserMessage
+
+    @property
+    def text(self) -> str:
+        return text_of([b.value for b in self.result.blocks])
+
+    @property
+    def is_error(self) -> bool:
+        return any(b.value.get("is_error") is True for b in self.result.blocks)
+
+
+TurnEvent: TypeAlias = Delta | Retrying | Reply | ToolStarted | ToolEnded
+OnEvent: TypeAlias = "Callable[[TurnEvent], None]"
+Outcome: TypeAlias = Literal["completed", "limit", "blocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a turn may go."""
+
+    rounds: int = 500
+    cost: float | None = None  # price-weighted tokens, over all turns that share a `Spend`
+    goes_on: int = 3  # times in a turn that a Stop hook may ask for more
+
+
+@dataclass
+class Spend(Tally):
+    """What the main agent used so far."""
+
+    weighted: float = 0.0
+
+    def price_of_next(self, session: Session, model: Model) -> float:
+        """What the next request will cost: the last one read from the cache while that is
+        warm, the rest new, and as much output as the requests so far had on average."""
+        view, settings = session.view, session.world.settings
+        age = session.world.clock.now() - (view.last_assistant_at or 0.0)
+        warm = view.usage is not None and age < settings.cache_short_minutes * 60
+        known = min(view.tokens, view.usage.input) if view.usage and warm else 0
+        new = view.tokens - known
+        written = new if model.capabilities.marks else 0
+        output = self.usage.output // self.requests if self.requests else 0
+        return weight(Usage(new - written, known, written, output), settings)
+
+
+class Inbox:
+    """What the user says while a turn runs; it joins at the next tool boundary."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Addable] = deque()
+
+    def put(self, said: Addable) -> None:
+        self._waiting.append(said)
+
+    def take(self) -> tuple[Addable, ...]:
+        taken = tuple(self._waiting)
+        self._waiting.clear()
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How a turn ended, and what it used."""
+
+    outcome: Outcome
+    text: str = ""
+    rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+    weighted: float = 0.0
+    reason: str = ""
+
+
+def unwatched(event: TurnEvent) -> None:
+    del event
+
+
+def told(event: TurnEvent) -> Mapping[str, Any]:
+    """An event as one JSON object, the form of `--output-format stream-json`."""
+    match event:
+        case Delta():
+            return {"type": "delta", "kind": event.kind, "text": event.text}
+        case Retrying():
+            value = {"attempt": event.attempt, "wait": event.wait, "reason": event.reason}
+            return {"type": "retrying", **value}
+        case Reply():
+            return {
+                "type": "reply",
+                "content": [b.value for b in event.blocks],
+                "stop_reason": event.stop_reason,
+            }
+        case ToolStarted():
+            call = event.call
+            return {"type": "tool_started", "id": call.id, "name": call.name, "input": call.input}
+        case ToolEnded():
+            return {
+                "type": "tool_ended",
+                "id": event.call.id,
+                "name": event.call.name,
+                "is_error": event.is_error,
+                "text": event.text,
+            }

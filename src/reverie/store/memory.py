@@ -1,0 +1,399 @@
+"""The memory folder on disk: topic files, their index, and both changed as one step.
+
+A save writes the file first, then its pointer, under the folder's lock; a removal goes the other
+way round. Whoever dies in between leaves a file that a check finds, never a pointer to nothing.
+Other lines of the index keep their bytes, also those that a program without our lock added
+meanwhile: the index lands only where it still is as it was read. A guard sees every byte before
+it is written and may refuse it.
+
+Reading is bounded, follows no link and hangs on no pipe. Once the folder is gone or closed to
+us, reading gives nothing, writing raises, one warning is said, and nothing is made elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from reverie.errors import (
+    Held,
+    InvalidInput,
+    NotFound,
+    PathRefused,
+    ReverieError,
+    StoreError,
+    WriteFailed,
+)
+from reverie.memory import entry as entries
+from reverie.memory import index as indexes
+from reverie.memory import ranking
+from reverie.memory.entry import INDEX, MOST_READ, Entry
+from reverie.memory.frontmatter import BOM, MOST_BYTES
+from reverie.memory.index import Fault, Index, Proposal
+from reverie.memory.manifest import HEADER_LINES, Record, newest_first, record
+from reverie.memory.ranking import Facts, Limits, Sent
+from reverie.store.files import Changed, Folder, Refusal, digest, words
+from reverie.store.lock import held_by, holder_of, let_go
+from reverie.store.turns import take_turn
+from reverie.world import Notice, Say, unheard
+
+LOCK = ".reverie-memory.lock"
+PATIENCE = 60.0
+"""Seconds to wait for others that write to the same folder."""
+MOST_INDEX = 4 * 1024 * 1024
+"""Bytes of an index that are read; a longer one is not changed either."""
+MOST_KEPT = 16 * 1024 * 1024
+"""Bytes of a file's old contents that a change carries."""
+_HEAD = MOST_BYTES + len(BOM) + 1
+_TRIES = 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file before and after a write; None where there was or is none."""
+
+    key: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a write did: the files it changed, and what its caller should be told."""
+
+    key: str
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...] = ()
+
+
+Guard: TypeAlias = Callable[[str, bytes], None]
+"""Called with key and bytes before they are written; refuses by raising a ReverieError."""
+Landed: TypeAlias = Callable[[Change], None]
+"""Called under the folder's lock for each change that was made, in their order."""
+
+
+class MemoryFolder:
+    """One memory folder, held open. Keys are relative: `topic.md`, `team/topic.md`."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        create: bool = True,
+        guard: Guard | None = None,
+        landed: Landed | None = None,
+        say: Say = unheard,
+        limits: Limits | None = None,
+        header_lines: int = HEADER_LINES,
+    ) -> None:
+        self.root = root
+        self.limits = limits or Limits()
+        self.files = Folder(root, create=create)
+        self._guard = guard
+        self._landed = landed
+        self._say = say
+        self._header_lines = header_lines
+        self._here = os.stat(root)
+        self._thread = threading.RLock()
+        self._depth = 0
+        self._said: set[str] = set()
+
+    def close(self) -> None:
+        self.files.close()
+
+    def __enter__(self) -> MemoryFolder:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+    # Reading
+
+    def keys(self) -> tuple[str, ...]:
+        """The topic files, those of the team included, sorted."""
+        return tuple(key for key in self._soft(self._listed, ()) if entries.is_topic(key))
+
+    def refused(self) -> tuple[Refusal, ...]:
+        """What lies in the folder and is none of our files: links, pipes, names."""
+        return self._soft(lambda: self.files.survey().refused, ())
+
+    def read(self, key: str, limit: int = MOST_READ) -> Entry:
+        """One topic file; of a large one the beginning, and the entry says so."""
+        found = self.files.stat(key)
+        return Entry(key, self.files.read(key, limit), found.modified / 1e9, found.size)
+
+    def scan(self) -> tuple[Record, ...]:
+        """Every topic file by its first lines, the newest first."""
+        found: list[Record] = []
+        for key in self.keys():
+            with contextlib.suppress(StoreError, NotFound):
+                known = self.files.stat(key)
+                head = self.files.read(key, _HEAD)
+                when, lines = known.modified / 1e9, self._header_lines
+                found.append(record(key, head, modified=when, size=known.size, lines=lines))
+        return newest_first(found)
+
+    def index(self, key: str = INDEX) -> Index:
+        """The index, or the team's; an empty one where there is none."""
+        return indexes.parse(self._soft(lambda: self._index_bytes(key), b""))
+
+    def index_sent(self, key: str = INDEX, *, uses: Mapping[str, int] | None = None) -> Sent:
+        """What of an index a session is sent."""
+        data = self.index(key).data
+        if not ranking.limits_hit(data, self.limits):
+            return ranking.sent(data, self.limits)
+        below = key.removesuffix(INDEX)
+        counts = uses or {}
+        facts = {
+            one.key.removeprefix(below): Facts(one.modified, one.type, counts.get(one.key, 0))
+            for one in self.scan()
+            if one.key.startswith(below)
+        }
+        return ranking.sent(data, self.limits, facts)
+
+    def check_index(self, key: str = INDEX) -> tuple[Fault, ...]:
+        """What is wrong with an index."""
+        return indexes.check(self.index(key), self._own(key), width=self.limits.width)
+
+    def proposals(self, key: str = INDEX) -> tuple[Proposal, ...]:
+        """What would mend an index."""
+        return indexes.proposals(self.index(key), self._own(key), width=self.limits.width)
+
+    def _own(self, index: str) -> dict[str, tuple[str, str]]:
+        """Title and hook of the files that an index is about, by their names in it."""
+        below = index.removesuffix(INDEX)
+        return {
+            one.key.removeprefix(below): (one.name, one.description)
+            for one in self.scan()
+            if entries.index_of(one.key) == index
+        }
+
+    # Writing
+
+    def save(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        title: str = "",
+        hook: str = "",
+        expect: str | None = None,
+        exclusive: bool = False,
+        pointer: bool = True,
+    ) -> Saved:
+        """Write a topic file and its pointer; without a title the pointer keeps the one it has,
+        and what is missing comes from the file.
+
+        `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
+        be none: otherwise `Changed`, and nothing is written.
+        """
+        if not entries.is_topic(key):
+            raise InvalidInput("This is no topic file", where=key, do="Name it `topic.md`")
+        one = Entry(key, data)
+        index = entries.index_of(key)
+        name = key.removeprefix(index.removesuffix(INDEX))
+
+        def pointed(index: Index) -> bytes:
+            known = index.find(name)
+            called = title or (known.title if known else "") or one.title
+            about = hook or one.description
+            return (
+                index.put(name, called, about, width=self.limits.width) if pointer else index.data
+            )
+
+        warnings: list[str] = []
+        with self.locked():
+            self._allow(key, data)
+            self._allow(index, pointed(indexes.parse(self._whole_index(index) or b"")))
+            changes = [self._put(key, data, expect=expect, exclusive=exclusive)]
+            changes += self._change_index(index, pointed, warnings)
+        return Saved(key, tuple(changes), tuple(warnings))
+
+    def remove(self, key: str, *, expect: str | None = None) -> Saved:
+        """Remove every pointer to a topic file, then the file; no guard is asked."""
+        index = entries.index_of(key)
+        name = key.removeprefix(index.removesuffix(INDEX))
+        warnings: list[str] = []
+        with self.locked():
+            before = self.files.read(key, MOST_KEPT)
+            found = self.files.digest(key)
+            if expect not in (None, found):
+                raise Changed("The file has changed since it was read", where=key)
+            changes = self._change_index(index, lambda i: i.without(name), warnings, asked=False)
+            self.files.remove(key, expect=found)
+            changes.append(self._told(Change(key, before, None)))
+        return Saved(key, tuple(changes), tuple(warnings))
+
+    def write(
+        self, key: str, data: bytes, *, expect: str | None = None, exclusive: bool = False
+    ) -> Saved:
+        """Write any file of the folder, an index among them, and nothing else."""
+        with self.locked():
+            self._allow(key, data)
+            change = self._put(key, data, expect=expect, exclusive=exclusive)
+        return Saved(key, (change,), self._over(key, data))
+
+    def repair(
+        self,
+        key: str = INDEX,
+        accept: Callable[[Proposal], bool] = lambda _: True,
+    ) -> Saved:
+        """Carry out the accepted proposals for an index."""
+        own = self._own(key)
+        warnings: list[str] = []
+
+        def mended(index: Index) -> bytes:
+            found = indexes.proposals(index, own, width=self.limits.width)
+            return indexes.repaired(index, found, accept)
+
+        with self.locked():
+            changes = self._change_index(key, mended, warnings)
+        return Saved(key, tuple(changes), tuple(warnings))
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Keep other writers of this folder waiting; may be entered again inside itself."""
+        with self._thread, self._failing():
+            if self._depth:
+                yield
+                return
+            self._must_be_there()
+            fd = self._take_lock()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                let_go(fd)
+
+    def _take_lock(self) -> int:
+        while True:
+            fd = self.files.open_append(LOCK)
+            try:
+                if not take_turn(fd, PATIENCE):
+                    raise held_by(holder_of(fd), str(self.root))
+                if self.files.is_current(LOCK, fd):
+                    return fd
+            except OSError as error:
+                let_go(fd)
+                what = f"The memory folder could not be locked: {words(error)}"
+                raise WriteFailed(what, where=str(self.root)) from error
+            except BaseException:
+                let_go(fd)
+                raise
+            let_go(fd)
+
+    def _put(self, key: str, data: bytes, *, expect: str | None, exclusive: bool) -> Change:
+        before = self._before(key)
+        self.files.write(key, data, expect=expect, exclusive=exclusive)
+        return self._told(Change(key, before, data))
+
+    def _change_index(
+        self,
+        key: str,
+        edit: Callable[[Index], bytes],
+        warnings: list[str],
+        *,
+        asked: bool = True,
+    ) -> list[Change]:
+        """Land an edit on the index as it is by then; others may write it without our lock."""
+        for attempt in range(_TRIES):
+            before = self._whole_index(key)
+            old = before or b""
+            new = edit(indexes.parse(old))
+            if new == old:
+                return []
+            if asked:
+                self._allow(key, new)
+            try:
+                known = None if before is None else digest(before)
+                self.files.write(key, new, expect=known, exclusive=known is None)
+            except Changed:
+                if attempt + 1 == _TRIES:
+                    raise
+                continue
+            warnings += self._over(key, new)
+            return [self._told(Change(key, before, new))]
+        return []
+
+    def _over(self, key: str, data: bytes) -> tuple[str, ...]:
+        said = ranking.write_warning(data, self.limits, key) if entries.is_index(key) else ""
+        if said:
+            self._say(Notice("memory", said, "warning"))
+        return (said,) if said else ()
+
+    def _allow(self, key: str, data: bytes) -> None:
+        if self._guard is not None:
+            self._guard(key, data)
+
+    def _told(self, change: Change) -> Change:
+        if self._landed is not None:
+            self._landed(change)
+        return change
+
+    def _before(self, key: str, most: int = MOST_KEPT) -> bytes | None:
+        try:
+            return self.files.read(key, most)
+        except NotFound:
+            return None
+
+    def _whole_index(self, key: str) -> bytes | None:
+        data = self._before(key, MOST_INDEX + 1)
+        if data is not None and len(data) > MOST_INDEX:
+            raise InvalidInput(
+                f"The index is over {MOST_INDEX:,} bytes", where=key, do="Shorten it by hand"
+            )
+        return data
+
+    def _index_bytes(self, key: str) -> bytes:
+        try:
+            return self.files.read(key, MOST_INDEX)
+        except (NotFound, PathRefused):
+            self._must_be_there()
+            return b""
+
+    # A folder that is no longer there
+
+    def _listed(self) -> tuple[str, ...]:
+        self._must_be_there()
+        return self.files.list()
+
+    def _must_be_there(self) -> None:
+        try:
+            there = os.stat(self.root)
+        except OSError as error:
+            what = f"The memory folder is gone: {words(error)}"
+            raise NotFound(what, where=str(self.root)) from error
+        if not os.path.samestat(there, self._here):
+            raise NotFound("The memory folder was replaced by another", where=str(self.root))
+
+    def _soft(self, look: Callable[[], T], instead: T) -> T:
+        try:
+            return look()
+        except (StoreError, NotFound) as error:
+            self._warn(error)
+            return instead
+
+    @contextlib.contextmanager
+    def _failing(self) -> Generator[None]:
+        """Say a failure of the folder once; the error goes on to whoever wanted the write."""
+        try:
+            yield
+        except (PathRefused, Changed, Held):
+            raise
+        except (StoreError, NotFound) as error:
+            self._warn(error)
+            raise
+
+    def _warn(self, error: ReverieError) -> None:
+        if error.what not in self._said:
+            self._said.add(error.what)
+            text = f"long-term memory cannot be used as it should; the session goes on: {error}"
+            self._say(Notice("memory", text, "warning"))

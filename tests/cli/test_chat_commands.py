@@ -1,0 +1,159 @@
+"""Slash commands and permission prompts, without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reverie.apps.cli.commands import Command, Commands, Leave, Switch, filling, standard
+from reverie.apps.cli.desk import Desk
+from reverie.apps.cli.interactive import footer
+from reverie.apps.cli.screens import Lines, Printed, described, read_answer
+from reverie.errors import InvalidInput, NotFound
+from reverie.session.agent import Wanted
+from reverie.session.toolbox import Answer, Question, Rule
+from reverie.world import Delta
+from tests.loop.stage import calls, simulated
+
+pytestmark = pytest.mark.spec("18.commands")
+
+
+class Typed:
+    """A chat as commands see it, that keeps what was said."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.commands = standard()
+        self.heard: list[str] = []
+
+    def say(self, text: str, style: str = "") -> None:
+        self.heard.append(text)
+
+    def types(self, text: str) -> str:
+        self.heard = []
+        self.commands.run(self, text)
+        return "\n".join(self.heard)
+
+
+@contextmanager
+def chatting(tmp: Path) -> Iterator[Typed]:
+    (tmp / ".reverie" / "skills" / "one").mkdir(parents=True)
+    (tmp / ".reverie" / "skills" / "one" / "SKILL.md").write_text("Do it.")
+    (tmp / "notes.txt").write_text("heron\n")
+    model = simulated(calls(("Read", {"file_path": "notes.txt"})), otherwise="fine")
+    wanted = Wanted(tmp, home=tmp / "home", mode="allow", environ={"HOME": str(tmp)})
+    with Desk(Printed()).open(wanted, model) as desk:
+        yield Typed(desk)
+
+
+def test_the_commands_of_a_chat(tmp_path: Path) -> None:
+    with chatting(tmp_path) as chat:
+        desk, session = chat.desk, chat.desk.agent.session
+        with pytest.raises(InvalidInput, match="no turn to take back"):
+            chat.types("/undo")
+        desk.turn("first")
+        with pytest.raises(InvalidInput, match="first turn"):
+            chat.types("/undo")
+        desk.turn("second")
+        used = session.view.tokens
+        assert "Taken back: second" in chat.types("/undo")
+        assert session.view.tokens < used
+        assert "in the background" in chat.types("/tasks")
+        with pytest.raises(InvalidInput, match="no such task"):
+            chat.types("/tasks kill shell_9")
+        chat.types("/skill one")
+        with pytest.raises(NotFound):
+            chat.types("/skill two")
+        desk.turn("third")
+        assert session.last_request is not None
+        body = session.last_request.body()
+        assert "Do it." in body
+        assert "second" not in body
+        shown = chat.types("/context")
+        assert f"{session.view.tokens:,} used" in shown
+        assert "tool results" in shown
+        assert session.id in chat.types("/resume")
+        with pytest.raises(Switch) as switch:
+            chat.types(f"/resume {session.id[:6]}")
+        assert switch.value.session == session.id
+        with pytest.raises(Switch):
+            chat.types("/clear")
+        with pytest.raises(Leave):
+            chat.types("/quit")
+        assert "tokens until compaction" in footer(desk.agent)
+        assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
+
+
+def test_what_fills_the_context_adds_up(tmp_path: Path) -> None:
+    with chatting(tmp_path) as chat:
+        chat.desk.turn("first")
+        view = chat.desk.agent.session.view
+        assert sum(count for _, count in filling(view)) == view.head_tokens + view.estimated
+
+
+def test_others_add_their_commands_and_a_wrong_one_is_named(tmp_path: Path) -> None:
+    commands = standard()
+    commands.add(Command("snip", "Cuts", lambda chat, rest: chat.say(f"cut {rest}")))
+    with pytest.raises(InvalidInput, match="already there"):
+        commands.add(Command("snip", "Cuts", lambda chat, rest: None))
+    with chatting(tmp_path) as chat:
+        chat.commands = commands
+        assert chat.types("/snip 1-2") == "cut 1-2"
+        with pytest.raises(InvalidInput, match="did you mean context"):
+            chat.types("/contxt")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("/help", True), ("/x y", True), ("/etc/hosts?", False), ("/", False), ("a /help", False)],
+)
+def test_what_counts_as_a_command(text: str, is_one: bool) -> None:
+    assert Commands().is_command(text) is is_one
+
+
+@pytest.mark.parametrize(
+    ("said", "lasting", "answer"),
+    [
+        ("y", False, Answer(True)),
+        ("YES", False, Answer(True)),
+        ("n", True, Answer(False)),
+        ("no, use git", True, None),
+        ("n use git", True, Answer(False, words="use git")),
+        ("s", True, Answer(True, "session")),
+        ("s", False, None),
+        ("p", True, Answer(True, "project")),
+        ("p", False, None),
+        ("", True, None),
+        ("yeah", True, None),
+    ],
+)
+def test_only_a_clear_answer_counts(said: str, lasting: bool, answer: Answer | None) -> None:
+    assert read_answer(said, lasting) == answer
+
+
+def test_what_permission_is_asked_for_is_shown_whole() -> None:
+    command = "echo a; " * 100 + "rm -rf /"
+    rows = described(Question("Bash", command, "it runs a command", None, {"command": command}))
+    assert rows == [command]
+    long = "x" * 5_000
+    assert described(Question("Bash", long, "", None, {}))[-1] == "[1,000 more characters]"
+    given = {"file_path": "a.py", "new_string": "\n".join("abcdefghijkl"), "all": True}
+    rows = described(Question("Edit", "/p/a.py", "", Rule("Edit"), given))
+    assert rows[0] == "/p/a.py"
+    assert "file_path" not in "".join(rows)
+    assert "new_string: [+4 lines]" in rows
+    assert rows[-1] == "all: true"
+
+
+def test_a_model_cannot_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Lines()
+    for text in ("\x1b]0;title\x07", "\x1b[2J", "a\x1b", "[31mred\r", "\x9b2J", "[bold]x[/bold]"):
+        screen.event(Delta("text", text))
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "\r" not in said
+    assert "\x9b" not in said
+    assert "[bold]x[/bold]" in said

@@ -1,0 +1,125 @@
+"""One memory folder, two programs: the real Claude Code and Reverie, on loopback.
+
+Needs the client itself: `CLIENT_UNDER_TEST` names it, or `claude` is on PATH.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.memory import entry
+from reverie.store.home import project_folder
+from reverie.store.memory import MemoryFolder
+
+pytestmark = [pytest.mark.spec("B16"), pytest.mark.proof]
+
+OURS = entry.new(
+    "feedback_ours.md",
+    name="Minimal diffs",
+    description="How much of a file an edit may touch: only what is needed",
+    type="feedback",
+    body="Change only the lines that the work needs.\n\n**Why:** reviewers.",
+)
+THEIRS = """---
+name: The client's own
+description: Written by the other program
+metadata:
+  type: project
+---
+
+A fact.
+"""
+LINE = "- [The client's own](theirs.md) — written by the other program\n"
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def claude() -> str:
+    found = os.environ.get("CLIENT_UNDER_TEST") or shutil.which("claude")
+    if not found:
+        pytest.skip("needs claude: put the client on PATH or name it in CLIENT_UNDER_TEST")
+    return found
+
+
+@pytest.fixture
+def run(claude: str, shared: Path, tmp_path: Path) -> Run:
+    script = str(shared / "clients" / "run_claude_code.sh")
+
+    def go(rules: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
+        shutil.rmtree(tmp_path / "log", ignore_errors=True)
+        scenario = tmp_path / "scenario.json"
+        scenario.write_text(json.dumps({"rules": rules}))
+        subprocess.run(
+            ["bash", script, claude, str(scenario), str(tmp_path), prompt],
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+            check=False,
+            capture_output=True,
+            timeout=300,
+        )
+        logs = sorted((tmp_path / "log").glob("*.json"))
+        assert logs, (tmp_path / "err.txt").read_text()
+        return [json.loads(one.read_text()) for one in logs]
+
+    return go
+
+
+def call(name: str, **given: str) -> dict[str, Any]:
+    return {"type": "tool_use", "name": name, "input": given}
+
+
+def said(requests: list[dict[str, Any]]) -> str:
+    return json.dumps(requests, ensure_ascii=False)
+
+
+def rule(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"when": {"tools": True}, "times": 1, "content": list(content)}
+
+
+def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(run: Run, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
+    folder = project_folder(tmp_path / "home" / ".claude", repo) / "memory"
+    with MemoryFolder(folder) as memory:
+        memory.save(OURS.key, OURS.data)
+        pointer = memory.index().data.decode().strip()
+        index, ours, theirs = (str(folder / name) for name in ("MEMORY.md", OURS.key, "theirs.md"))
+        more = pointer + "\n" + LINE
+        first = run(
+            [
+                rule(call("Read", file_path=index), call("Read", file_path=ours)),
+                rule(call("Write", file_path=theirs, content=THEIRS)),
+                rule(call("Edit", file_path=index, old_string=pointer, new_string=more)),
+                rule(call("Edit", file_path=ours, old_string="the work", new_string="work")),
+            ],
+            "begin",
+        )
+        # What we wrote is sent by the client, before it has read anything.
+        assert pointer in said(first[:1])
+        # What the client wrote is read by us, and its edit of our file has not cost its type.
+        assert [one.key for one in memory.index().pointers] == [OURS.key, "theirs.md"]
+        found, own = memory.read("theirs.md"), memory.read(OURS.key)
+        assert (found.type, found.description) == ("project", "Written by the other program")
+        assert found.front.get("metadata", "node_type") == "memory"
+        assert re.fullmatch(r"[0-9a-f-]{36}", found.origin_session)
+        assert (own.type, own.description) == ("feedback", OURS.description)
+        assert "the lines that work needs" in own.body
+        # Our edit keeps what the client noted, and the client sends it.
+        changed = found.with_value("Changed by us", "description")
+        memory.save("theirs.md", changed.data, title="The client's own", hook="now ours too")
+        again = memory.read("theirs.md")
+        assert (again.origin_session, again.type) == (found.origin_session, "project")
+        second = said(run([], "again"))
+        assert "now ours too" in second
+        assert pointer in second
+        assert memory.check_index() == ()

@@ -1,0 +1,214 @@
+"""The index: pointers in, pointers out, and every other byte as it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.memory import index as indexes
+from reverie.memory.index import Fault, Proposal, parse
+from reverie.memory.ranking import Limits, limits_hit, plain_cut, sent, write_warning
+
+pytestmark = pytest.mark.spec("7.index")
+
+SAMPLE = """# Index
+
+## How to work
+- [Real queue](feedback_queue.md) — tests use the real queue
+* [Spaces](<a b.md>): in the name
+1. [Escaped](c%20d.md) - by percent
+
+prose
+"""
+
+
+def test_pointers_are_read() -> None:
+    found = parse(SAMPLE.encode()).pointers
+    assert [(one.number, one.title, one.key, one.hook) for one in found] == [
+        (4, "Real queue", "feedback_queue.md", "tests use the real queue"),
+        (5, "Spaces", "a b.md", "in the name"),
+        (6, "Escaped", "c d.md", "by percent"),
+    ]
+
+
+def test_a_pointer_is_added_behind_the_last_one() -> None:
+    new = parse(SAMPLE.encode()).put("x.md", "X", "y").decode()
+    assert new == SAMPLE.replace("percent\n", "percent\n- [X](x.md) — y\n")
+    assert parse(b"").put("x.md", "X", "y").decode() == "- [X](x.md) — y\n"
+    assert parse(b"prose").put("x.md", "X", "").decode() == "prose\n- [X](x.md)\n"
+
+
+def test_a_pointer_is_changed_in_its_place() -> None:
+    data = b"\xef\xbb\xbf  - [A](a.md) \xe2\x80\x94 old\r\nkept \xff\r\n- [B](b.md)"
+    assert parse(data).put("a.md", "A", "new") == data.replace(b"old", b"new")
+    assert parse(data).put("b.md", "B", "new") == data + " — new".encode()
+
+
+def test_a_pointer_is_taken_out_with_its_line_alone() -> None:
+    data = b"a\r\n- [A](a.md)\r\n- [B](b.md)\n- [A again](./a.md)\nz"
+    assert parse(data).without("a.md") == b"a\r\n- [B](b.md)\nz"
+    assert parse(data).without("c.md") == data
+
+
+def test_a_line_is_kept_short() -> None:
+    row = indexes.line("file.md", "Title [x]\ny", "word " * 100)
+    assert len(row) <= 150
+    assert row.startswith("- [Title (x) y](file.md) — word word")
+    assert row.endswith("word…")
+    assert indexes.line("a (b).md", "", "") == "- [a (b).md](<a (b).md>)"
+
+
+# -- limits ----------------------------------------------------------------------------
+
+
+def rows(count: int, width: int = 20) -> bytes:
+    return b"".join(b"%06d%s\n" % (n, b"x" * (width - 7)) for n in range(count))
+
+
+def test_within_both_limits_it_is_sent_as_it_is() -> None:
+    data = rows(200, 125)
+    assert len(data) == 25_000
+    assert sent(data, Limits()).text == data.decode()
+    assert not sent(data, Limits()).warning
+    assert sent(data[:-1], Limits()).text == data[:-1].decode()
+
+
+def test_over_the_line_limit_the_first_lines_stay() -> None:
+    found = sent(rows(201), Limits())
+    assert found.text == rows(200).decode().rstrip("\n")
+    assert "201 lines (limit 200)" in found.warning
+    assert "bytes" not in found.warning
+    assert "Keep each line short" in found.warning
+    assert "topic files" in found.warning
+
+
+def test_over_the_byte_limit_it_is_cut_at_the_last_line_end_before_it() -> None:
+    found = sent(rows(200, 126), Limits())
+    assert found.text.encode() == rows(200, 126)[: 198 * 126 - 1]
+    assert "25,200 bytes (limit 25,000)" in found.warning
+    assert " lines" not in found.warning
+
+
+def test_lines_are_cut_first_and_then_bytes() -> None:
+    data = rows(400, 200)
+    found = sent(data, Limits())
+    assert found.text.encode() == data[: 125 * 200 - 1]
+    assert "400 lines" in found.warning
+    assert "80,000 bytes" in found.warning
+    # 300 lines of which the first 200 fit: the byte limit is over, yet takes nothing more.
+    wide = rows(300, 100)
+    assert sent(wide, Limits()).text.encode() == wide[: 200 * 100 - 1]
+
+
+def test_one_endless_line_is_cut_between_characters() -> None:
+    data = "é".encode() * 20_000
+    cut = plain_cut(b"x" + data, Limits())
+    assert len(cut) == 24_999
+    assert cut.decode() == "x" + "é" * 12_499
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\r\n"), max_size=12), max_size=30),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.integers(1, 12),
+    st.integers(4, 120),
+)
+def test_a_cut_keeps_both_limits_and_whole_lines(
+    lines: list[str], end: str, most_lines: int, most_bytes: int
+) -> None:
+    data = end.join(lines).encode("utf-8", "ignore")
+    limits = Limits(most_lines, most_bytes)
+    cut = plain_cut(data, limits)
+    assert data.startswith(cut)
+    assert len(cut) <= most_bytes
+    assert len(cut.splitlines()) <= most_lines
+    cut.decode()
+    if not limits_hit(data, limits):
+        assert cut == data
+    elif cut.strip(b"\r\n").splitlines()[1:]:
+        assert data[len(cut) : len(cut) + 1] in (b"\n", b"\r", b"")
+
+
+def test_a_write_over_the_limit_is_said() -> None:
+    assert write_warning(rows(200), Limits()) == ""
+    said = write_warning(rows(201), Limits(), "team/MEMORY.md")
+    assert said.startswith("team/MEMORY.md is too large")
+    assert "201 lines" in said
+
+
+# -- faults ----------------------------------------------------------------------------
+
+
+def faults(text: str, *keys: str) -> list[tuple[str, int]]:
+    return [(one.kind, one.line) for one in indexes.check(parse(text.encode()), keys)]
+
+
+def test_a_sound_index_has_no_faults() -> None:
+    assert faults("# Index\n\n- [A](a.md) — x\n<!-- note -->\n", "a.md") == []
+
+
+def test_dangling_and_missing_pointers_are_found_and_mended() -> None:
+    text = "- [Gone](gone.md)\nprose\n- [A](a.md) — x\n- [A twice](a.md)\n- [Out](../x.md)\n"
+    files = {"a.md": ("A", "x"), "b.md": ("Bee", "buzzes")}
+    index = parse(text.encode())
+    proposed = indexes.proposals(index, files)
+    assert [(one.action, one.line, one.key) for one in proposed] == [
+        ("remove", 1, "gone.md"),
+        ("remove", 4, "a.md"),
+        ("remove", 5, ""),
+        ("add", 0, "b.md"),
+    ]
+    mended = indexes.repaired(index, proposed)
+    assert mended.decode() == "prose\n- [A](a.md) — x\n- [Bee](b.md) — buzzes\n"
+    assert indexes.proposals(parse(mended), files) == ()
+
+
+def test_only_accepted_proposals_are_carried_out() -> None:
+    index = parse(b"- [Gone](gone.md)\n")
+    proposed = indexes.proposals(index, {"b.md": ("B", "")})
+
+    def adding(one: Proposal) -> bool:
+        return one.action == "add"
+
+    assert indexes.repaired(index, proposed, adding) == b"- [Gone](gone.md)\n- [B](b.md)\n"
+
+
+def test_long_lines_and_content_are_named() -> None:
+    text = f"- [A](a.md) — {'x' * 200}\nA memory told in the index.\n"
+    assert faults(text, "a.md") == [("long", 1), ("content", 2)]
+    assert Fault("unlisted", 0, "b.md", "no line of the index names it") in indexes.check(
+        parse(b""), ["b.md"]
+    )
+
+
+# -- properties ------------------------------------------------------------------------
+
+LINES = st.lists(
+    st.one_of(
+        st.text(max_size=20),
+        st.builds("- [{}]({}.md) — {}".format, st.text(max_size=5), st.text(max_size=5), st.text()),
+    ),
+    max_size=8,
+)
+
+
+@given(LINES, st.sampled_from(["\n", "\r\n"]), st.binary(max_size=20))
+def test_a_change_and_its_reverse_leave_every_byte(lines: list[str], end: str, raw: bytes) -> None:
+    text = end.join((*lines, "")).encode("utf-8", "replace")
+    data = text + raw.replace(b"\r", b"") + (b"\n" if raw else b"")
+    key = "new-one.md"
+    added = parse(data).put(key, "T", "hook")
+    found = parse(added).find(key)
+    assert found is not None
+    assert (found.title, found.hook) == ("T", "hook")
+    assert parse(added).without(key) == data
+    assert parse(added).put(key, "T", "hook") == added
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_break_the_reader(data: bytes) -> None:
+    index = parse(data)
+    assert parse(index.put("a.md", "A", "b")).find("a.md") is not None
+    assert all(one.key or one.fault for one in index.pointers)
+    indexes.repaired(index, indexes.proposals(index, {"z.md": ("Z", "")}))

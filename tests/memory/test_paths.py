@@ -1,0 +1,143 @@
+"""Where memory lies, and where it may not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reverie.errors import PathRefused
+from reverie.memory import paths
+from reverie.session.context import Places
+from reverie.settings import Settings, load
+from reverie.store.home import canonical_root, project_folder
+
+pytestmark = pytest.mark.spec("7.folder")
+
+PROJECT = Path("/h/projects/-p")
+
+
+def test_the_first_answer_counts() -> None:
+    override = Settings(memory_path_override="/o/m", auto_memory_directory="/s/m")
+    assert paths.resolve(override, PROJECT) == paths.Place(Path("/o/m"), "override")
+    setting = Settings(auto_memory_directory="/s/m")
+    assert paths.resolve(setting, PROJECT) == paths.Place(Path("/s/m"), "setting")
+    place = paths.resolve(Settings(), PROJECT)
+    assert place == paths.Place(PROJECT / "memory", "project")
+    assert (place.index, place.team, place.logs) == (
+        PROJECT / "memory/MEMORY.md",
+        PROJECT / "memory/team",
+        PROJECT / "memory/logs",
+    )
+
+
+REFUSED = ["", "memory", "./m", "~/m", "../m", "/", "/x", "/x/", "/x/..", "/x/y/..", "//host/share"]
+REFUSED += ["\\\\host\\share", "C:\\m", "C:/m", "c:", "/x/y\0z", "/x\\y/z"]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_path_that_no_memory_may_have_is_refused(text: str) -> None:
+    with pytest.raises(PathRefused, match="cannot be a memory folder"):
+        paths.resolve(Settings(memory_path_override=text), PROJECT)
+    with pytest.raises(PathRefused):
+        paths.resolve(Settings(auto_memory_directory=text), PROJECT)
+    with pytest.raises(PathRefused):
+        paths.base(Settings(remote_memory_dir=text), Path("/h"))
+
+
+def settings_of(root: Path, home: Path, **environ: str) -> Settings:
+    return load({"HOME": "/home/u", **environ}, home=home, root=root, policy=root / "none").settings
+
+
+def test_a_repository_cannot_move_memory(tmp_path: Path, home: Path) -> None:
+    root = tmp_path / "repo"
+    (root / ".reverie").mkdir(parents=True)
+    (root / ".git").mkdir()
+    committed = root / ".reverie/settings.json"
+    committed.write_text(json.dumps({"autoMemoryDirectory": "/home/u/.ssh"}))
+    assert paths.resolve(settings_of(root, home), PROJECT).given_by == "project"
+    (root / ".reverie/settings.local.json").write_text(json.dumps({"autoMemoryDirectory": "~/m"}))
+    assert paths.resolve(settings_of(root, home), PROJECT).folder == Path("/home/u/m")
+    settings = settings_of(root, home, REVERIE_MEMORY_PATH_OVERRIDE="/srv/m")
+    assert paths.resolve(settings, PROJECT).folder == Path("/srv/m")
+    alias = settings_of(root, home, CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="/srv/n")
+    assert paths.resolve(alias, PROJECT).folder == Path("/srv/n")
+
+
+def git(*command: str, cwd: Path) -> None:
+    subprocess.run(["git", *command], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.mark.needs("git")
+def test_worktrees_share_one_memory_and_it_is_found_once(tmp_path: Path, home: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    git("init", "-q", cwd=repo)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=repo)
+    git("worktree", "add", "-q", str(tmp_path / "tree"), cwd=repo)
+    (tmp_path / "tree" / "sub").mkdir()
+    places = Places(Settings(), home, {})
+    found = [places.of(canonical_root(one)) for one in (repo, tmp_path / "tree" / "sub")]
+    assert found[0] is found[1]
+    assert found[0].folder == project_folder(home, repo) / "memory"
+    elsewhere = places.of(canonical_root(tmp_path))
+    assert elsewhere.folder != found[0].folder
+
+
+@pytest.mark.spec("B16")
+@pytest.mark.needs("git")
+def test_a_moved_repository_keeps_its_memory(tmp_path: Path, home: Path) -> None:
+    repo = tmp_path / "old"
+    repo.mkdir()
+    git("init", "-q", cwd=repo)
+    before = Places(Settings(), home, {}).of(repo)
+    moved = repo.rename(tmp_path / "new")
+    assert Places(Settings(), home, {}).of(moved) == before
+
+
+def test_a_remote_base_takes_the_place_of_home(tmp_path: Path, home: Path) -> None:
+    remote = tmp_path / "remote"
+    settings = Settings(remote=True, remote_memory_dir=str(remote))
+    root = tmp_path / "repo"
+    root.mkdir()
+    folder = Places(settings, home, {}).of(root).folder
+    assert folder == remote / "projects" / project_folder(remote, root).name / "memory"
+    assert not home.exists()
+
+
+def test_a_look_without_claim_writes_nothing(tmp_path: Path, home: Path) -> None:
+    place = Places(Settings(), home, {}).of(tmp_path, claim=False)
+    assert place.folder.parts[-1] == "memory"
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("scope", "folder"),
+    [
+        ("user", "/h/agent-memory/team-reviewer"),
+        ("project", "/r/.reverie/agent-memory/team-reviewer"),
+        ("local", "/r/.reverie/agent-memory-local/team-reviewer"),
+    ],
+)
+def test_agents_have_three_scopes(scope: paths.Scope, folder: str) -> None:
+    home, root = Path("/h"), Path("/r")
+    assert paths.agent_folder("team:reviewer", scope, home=home, root=root).folder == Path(folder)
+    below = paths.agent_folder("a", scope, home=home, root=root, remote_project=PROJECT).folder
+    assert (below == PROJECT / "agent-memory-local/a") == (scope == "local")
+
+
+@pytest.mark.parametrize(
+    "agent", ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a.", "nul", "a\0", "x" * 65, "ａ"]
+)
+def test_an_agents_type_cannot_lead_elsewhere(agent: str) -> None:
+    with pytest.raises(PathRefused):
+        paths.agent_folder(agent, "user", home=Path("/h"), root=Path("/r"))
+
+
+def test_a_days_log_has_its_place() -> None:
+    assert paths.log_key("2026-03-05") == "logs/2026/03/2026-03-05.md"
+    for bad in ("2026-3-5", "../../../x", "2026-03-05/..", "٢٠٢٦-03-05"):
+        with pytest.raises(PathRefused):
+            paths.log_key(bad)
