@@ -60,6 +60,7 @@ def check(home: Path, project: Path, acked: list[str]) -> None:
         assert word in body
     if "stored t1" in acked:
         decision = view.decisions.get("t1")
+        assert decision is not None
         if decision.action == "stored":
             file = next((home / "projects").glob(f"*/{session}/{decision.path}"))
             assert file.read_text() == LARGE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -11,12 +13,13 @@ import pytest
 from reverie.errors import BudgetExceeded, ForkRefused, ProviderError
 from reverie.session.fork import DENIED, PLACEHOLDER
 from reverie.session.messages import tool_result, user
+from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store.journal import Fault, Journal
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.codec import decode
 from reverie.transcript.records import ForkEnded, Started, Usage
-from reverie.transcript.request import Task, render, so_far
+from reverie.transcript.request import Request, Task, render, so_far
 from reverie.transcript.view import fold
 from reverie.world import ForkSpec
 
@@ -32,7 +35,16 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-async def a_turn(s) -> None:
+def last(s: Session) -> Request:
+    assert s.last_request is not None
+    return s.last_request
+
+
+def last_content(request: Request) -> list[dict[str, Any]]:
+    return json.loads(request.body())["messages"][-1]["content"]
+
+
+async def a_turn(s: Session) -> None:
     await s.add(user("look"))
     await s.prepare()
     await s.observe(reply("Looking.", call("Bash", "t1", command="cat log")))
@@ -47,15 +59,15 @@ async def test_all_children_share_their_parents_prefix(home: Path, project: Path
         await s.observe(reply("More.", call("Bash", "t2"), call("Read", "t3")))
         parent = so_far(s.view)
         for _ in range(2):
-            await s.world.fork(NOTES)
+            await s.run_fork(NOTES)
         one, two = model.requests
     assert one.extends(parent)
-    blocks = one.value()["messages"][-1]["content"]
+    blocks = last_content(one)
     assert [b.get("content") for b in blocks[:2]] == [PLACEHOLDER, PLACEHOLDER]
     assert blocks[-1]["text"] == "Write the notes."
     assert one.body() == two.body()
-    assert one.marks == s.last_request.marks
-    assert one.difference(s.last_request) is None
+    assert one.marks == last(s).marks
+    assert one.difference(last(s)) is None
     assert one.task == Task("notes")
     assert one.source == "session_memory"
 
@@ -65,7 +77,7 @@ async def test_a_fork_at_a_turns_end_extends_the_whole_conversation(home: Path, 
     async with opened(home, project, model=model) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        await s.world.fork(NOTES)
+        await s.run_fork(NOTES)
         assert model.requests[0].extends(render(s.view))
         await s.flush()
         ended = s.view.entries[len(s.view.entries) - 1].record
@@ -80,7 +92,7 @@ async def test_a_forks_transcript_folds_by_itself_on_its_parents(home: Path, pro
         await a_turn(s)
         await s.observe(reply("Done."))
         parent = s.view
-        result = await s.world.fork(replace(NOTES, rounds=3))
+        result = await s.run_fork(replace(NOTES, rounds=3))
         assert (result.text, result.rounds) == ("noted", 2)
         (file,) = (s.library.folder.root / s.id / "agents").iterdir()
         log = Journal.open(s.library.folder, f"{s.id}/agents/{file.name}", write=False)
@@ -105,9 +117,9 @@ async def test_later_rounds_mark_their_last_block(home: Path, project: Path):
     async with opened(home, project, model=model) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        await s.world.fork(replace(NOTES, rounds=2))
+        await s.run_fork(replace(NOTES, rounds=2))
         first, second = model.requests
-        fork_point = s.last_request.marks[-1]
+        fork_point = last(s).marks[-1]
         assert first.marks[-1] == fork_point
         assert second.marks[-1].block == second.blocks - 1
         assert fork_point in second.marks
@@ -118,10 +130,10 @@ async def test_tools_are_denied_at_call_time_with_unchanged_definitions(home, pr
     async with opened(home, project, model=model) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        await s.world.fork(replace(NOTES, rounds=2))
-        assert model.requests[1].head.tools == s.last_request.head.tools
-        last = model.requests[1].value()["messages"][-1]["content"][0]
-        assert (last["content"], last["is_error"]) == (DENIED, True)
+        await s.run_fork(replace(NOTES, rounds=2))
+        assert model.requests[1].head.tools == last(s).head.tools
+        result = last_content(model.requests[1])[0]
+        assert (result["content"], result["is_error"]) == (DENIED, True)
 
 
 async def test_rounds_are_bounded(home: Path, project: Path):
@@ -129,7 +141,7 @@ async def test_rounds_are_bounded(home: Path, project: Path):
     async with opened(home, project, model=endless) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        result = await s.world.fork(replace(NOTES, rounds=5))
+        result = await s.run_fork(replace(NOTES, rounds=5))
         assert result.rounds == len(endless.requests) == 5
 
 
@@ -163,6 +175,7 @@ async def test_a_fork_that_would_leave_the_prefix_is_refused(home, project, part
         child = await s.fork("notes")
         await child.instruct("go")
         if change:
+            assert child.view.head is not None
             child.view = replace(child.view, head=replace(child.view.head, **change))
         else:
             child.view = replace(child.view, closed=child.view.closed.cut(1))
@@ -203,9 +216,9 @@ async def test_the_budget_is_counted_before_a_request_leaves(home: Path, project
     async with opened(home, project, model=model, settings=tight) as s:
         await a_turn(s)
         await s.observe(reply("Done."))
-        await s.world.fork(NOTES)
+        await s.run_fork(NOTES)
         with pytest.raises(BudgetExceeded, match="1 of 1 calls"):
-            await s.world.fork(NOTES)
+            await s.run_fork(NOTES)
         assert len(model.requests) == 1
         await s.flush()
         outcomes = [e.record.outcome for e in s.view.entries if isinstance(e.record, ForkEnded)]
@@ -220,7 +233,7 @@ async def test_a_failing_fork_fails_alone(home: Path, project: Path):
         await s.observe(reply("Done."))
 
         async def notes() -> None:
-            await s.world.fork(NOTES)
+            await s.run_fork(NOTES)
 
         s.jobs.start("session_memory", notes)
         await s.jobs.drain(10)
@@ -228,7 +241,7 @@ async def test_a_failing_fork_fails_alone(home: Path, project: Path):
         kinds = [type(e.record).__name__ for e in s.view.entries]
         assert "Failed" in kinds
         assert any("overloaded" in n.text for n in said)
-        await s.world.fork(NOTES)
+        await s.run_fork(NOTES)
 
 
 def test_usage_adds_up():

@@ -89,8 +89,7 @@ async def test_draining_is_bounded_and_names_what_it_gave_up():
     async with anyio.create_task_group() as group:
         jobs = await jobs_in(group, record)
         jobs.start("endless", anyio.sleep_forever)
-        left = await jobs.drain(0.01)
-    assert left == ("endless",)
+        assert await jobs.drain(0.01) == ("endless",)
     assert record.failed == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from reverie.layers.tool_results import per_result
 from reverie.session.disk import SessionDisk
 from reverie.session.toolbox.sealed import SealedCalls
+from reverie.session.toolbox.tool import Found
 from reverie.store.files import Folder
 from reverie.testing import call, world
 from reverie.transcript.blocks import block_of, text_block
@@ -41,6 +42,7 @@ async def sealed(folder: Folder) -> View:
         for record in await per_result(seen, world(disk=SessionDisk(folder, "s"))):
             view = append(view, record)
         decided = view.decisions.get(ident)
+        assert decided is not None
         kept = result.with_member("content", decided.content) if decided.content else result
         view = append(view, UserMessage((kept,), "tool"))
     view = append(view, AssistantMessage((text_block("done"),)))
@@ -48,15 +50,21 @@ async def sealed(folder: Folder) -> View:
     return append(view, Replaced("e1", view.leaf, by, "collapse"))
 
 
+async def look(source: SealedCalls, ident: str) -> Found:
+    found = await source.find(reference(ident))
+    assert found is not None
+    return found
+
+
 async def test_a_call_and_its_result_come_back_whole(tmp_path: Path):
     folder = Folder(tmp_path)
     view = await sealed(folder)
     source = SealedCalls(lambda: view, folder, "s")
-    found = await source.find(reference("t1"))
+    found = await look(source, "t1")
     assert found.text.endswith("small result")
     assert "cat t1" in found.text
     assert found.warning == ""
-    assert (await source.find(reference("t2"))).text.endswith(LARGE)
+    assert (await look(source, "t2")).text.endswith(LARGE)
 
 
 async def test_a_deleted_or_edited_file_is_said_to_be(tmp_path: Path):
@@ -65,9 +73,9 @@ async def test_a_deleted_or_edited_file_is_said_to_be(tmp_path: Path):
     source = SealedCalls(lambda: view, folder, "s")
     file = tmp_path / "s" / "tool-results" / "t2.txt"
     file.write_text("edited")
-    assert "changed" in (await source.find(reference("t2"))).warning
+    assert "changed" in (await look(source, "t2")).warning
     file.unlink()
-    assert "deleted" in (await source.find(reference("t2"))).warning
+    assert "deleted" in (await look(source, "t2")).warning
 
 
 @pytest.mark.parametrize("odd", ["", "r:", "r:zzzzzz", "t1", "../../etc/passwd", "r:abc123 "])

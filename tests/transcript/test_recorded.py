@@ -45,6 +45,8 @@ def cachesim(shared: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         "cachesim", shared / "bench" / "context" / "cachesim.py"
     )
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
