@@ -163,6 +163,22 @@ def test_an_older_view_never_changes(steps):
         assert render(view).body() == body
 
 
+def test_thirty_new_blocks_do_not_put_the_cached_prefix_out_of_reach():
+    """The provider looks back over 20 blocks only: the last answered mark stays marked."""
+    built = build([("user", 1), ("send",), ("assistant", 30, 1), ("results", 0, 1), ("send",)])
+    (before, _), (after, _) = built.requests
+    assert after.blocks - before.blocks > 40
+    assert before.marks[-1].block in [m.block for m in after.marks]
+
+
+def test_a_request_that_was_not_answered_leaves_the_older_mark_in_place():
+    built = build(
+        [("user", 1), ("send",), ("assistant", 30, 1), ("results", 0, 1), ("send",), ("send",)]
+    )
+    first, _, retry = (r for r, _ in built.requests)
+    assert first.marks[-1].block in [m.block for m in retry.marks]
+
+
 def test_blocks_go_back_as_they_came():
     built = build([("user", 0), ("send",), ("assistant", 1, 1), ("results", 0, 1), ("send",)])
     body = built.requests[-1][0].body(marked=False)

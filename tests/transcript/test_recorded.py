@@ -159,6 +159,7 @@ def test_split_rows_and_parallel_results_become_one_round():
     request = render(fold(found.entries))
     assert [m.role for m in request.messages()] == ["user", "assistant", "user", "assistant"]
     assert [p.block.type for p in request.at(1).pieces] == ["text", "tool_use", "tool_use"]
+    assert [p.block.get("content") for p in request.at(2).pieces] == ["1", "2"]
     assert set(found.places) == set(range(1, 8))
 
 
