@@ -1,0 +1,333 @@
+"""`reverie replay`: recorded sessions run again under a policy, and what that would cost.
+
+Files of Claude Code, pi and our own, packed or plain, or a session of this project by its
+id. They are only read, and nothing is kept but the page that was asked for. A file that
+cannot be replayed is named, and the others go on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from reverie.apps.cli import transfer
+from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.show import (
+    PATIENCE,
+    Column,
+    Json,
+    console,
+    document,
+    note,
+    plural,
+    say,
+    table,
+)
+from reverie.apps.replay import (
+    CAVEAT,
+    POLICIES,
+    Course,
+    Figures,
+    Policy,
+    PolicyName,
+    Session,
+    measured,
+    of_entries,
+    of_lines,
+    page,
+)
+from reverie.apps.replay.figures import plays
+from reverie.errors import InvalidInput, InvalidMessage, NotFound, ReverieError
+from reverie.session.library import Library
+from reverie.settings import Settings
+from reverie.store.files import Folder
+from reverie.store.journal import unseal
+from reverie.transcript.codec import decode
+from reverie.transcript.recorded import is_ours
+from reverie.transcript.records import Entry
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+ENDINGS = (".jsonl", ".jsonl.gz")
+_COSTS = ("session", "requests", "cost", "naive", "recovery", "refind", "of naive", "hits", "peak")
+_KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near", "far", "shown")
+
+
+def replay(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE…", show_default=False, help="Session files, folders of them, or ids."
+        ),
+    ],
+    policy: Annotated[
+        str, typer.Option("--policy", help="naive, classic or collapse; else as in the settings.")
+    ] = "",
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=1, help="Tokens of collapse's live tail.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots.")
+    ] = None,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Run recorded sessions again under a policy: cost, cache, breaks, and what is at hand."""
+    place = Place.of(project)
+    chosen = _policy(policy, place.loaded().settings, tail)
+    sessions, failed = _all(files, place, chosen, every=html is not None)
+    if not sessions and failed:
+        raise failed[0][1]
+    if html is not None and sessions:
+        _write(html, page(sessions))
+    figures = [s.figures for s in sessions]
+    if as_json:
+        document([f.value() for f in figures])
+    else:
+        _tell(figures, chosen, html)
+    for given, error in failed:
+        note(f"{given}: {error}")
+    if failed:
+        raise typer.Exit(failed[-1][1].exit_code)
+
+
+def _all(
+    files: Sequence[str], place: Place, policy: Policy, *, every: bool
+) -> tuple[list[Session], list[tuple[str, ReverieError]]]:
+    """What was measured, and what could not be."""
+    sessions: list[Session] = []
+    failed: list[tuple[str, ReverieError]] = []
+    with Watching() as watching:
+        for given in _expanded(files):
+            try:
+                course = course_of(given, place)
+                sessions.append(_measured(course, policy, given, every, watching))
+            except ReverieError as error:
+                failed.append((given, error))
+    return sessions, failed
+
+
+def _policy(name: str, settings: Settings, tail: int | None) -> Policy:
+    wanted = name or settings.context_policy
+    found: PolicyName | None = next((p for p in POLICIES if p == wanted), None)
+    if found is None:
+        raise InvalidInput("There is no such policy", where=wanted, do=f"Use {', '.join(POLICIES)}")
+    return Policy.of(found, settings, tail)
+
+
+def _measured(
+    course: Course, policy: Policy, given: str, every: bool, watching: Watching
+) -> Session:
+    also = POLICIES if every else ()
+    tick = watching.begin(course.session, plays(policy, also, course))
+
+    async def work() -> Session:
+        return await measured(course, policy, file=given, also=also, tick=tick)
+
+    return anyio.run(work)
+
+
+def _write(out: Path, text: str) -> None:
+    target = out.absolute()
+    with Folder(target.parent) as folder:
+        folder.write(target.name, text.encode("utf-8", "replace"))
+
+
+# --- what is to be replayed
+
+
+def _expanded(files: Sequence[str]) -> Iterator[str]:
+    """The files, each folder by the session files in it."""
+    for given in files:
+        path = Path(given)
+        if path.is_dir():
+            yield from (str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS))
+        else:
+            yield given
+
+
+def course_of(given: str, place: Place) -> Course:
+    """The course of a file, or of a session of this project."""
+    path = Path(given)
+    if path.exists():
+        return _of_file(path)
+    if path.name.endswith(ENDINGS) or len(path.parts) > 1:
+        raise NotFound("There is no such file", where=given)
+    library = place.library()
+    try:
+        session = one(library, given)
+    except InvalidInput as error:
+        raise NotFound(
+            "There is no such file, and no session of this project by that id",
+            where=given,
+            do="`reverie sessions list` shows those there are",
+        ) from error
+    assert library is not None
+    return _of_session(library, session)
+
+
+def _of_file(path: Path) -> Course:
+    lines, faults = transfer.lines_of(path)
+    if not lines or not is_ours(lines[0]):
+        return _noted(of_lines(lines, _stem(path)), faults)
+    parcel = transfer.parcel_of(path)
+    beside = path.parent / _stem(path)
+
+    def stored(key: str) -> bytes | None:
+        found = parcel.files.get(key)
+        if found is not None or ".." in Path(key).parts:
+            return found
+        place = beside / key
+        return place.read_bytes() if place.is_file() else None
+
+    def blob(name: str) -> str | None:
+        data = stored(f"blobs/{name}.json")
+        return None if data is None else data.decode("utf-8", "replace")
+
+    entries: list[Entry] = []
+    for text in parcel.lines:
+        found = unseal(text)
+        try:
+            entries.append(decode((found[0] if found else text).decode(), blob))
+        except InvalidMessage:
+            continue  # the parcel's faults name it
+    return _noted(of_entries(entries, stored, _stem(path)), parcel.faults)
+
+
+def _of_session(library: Library, session: str) -> Course:
+    found = library.read(session)
+
+    def stored(key: str) -> bytes | None:
+        try:
+            return library.folder.read(f"{session}/{key}")
+        except ReverieError:
+            return None
+
+    return _noted(of_entries(found.entries, stored, session), found.faults)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def _noted(course: Course, faults: Sequence[str]) -> Course:
+    return replace(course, notes=(*faults, *course.notes)) if faults else course
+
+
+# --- what a person sees
+
+
+def _tell(figures: Sequence[Figures], policy: Policy, html: Path | None) -> None:
+    tail = f", tail {policy.tail:,}" if policy.name == "collapse" else ""
+    say(f"{policy.name}{tail}: {plural(len(figures), 'session')}", "bold")
+    say("Costs are in input tokens; “of naive” counts recovery and refind too.")
+    short = _unique([f.session for f in figures])
+    named = [(f.session[:short], f) for f in figures]
+    costs = [_costs(name, [f]) for name, f in named]
+    kept = [_kept(name, [f]) for name, f in named]
+    if len(figures) > 1:
+        costs.append(_costs("all", figures))
+        kept.append(_kept("all", figures))
+    table([Column(name, right=name != "session") for name in _COSTS], costs)
+    say("near and far: names that later steps used, as here/by reference/rerun/lost.")
+    table([Column(name, right=name != "session") for name in _KEPT], kept)
+    for name, f in named:
+        for told in f.told():
+            say(f"{name}: {told}.")
+    say(CAVEAT)
+    if html is not None:
+        say(f"The page with plots is {html}")
+
+
+def _unique(names: Sequence[str]) -> int:
+    """How much of a name tells these sessions apart."""
+    wanted = len(set(names))
+    longest = max(map(len, names), default=8)
+    return next((n for n in range(8, longest) if len({s[:n] for s in names}) == wanted), longest)
+
+
+def _costs(name: str, of: Sequence[Figures]) -> list[str]:
+    naive = sum(f.naive_cost for f in of)
+    spent = sum(f.cost + f.recovery + f.refind for f in of)
+    sent = sum(f.read + f.written + f.plain for f in of)
+    return [
+        name,
+        f"{sum(f.requests for f in of):,}",
+        f"{sum(f.cost for f in of):,}",
+        f"{naive:,}",
+        f"{sum(f.recovery for f in of):,}",
+        f"{sum(f.refind for f in of):,}",
+        f"{spent / naive:.3f}" if naive else "-",
+        f"{sum(f.read for f in of) / sent:.1%}" if sent else "-",
+        f"{max(f.peak for f in of):,}",
+    ]
+
+
+def _kept(name: str, of: Sequence[Figures]) -> list[str]:
+    def met(distance: str) -> str:
+        parts = ("here", "by_reference", "rerun", "lost")
+        return "/".join(f"{sum(getattr(getattr(f, distance), p) for f in of)}" for p in parts)
+
+    shown = sum(f.shown for f in of)
+    results = sum(f.results for f in of)
+    return [
+        name,
+        f"{sum(f.breaks for f in of):,}",
+        f"{sum(f.announced for f in of):,}",
+        f"{sum(f.thinking.refused for f in of):,}",
+        f"{sum(f.pairing_faults for f in of):,}",
+        f"{sum(f.facts_here for f in of):,} of {sum(f.facts for f in of):,}",
+        met("near"),
+        met("far"),
+        f"{shown / results:.1%}" if results else "-",
+    ]
+
+
+class Watching:
+    """Progress on a terminal, once a second has passed; elsewhere nothing."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._started = time.monotonic()
+        self._what = ""
+        self._done = self._total = 0
+
+    def __enter__(self) -> Watching:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        del kind, error, tb
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, what: str, total: int) -> Callable[[], None]:
+        """A session of so many steps; what is given back is called at each."""
+        self._what, self._done, self._total = what[:8], 0, total
+        if self._bar is not None:
+            self._bar.reset(self._bar.task_ids[0], total=total, description=self._what)
+        return self._tick
+
+    def _tick(self) -> None:
+        self._done += 1
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done)
+        elif sys.stderr.isatty() and time.monotonic() - self._started > PATIENCE:
+            from rich.progress import Progress
+
+            self._bar = Progress(console=console(sys.stderr), transient=True)
+            self._bar.add_task(self._what, total=self._total, completed=self._done)
+            self._bar.start()

@@ -1,0 +1,323 @@
+"""The recorded course of a session: who said what, and how long it took.
+
+A course is what happened before any management of the context: the user's words, the
+assistant's steps and the results, each with the pause before it. Rows of one role in a row
+are one step, and a call's results stand right behind it. Calls that never got a result and
+results that no call asked for are left out; summaries and what layers attached are no part
+of it. A call answered while its message was still being written ends a step, as it does in
+the file. Thinking is kept with its step, as recorded. Nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, cast
+
+from reverie.apps.replay.needs import Need, identifiers, needs
+from reverie.errors import ImportFailed
+from reverie.transcript import recorded
+from reverie.transcript.blocks import Block, Json, block_of, parse, text_block
+from reverie.transcript.recorded.rows import Row, rows_of, when
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    ResultDecided,
+    UserMessage,
+)
+from reverie.transcript.view import View, fold
+
+Role: TypeAlias = Literal["user", "assistant", "tool"]
+Stored: TypeAlias = Callable[[str], bytes | None]
+
+UNTIMED = 3.0  # seconds, where a row has no time
+INTERRUPTED = "(interrupted)"
+NO_OUTPUT = "(no output)"
+FACTS = 8  # names of one user text that count as facts
+SYSTEM_TOKENS = 6_695  # of the stand-in for a coding agent's head, which no file records
+TOOL_TOKENS = 978
+TOOLS = ("Read", "Grep", "Edit", "Write", "Bash", "Glob")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a course, and the seconds before it."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A session as it went."""
+
+    session: str
+    program: str
+    steps: tuple[Step, ...]
+    facts: tuple[str, ...]  # names the user gave, in order
+    head: HeadSet
+    needs: Mapping[int, tuple[Need, ...]]  # what each step repeats of earlier ones
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rounds(self) -> int:
+        return sum(step.role == "assistant" for step in self.steps)
+
+    @property
+    def thinking(self) -> int:
+        return sum(b.thinking for step in self.steps for b in step.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one row or record says."""
+
+    role: Literal["user", "assistant"]
+    blocks: tuple[Block, ...]
+    at: float
+
+
+def of_lines(lines: Iterable[str], name: str = "") -> Course:
+    """The course of a session file of Claude Code or pi."""
+    rows, faults = rows_of(lines)
+    if any("uuid" in row.value for row in rows):
+        named = next((r.string("sessionId") for r in rows if r.string("sessionId")), "")
+        return _course(named or name, "claude-code", list(_claude_code(rows)), tuple(faults), name)
+    found = recorded.read([row.text for row in rows], name)
+    said = [s for entry in found.entries if (s := _said(entry)) is not None]
+    return _course(found.session or name, found.program, said, tuple(faults), name)
+
+
+def of_entries(entries: Sequence[Entry], stored: Stored, name: str = "") -> Course:
+    """The course of a session of our own; `stored` gives the bytes of a stored result."""
+    view = fold(entries)
+    held = frozenset[str]().union(*(item.covers | {item.id} for item in view.items))
+    lost: list[str] = []
+    said: list[Said] = []
+    for entry in entries:
+        found = _said(entry) if entry.id in held else None
+        if found is not None:
+            said.append(replace(found, blocks=tuple(_whole(view, found.blocks, stored, lost))))
+    notes = tuple(f"the stored result {key} is gone: its preview stands for it" for key in lost)
+    course = _course(view.session or name, "reverie", said, notes, name)
+    known = view.head is not None and (view.head.system != "[]" or view.head.tools != "[]")
+    return replace(course, head=view.head) if known and view.head is not None else course
+
+
+def _whole(view: View, blocks: Iterable[Block], stored: Stored, lost: list[str]) -> Iterator[Block]:
+    """The blocks, each stored result as it was before it was stored."""
+    for block in blocks:
+        decision = view.decisions.get(block.get("tool_use_id"))
+        if block.type != "tool_result" or decision is None or not decision.path:
+            yield block
+            continue
+        data = stored(decision.path)
+        if data is None:
+            lost.append(decision.path)
+            yield block
+        else:
+            yield _restored(block, decision, data)
+
+
+def _restored(block: Block, decision: ResultDecided, data: bytes) -> Block:
+    text = data.decode("utf-8", "replace")
+    content = parse(text) if decision.path.endswith(".json") else text
+    return block_of({**block.value, "content": content})
+
+
+def _claude_code(rows: Iterable[Row]) -> Iterator[Said]:
+    """The rows of the main conversation, in the order they were written."""
+    seen: set[str] = set()
+    for row in rows:
+        role = row.string("type")
+        uuid = row.string("uuid")
+        aside = row.value.get("isSidechain") or row.value.get("isCompactSummary")
+        if role not in ("user", "assistant") or aside or (uuid and uuid in seen):
+            continue
+        seen.add(uuid)
+        yield Said("user" if role == "user" else "assistant", row.blocks(), _time(row))
+
+
+def _time(row: Row) -> float:
+    return when(row.value.get("timestamp"))
+
+
+def _said(entry: Entry) -> Said | None:
+    match entry.record:
+        case UserMessage(blocks=blocks, origin=origin) if origin != "interrupted":
+            return Said("user", blocks, entry.at)
+        case AssistantMessage(blocks=blocks):
+            return Said("assistant", blocks, entry.at)
+        case _:
+            return None
+
+
+def _course(
+    session: str, program: str, said: Sequence[Said], notes: tuple[str, ...], name: str
+) -> Course:
+    steps = tuple(_ordered(_paired(_rows(said))))
+    if not steps:
+        raise ImportFailed(
+            "this session has nothing to replay", where=name, do="It needs a user and an answer"
+        )
+    facts = [word for step in steps for word in _facts(step)]
+    wanted = needs([(step.role == "assistant", step.blocks) for step in steps])
+    return Course(session, program, steps, tuple(dict.fromkeys(facts)), stand_in(), wanted, notes)
+
+
+def _facts(step: Step) -> Iterator[str]:
+    if step.role != "assistant":
+        for block in step.blocks:
+            if block.type == "text":
+                yield from identifiers(block.get("text"))[:FACTS]
+
+
+def stand_in() -> HeadSet:
+    """A head as large as a coding agent's: the files do not record theirs."""
+    system = text_block("All of the work is done with care. " * 1000)
+    text = system.get("text")[: SYSTEM_TOKENS * 4]
+    tools = [_tool(name) for name in TOOLS]
+    raw = block_of({"type": "text", "text": text}).raw
+    return HeadSet("replayed", f"[{raw}]", f"[{','.join(tools)}]")
+
+
+def _tool(name: str) -> str:
+    empty = block_of({"name": name, "description": "", "input_schema": {"type": "object"}})
+    # the estimate counts JSON with a space behind each colon and comma
+    room = TOOL_TOKENS * 2 - len(empty.raw) - 6
+    words = ("It takes a path and says what it did. " * 60)[:room]
+    return empty.with_member("description", block_of({"t": words}).raw[5:-1]).raw
+
+
+# --- from rows to steps
+
+
+@dataclass(slots=True)
+class _Row:
+    """A step in the making."""
+
+    role: Role
+    blocks: list[Block]
+    gap: float
+
+
+def _rows(said: Sequence[Said]) -> Iterator[_Row]:
+    """What was said, row by row, with the pause before each."""
+    last = 0.0
+    for one in said:
+        gap = max(0.0, one.at - last) if one.at and last else UNTIMED
+        last = one.at or last
+        blocks = [b for found in one.blocks if (b := _plain(found)) is not None]
+        if one.role == "assistant":
+            yield _Row("assistant", blocks, gap)
+        elif any(b.type == "tool_result" for b in blocks):
+            yield _Row("tool", blocks, gap)
+        elif blocks:
+            yield _Row("user", blocks, gap)
+
+
+def _plain(block: Block) -> Block | None:
+    """A block in its plain form; None where it says nothing."""
+    value = block.value
+    match block.type:
+        case "text":
+            return None if block.blank else text_block(block.get("text"))
+        case "tool_use":
+            keys = ("type", "id", "name", "input")
+            return block_of({key: value.get(key) for key in keys}) if block.get("id") else None
+        case "tool_result":
+            content = _text(value.get("content")) or NO_OUTPUT
+            call = block.get("tool_use_id")
+            return block_of({"type": "tool_result", "tool_use_id": call, "content": content})
+        case "thinking" | "redacted_thinking":
+            return block
+        case "image" | "document":
+            return text_block(f"[{block.type}]")
+        case _:
+            return None
+
+
+def _text(content: Json) -> str:
+    """A result's content as text; what is no text becomes a short note."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    found = [cast("dict[str, Json]", p) if isinstance(p, dict) else {"text": str(p)} for p in parts]
+    return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in found)
+
+
+def _paired(rows: Iterable[_Row]) -> list[_Row]:
+    """Runs of one role as one row each; only calls and results that belong together."""
+    merged: list[_Row] = []
+    for row in rows:
+        if merged and merged[-1].role == row.role != "user":
+            merged[-1].blocks += row.blocks
+        else:
+            merged.append(row)
+    answered = {b.get("tool_use_id") for row in merged if row.role == "tool" for b in row.blocks}
+    asked: set[str] = set()
+    done: set[str] = set()
+    for row in merged:
+        kept: list[Block] = []
+        for block in row.blocks:
+            call = block.get("id" if block.type == "tool_use" else "tool_use_id")
+            if block.type == "tool_use":
+                if call not in answered or call in asked:
+                    continue
+                asked.add(call)
+            elif block.type == "tool_result":
+                if call not in asked or call in done:
+                    continue
+                done.add(call)
+            kept.append(block)
+        row.blocks = kept
+    return merged
+
+
+def _ordered(rows: Sequence[_Row]) -> list[Step]:
+    """Steps in strict turns: a user, then answers with the results of each behind it."""
+    results = {
+        b.get("tool_use_id"): (row, b)
+        for row in rows
+        if row.role == "tool"
+        for b in row.blocks
+        if b.type == "tool_result"
+    }
+    out: list[Step] = []
+    for row in rows:
+        if row.role == "tool" or all(b.thinking for b in row.blocks):
+            continue
+        _push(out, Step(row.role, tuple(row.blocks), row.gap))
+        calls = [b.get("id") for b in row.blocks if b.type == "tool_use" and b.get("id") in results]
+        if calls:
+            out.append(_results(calls, results))
+    while out and out[0].role != "user":
+        out.pop(0)
+    while out and out[-1].role != "assistant":
+        out.pop()
+    return out
+
+
+def _push(out: list[Step], step: Step) -> None:
+    """One more step; the same role again joins the last one."""
+    if out and out[-1].role == step.role:
+        out[-1] = replace(out[-1], blocks=(*out[-1].blocks, *step.blocks))
+        return
+    if out and out[-1].role == "tool" and step.role == "user":
+        out.append(Step("assistant", (text_block(INTERRUPTED),), 1.0))
+    out.append(step)
+
+
+def _results(calls: Sequence[str], results: dict[str, tuple[_Row, Block]]) -> Step:
+    """The results of one answer's calls, with the words that came along."""
+    rows: list[_Row] = []
+    for call in calls:
+        row = results[call][0]
+        if row not in rows:
+            rows.append(row)
+    texts = [b for row in rows for b in row.blocks if b.type == "text"]
+    for row in rows:
+        row.blocks = [b for b in row.blocks if b.type != "text"]
+    return Step("tool", (*(results[c][1] for c in calls), *texts), rows[0].gap)

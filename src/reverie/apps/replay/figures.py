@@ -1,0 +1,179 @@
+"""The figures of a replayed session, as a program and a person read them.
+
+`cost` and `naive_cost` leave thinking out, as recorded figures of other context managers
+do; `thinking` has both once more with the recorded thinking sent, billed and bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+from reverie.apps.replay.course import Course
+from reverie.apps.replay.policies import Policy, PolicyName
+from reverie.apps.replay.run import Met, Played, Tick, play
+
+Runs: TypeAlias = Mapping[PolicyName, Played]
+CAVEAT = (
+    "The course of a replay is fixed: it counts tokens, faults and names that are no longer "
+    "at hand, not whether a model would have thought better or worse."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """The same session with its recorded thinking, on a provider that binds it."""
+
+    blocks: int
+    cost: int
+    naive_cost: int
+    refused: int  # requests a provider would refuse
+    stripped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a policy did to one session. Costs are in units of one input token."""
+
+    session: str
+    policy: PolicyName
+    tail: int
+    cost: int
+    naive_cost: int
+    recovery: int
+    refind: int
+    summaries: int
+    peak: int
+    breaks: int  # the prefix changed, and nothing had announced it
+    facts: int
+    facts_here: int
+    near: Met
+    far: Met
+    shown_whole: float
+    results: int
+    shown: int  # of these, results that the model was shown whole
+    announced: int  # the prefix moved, and a record says why
+    requests: int
+    hit: float
+    read: int
+    written: int
+    plain: int
+    output: int
+    pairing_faults: int
+    window: int
+    over_window: int  # requests larger than the window: in life they fail
+    thinking: Thinking
+    program: str
+    file: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """All costs against sending everything."""
+        spent = self.cost + self.recovery + self.refind
+        return spent / self.naive_cost if self.naive_cost else 0.0
+
+    def value(self) -> dict[str, object]:
+        """For `--json`."""
+        return asdict(self)
+
+    def told(self) -> list[str]:
+        """What a person must know of this session beside the figures."""
+        out = list(self.notes)
+        if self.over_window:
+            out.append(
+                f"{self.over_window:,} of {self.requests:,} requests are larger than the window "
+                f"of {self.window:,} tokens: under {self.policy} this session would have failed"
+            )
+        if self.breaks:
+            out.append(f"{self.breaks:,} requests changed the prefix and nothing announced it")
+        if self.thinking.refused:
+            out.append(f"{self.thinking.refused:,} requests would be refused for their thinking")
+        if self.pairing_faults:
+            out.append(f"{self.pairing_faults:,} requests cut a call from its result")
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A measured session: its figures, and every run for the plots."""
+
+    figures: Figures
+    played: Runs
+
+
+def plays(policy: Policy, also: Sequence[PolicyName], course: Course) -> int:
+    """How many steps `measured` will take."""
+    names = {"naive", policy.name, *also}
+    bound = {"naive", policy.name} if course.thinking else set[str]()
+    return (len(names) + len(bound)) * len(course.steps)
+
+
+async def measured(
+    course: Course,
+    policy: Policy,
+    *,
+    file: str = "",
+    also: Sequence[PolicyName] = (),
+    tick: Tick = lambda: None,
+) -> Session:
+    """A session under a policy, against sending everything; `also` runs others beside it."""
+    played: dict[PolicyName, Played] = {}
+    for name in dict.fromkeys(("naive", policy.name, *also)):
+        played[name] = await play(course, Policy.of(name, policy.settings), tick=tick)
+    bound: dict[PolicyName, Played] = {}
+    for name in dict.fromkeys(("naive", policy.name)) if course.thinking else ():
+        one = Policy.of(name, policy.settings)
+        bound[name] = await play(course, one, thinking=True, tick=tick)
+    thinking = _thinking(course, bound or played, policy.name)
+    return Session(_figures(course, played, policy, thinking, file), played)
+
+
+def _thinking(course: Course, bound: Runs, name: PolicyName) -> Thinking:
+    ours = bound[name]
+    naive = bound["naive"]
+    return Thinking(
+        course.thinking, round(ours.cost), round(naive.cost), ours.refused, ours.stripped
+    )
+
+
+def _figures(
+    course: Course, played: Runs, policy: Policy, thinking: Thinking, file: str
+) -> Figures:
+    ours = played[policy.name]
+    window = policy.settings.fallback_window
+    read, written, plain, output = ours.sums()
+    return Figures(
+        session=course.session,
+        policy=policy.name,
+        tail=policy.tail,
+        cost=round(ours.cost),
+        naive_cost=round(played["naive"].cost),
+        recovery=round(ours.recovery),
+        refind=round(ours.refind),
+        summaries=ours.summaries,
+        peak=ours.peak,
+        breaks=ours.count("unannounced"),
+        facts=ours.facts,
+        facts_here=ours.facts_here,
+        near=ours.near,
+        far=ours.far,
+        shown_whole=ours.shown_whole,
+        results=ours.results,
+        shown=ours.shown,
+        announced=ours.count("announced"),
+        requests=len(ours.rounds),
+        hit=round(ours.hit, 4),
+        read=read,
+        written=written,
+        plain=plain,
+        output=output,
+        pairing_faults=ours.faults,
+        window=window,
+        over_window=ours.over(window),
+        thinking=thinking,
+        program=course.program,
+        file=file,
+        notes=course.notes,
+    )

@@ -1,0 +1,274 @@
+"""The page of a replay: one HTML document with everything in it.
+
+It loads nothing, runs nothing and says so in its own content policy: plots are SVG made
+here, colours follow the reader's light or dark. It holds ids and figures, no word of what
+was said in a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import accumulate
+
+from reverie.apps.replay.figures import CAVEAT, Figures, Session
+from reverie.apps.replay.plots import Flag, Series, areas, lines, ratios, shares
+from reverie.apps.replay.policies import POLICIES
+from reverie.apps.replay.run import Met, Moved, Played
+from reverie.apps.replay.style import STYLE
+
+NEEDS = (
+    ("here", "in the prompt"),
+    ("by_reference", "by reference"),
+    ("rerun", "by running again"),
+    ("lost", "lost"),
+)
+MOVES: tuple[tuple[Moved, str], ...] = (
+    ("announced", "prefix moved, announced"),
+    ("unannounced", "prefix moved unannounced"),
+)
+CACHE = (("read", "read"), ("written", "written"), ("plain", "not cached"))
+INTRO = (
+    "Recorded sessions, billed by a simulated prompt cache. Costs are in units of one input "
+    "token: reading a tenth, writing 1.25 or 2, output 5; thinking is left out but where it is "
+    "named. Naive sends every message and has no window."
+)
+OPEN = 3  # sessions shown open; the others unfold
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def page(sessions: Sequence[Session]) -> str:
+    """The whole document; each session should have been played under every policy."""
+    figures = [s.figures for s in sessions]
+    first = figures[0]
+    title = f"Replay: {first.policy}" + (f", tail {first.tail:,}" if _tailed(first) else "")
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{INTRO}</p>",
+        f'<p class="caveat">{escape(CAVEAT)}</p>',
+        *_overview(sessions),
+        *(part for at, session in enumerate(sessions) for part in _section(session, at < OPEN)),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _tailed(figures: Figures) -> bool:
+    return figures.policy == "collapse"
+
+
+def _short(name: str) -> str:
+    return name[:8] if len(name) > 12 else name
+
+
+# --- all sessions
+
+
+def _overview(sessions: Sequence[Session]) -> Iterator[str]:
+    yield "<h2>All sessions</h2>"
+    if len(sessions) > 1:
+        rows = [(_short(s.figures.session), _dots(s)) for s in sessions]
+        yield '<div class="grid"><figure class="wide"><figcaption>Cost with recovery and refind, '
+        yield f"against naive {_legend(_keys(POLICIES[1:]))}</figcaption>"
+        yield ratios("cost against naive", rows) + "</figure></div>"
+    heads = (
+        "session",
+        "requests",
+        "cost",
+        "naive",
+        "recovery",
+        "refind",
+        "score",
+        "hits",
+        "peak",
+        "breaks",
+        "announced",
+        "refused",
+        "facts",
+        "near here",
+        "far here",
+        "lost",
+        "shown",
+    )
+    rows = [_row(s.figures) for s in sessions]
+    rows += [_total([s.figures for s in sessions])] if len(sessions) > 1 else []
+    yield _table(heads, rows)
+
+
+def _dots(session: Session) -> list[tuple[str, str, float]]:
+    naive = session.figures.naive_cost or 1
+    runs = [(name, session.played[name]) for name in POLICIES[1:]]
+    return [(name, name, (one.cost + one.recovery + one.refind) / naive) for name, one in runs]
+
+
+def _row(f: Figures) -> list[str]:
+    return [
+        _short(f.session),
+        f"{f.requests:,}",
+        f"{f.cost:,}",
+        f"{f.naive_cost:,}",
+        f"{f.recovery:,}",
+        f"{f.refind:,}",
+        f"{f.score:.3f}",
+        f"{f.hit:.1%}",
+        f"{f.peak:,}",
+        f"{f.breaks}",
+        f"{f.announced}",
+        f"{f.thinking.refused}",
+        f"{f.facts_here} of {f.facts}",
+        _share(f.near),
+        _share(f.far),
+        f"{f.near.lost + f.far.lost}",
+        f"{f.shown_whole:.1%}",
+    ]
+
+
+def _total(all_of: Sequence[Figures]) -> list[str]:
+    def add(name: str) -> int:
+        return sum(int(getattr(f, name)) for f in all_of)
+
+    naive = add("naive_cost")
+    spent = add("cost") + add("recovery") + add("refind")
+    return [
+        "all",
+        *(f"{add(name):,}" for name in ("requests", "cost", "naive_cost", "recovery", "refind")),
+        f"{spent / naive:.3f}" if naive else "-",
+        "",
+        f"{max(f.peak for f in all_of):,}",
+        f"{add('breaks')}",
+        f"{add('announced')}",
+        f"{sum(f.thinking.refused for f in all_of)}",
+        f"{add('facts_here')} of {add('facts')}",
+        _share(*(f.near for f in all_of)),
+        _share(*(f.far for f in all_of)),
+        f"{sum(f.near.lost + f.far.lost for f in all_of)}",
+        "",
+    ]
+
+
+def _share(*met: Met) -> str:
+    total = sum(m.total for m in met)
+    return f"{sum(m.here for m in met) / total:.1%}" if total else "-"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(h)}</th>" for h in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody>'
+        "</table></div>"
+    )
+
+
+# --- one session
+
+
+def _section(session: Session, is_open: bool) -> Iterator[str]:
+    f = session.figures
+    yield f"<details{' open' if is_open else ''}><summary><b>{escape(f.session)}</b> "
+    yield f'<span class="dim">{escape(f.program)} · {f.requests:,} requests · '
+    yield f"{f.policy} {f.score:.2f} of naive</span></summary>"
+    yield "".join(f'<p class="warn">{escape(told)}.</p>' for told in f.told())
+    yield '<div class="grid">'
+    yield from _figures(session)
+    yield "</div>"
+    yield _table(*_policies(session))
+    t = f.thinking
+    if t.blocks:
+        yield f'<p class="dim">With its {t.blocks:,} recorded thinking blocks sent and bound: '
+        yield f"{f.policy} {t.cost:,} against {t.naive_cost:,}; {t.stripped:,} blocks stripped, "
+        yield f"{t.refused:,} requests refused.</p>"
+    yield "</details>"
+
+
+def _figures(session: Session) -> Iterator[str]:
+    f = session.figures
+    played = [(name, session.played[name]) for name in POLICIES]
+    chosen = session.played[f.policy]
+    flags = _flags(chosen)
+    names = [name for name, _ in played]
+    sizes = [Series(name, name, [r.tokens for r in one.rounds]) for name, one in played]
+    costs = [Series(n, n, list(accumulate(r.cost for r in one.rounds))) for n, one in played]
+    cache = [Series(told, kind, _each(chosen, kind)) for kind, told in CACHE]
+    breaks = [(kind, told) for kind, told in MOVES if chosen.count(kind)]
+    yield _figure(
+        "Context size by round, tokens", _keys(names), lines("size", sizes, limit=f.window)
+    )
+    yield _figure("Cost so far, input tokens", _keys(names), lines("cost", costs))
+    yield _figure(
+        f"Cache by round under {f.policy}, tokens",
+        [*CACHE, *breaks],
+        areas("cache", cache, flags),
+    )
+    yield _figure("Names that later steps used, and where they were", NEEDS, _needs(played))
+
+
+def _each(played: Played, key: str) -> list[float]:
+    return [float(getattr(r, key)) for r in played.rounds]
+
+
+def _flags(played: Played) -> list[Flag]:
+    return [
+        Flag(at, one.moved, one.why or "the prefix changed and nothing announced it")
+        for at, one in enumerate(played.rounds)
+        if one.moved
+    ]
+
+
+def _needs(played: Sequence[tuple[str, Played]]) -> str:
+    rows: list[tuple[str, list[tuple[str, str, int]]]] = []
+    for name, one in played:
+        for distance, met in (("near", one.near), ("far", one.far)):
+            parts = [(told, kind, int(getattr(met, kind))) for kind, told in NEEDS]
+            rows.append((f"{name} {distance}", parts))
+    return shares("needs", rows)
+
+
+def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name, name) for name in names]
+
+
+def _legend(keys: Sequence[tuple[str, str]]) -> str:
+    parts = "".join(f'<span><i class="{kind}"></i>{escape(name)}</span>' for kind, name in keys)
+    return f'<span class="legend">{parts}</span>'
+
+
+def _figure(title: str, keys: Sequence[tuple[str, str]], svg: str) -> str:
+    return f"<figure><figcaption>{escape(title)} {_legend(keys)}</figcaption>{svg}</figure>"
+
+
+def _policies(session: Session) -> tuple[Sequence[str], list[list[str]]]:
+    heads = ("policy", "cost", "of naive", "recovery", "refind", "hits", "peak", "over window")
+    heads = (*heads, "breaks", "announced", "pairing faults", "facts here", "shown whole")
+    f = session.figures
+    rows: list[list[str]] = []
+    for name in POLICIES:
+        one = session.played[name]
+        ratio = one.cost / f.naive_cost if f.naive_cost else 0
+        shown = f"{one.shown / one.results:.1%}" if one.results else "-"
+        rows.append(
+            [
+                name,
+                f"{one.cost:,.0f}",
+                f"{ratio:.3f}",
+                f"{one.recovery:,.0f}",
+                f"{one.refind:,.0f}",
+                f"{one.hit:.1%}",
+                f"{one.peak:,}",
+                f"{one.over(f.window):,}",
+                f"{one.count('unannounced')}",
+                f"{one.count('announced')}",
+                f"{one.faults}",
+                f"{one.facts_here} of {one.facts}",
+                shown,
+            ]
+        )
+    return heads, rows

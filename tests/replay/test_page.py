@@ -1,0 +1,130 @@
+"""The page: one document that loads and runs nothing, and shows every policy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import anyio
+import pytest
+
+from reverie.apps.replay import CAVEAT, POLICIES, Policy, Session, measured, page
+from reverie.apps.replay.plots import Flag, Series, areas, lines, short, steps, thinned
+from reverie.apps.replay.run import Round
+
+from .courses import course, session
+
+pytestmark = pytest.mark.spec("B14")
+VOID = {"meta", "br", "img", "link", "input"}
+
+
+class Tags(HTMLParser):
+    """What a document is made of; every tag that opens must close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def sessions() -> list[Session]:
+    policy = Policy.of("collapse", tail=4_000)
+
+    async def one(rounds: int) -> Session:
+        found = course(*session(rounds, size=3_000, far=True))
+        return await measured(found, policy, also=POLICIES)
+
+    return [anyio.run(one, rounds) for rounds in (3, 40)]
+
+
+def test_it_loads_and_runs_nothing(sessions: list[Session]):
+    text = page(sessions)
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert {tag for tag, _ in tags.seen}.isdisjoint({"script", "link", "img", "iframe", "object"})
+    for _, attributes in tags.seen:
+        assert not any(name.startswith("on") for name in attributes)
+        assert {"src", "href", "style"}.isdisjoint(attributes)
+    assert "://" not in text
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "default-src 'none'" in text
+
+
+def test_every_plot_is_whole_and_every_policy_is_in_it(sessions: list[Session]):
+    text = page(sessions)
+    plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(plots) == 1 + 4 * len(sessions)
+    for plot in plots:
+        ElementTree.fromstring(plot)
+        assert "nan" not in plot.lower()
+    for name in POLICIES:
+        assert f'<polyline class="{name}"' in text
+    assert '<g class="announced">' in text
+    assert '<g class="unannounced">' not in text
+    assert CAVEAT in text
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_a_name_cannot_leave_its_place(sessions: list[Session]):
+    evil = '</title><script>alert("1")</script>'
+    first = replace(sessions[0], figures=replace(sessions[0].figures, session=evil, notes=(evil,)))
+    assert "<script" not in page([first])
+
+
+def test_a_break_that_nothing_announced_is_marked(sessions: list[Session]):
+    one = sessions[1]
+    rounds = list(one.played["collapse"].rounds)
+    rounds[5] = replace(rounds[5], moved="unannounced")
+    broken = replace(one.played["collapse"], rounds=rounds)
+    text = page([replace(one, played={**one.played, "collapse": broken})])
+    assert '<g class="unannounced">' in text
+    assert "prefix moved unannounced" in text
+
+
+def test_one_session_of_one_round_has_a_page():
+    assert Round(0, 0, 0, 0, 0, 0.0).moved == ""
+    assert "<svg" in lines("x", [Series("a", "naive", [1.0])])
+    assert "<svg" in lines("x", [Series("a", "naive", [])])
+    assert "<svg" in areas("x", [Series("a", "read", [0.0])], [Flag(0, "announced", "<why>")])
+
+
+def test_long_rows_are_thinned_and_keep_their_peaks():
+    values = [float(n % 7) for n in range(5_000)]
+    values[4_321] = 99.0
+    found = thinned(values)
+    assert len(found) <= 600
+    assert (4_321, 99.0) in found
+    assert thinned([]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0, "0"), (950, "950"), (1_500, "1.5K"), (2_340_000, "2.34M"), (5e9, "5G")]
+)
+def test_numbers_are_short(value: float, said: str):
+    assert short(value) == said
+
+
+@pytest.mark.parametrize("top", [0.3, 1, 7, 99, 12_345, 9e6])
+def test_axes_have_a_few_round_numbers(top: float):
+    found = steps(top)
+    assert found[0] == 0
+    assert found[-1] <= top * 1.0001
+    assert 2 <= len(found) <= 6
+    assert steps(0) == [0.0]
