@@ -1,18 +1,20 @@
 """Reverie as a context manager inside the shared replay bench.
 
-The bench's `Manager` is subclassed at run time, since it lives outside the project. All
-three calls are timed by the bench: a message in, the layers, the messages out.
+The bench's `Manager` is joined in at run time, since it lives outside the project. All
+three calls are timed by the bench: a message in, the layers, the messages out. What is
+sent is what a session would send: the fold, layers 1 and 2, and the marks are the
+product's own. Results are decided when the round is complete, which gives the same bytes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reverie.layers import collapse, tool_results
+from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, MemoryDisk, world
 from reverie.transcript.blocks import Block, block_of, text_of
@@ -21,20 +23,25 @@ from reverie.transcript.names import reference
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
+    Parts,
     Record,
-    ResultDecided,
     Sent,
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, apply, expecting
+from reverie.transcript.view import EMPTY, apply
+from reverie.world import Layer
+
+UNHASHED = Parts("", "", "", "", "", 0)
+COLLAPSE: Sequence[Layer] = (tool_results.per_message, collapse.seal)
+CLASSIC: Sequence[Layer] = (tool_results.per_message, microcompaction.by_time)
 
 
 def bench_modules(shared: Path) -> Path:
     """Put the shared bench on the path."""
     folder = shared / "bench" / "context"
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        sys.path.append(str(folder))
     return folder
 
 
@@ -47,93 +54,91 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
     raise RuntimeError("it waited")
 
 
-def manager(base: type, settings: Settings = DEFAULTS, name: str = "reverie-collapse") -> type:
-    """A manager class of the bench that runs our layers."""
+class Recall(dict[str, str]):
+    """What can be read back, by reference: the transcript's own calls and results. The
+    bench looks in it when it judges; until then nothing is put together or copied."""
 
-    class Reverie(base):  # type: ignore[misc, valid-type]
-        system_ttl = "1h"
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[str, Block]] = []
 
-        def __init__(self, trace: dict[str, Any]) -> None:
-            super().__init__(trace)
-            self.clock = ManualClock()
-            self.disk = MemoryDisk()
-            self.world = world(clock=self.clock, disk=self.disk, settings=settings)
-            self.view = EMPTY
-            self.request: Request | None = None
-            self.shown: dict[int, tuple[Message, dict[str, Any]]] = {}
-            self.count = 0
-
-        def append(self, record: Record) -> None:
-            self.count += 1
-            entry = Entry(f"e{self.count}", self.view.leaf, self.clock.time, record)
-            self.view = apply(self.view, entry)
-
-        def observe(self, message: dict[str, Any]) -> None:
-            blocks = tuple(block_of(b) for b in message["content"])
-            if message["role"] == "assistant":
-                for block in blocks:
-                    if block.type == "tool_use":
-                        self.keep(block.get("id"), text_of(block.value))
-                self.append(AssistantMessage(blocks))
-                return
-            self.add(blocks)
-
-        def keep(self, call: str, text: str) -> None:
+    def items(self) -> Any:
+        for call, block in self.waiting:
             ref = reference(call)
-            self.store[ref] = self.store.get(ref, "") + text.replace("\\n", "\n") + "\n"
+            self[ref] = self.get(ref, "") + text_of(block.value).replace("\\n", "\n") + "\n"
+        self.waiting.clear()
+        return super().items()
 
-        def add(self, blocks: tuple[Block, ...]) -> None:
-            for block in blocks:
-                if block.type == "tool_result":
-                    self.keep(block.get("tool_use_id"), text_of(block.value))
-            seen = expecting(self.view, UserMessage(blocks))
-            decided = run(tool_results.per_result(seen, self.world))
-            stands = {
-                r.call: r.content for r in decided if isinstance(r, ResultDecided) and r.content
-            }
-            for record in decided:
+
+class Layered:
+    """The three calls of a manager, on our fold and layers. With `digests` it also works out
+    what a journal records of each request: every block's JSON text and its hash."""
+
+    name = "reverie"
+    system_ttl = "1h"
+    settings: Settings = DEFAULTS
+    layers: Sequence[Layer] = COLLAPSE
+    digests = False
+
+    def __init__(self, trace: dict[str, Any]) -> None:
+        super().__init__(trace)  # pyright: ignore[reportCallIssue] - the bench's manager
+        self.clock = ManualClock()
+        self.world = world(clock=self.clock, disk=MemoryDisk(), settings=self.settings)
+        self.store = Recall()
+        self.view = EMPTY
+        self.request = Request(render(EMPTY).head, EMPTY.closed, ())
+        self.shown: dict[int, tuple[Message, dict[str, Any]]] = {}
+        self.count = 0
+
+    def append(self, record: Record) -> None:
+        self.count += 1
+        entry = Entry(f"e{self.count}", self.view.leaf, self.clock.time, record)
+        self.view = apply(self.view, entry)
+
+    def observe(self, message: dict[str, Any]) -> None:
+        blocks = tuple([block_of(b) for b in message["content"]])
+        answer = message["role"] == "assistant"
+        self.append(AssistantMessage(blocks) if answer else UserMessage(blocks))
+        for block in blocks:
+            if call := block.get("id" if answer else "tool_use_id"):
+                self.store.waiting.append((call, block))
+
+    def manage(self, now: float, env: Any) -> None:
+        del env
+        self.clock.time = now
+        for layer in self.layers:
+            for record in run(layer(self.view, self.world)):  # pyright: ignore[reportArgumentType]
                 self.append(record)
-            kept = tuple(
-                b.with_member("content", stands[b.get("tool_use_id")])
-                if b.get("tool_use_id") in stands
-                else b
-                for b in blocks
-            )
-            self.append(UserMessage(kept))
+        self.request = render(self.view)
+        parts = self.request.parts() if self.digests else UNHASHED
+        self.append(Sent("main", self.view.leaf, parts, self.request.marks))
 
-        def manage(self, now: float, env: Any) -> None:
-            del env
-            self.clock.time = now
-            for layer in (tool_results.per_message, collapse.seal):
-                for record in run(layer(self.view, self.world)):
-                    self.append(record)
-            self.request = render(self.view)
-            self.append(Sent("main", self.view.leaf, self.request.parts(), self.request.marks))
+    def render(self) -> list[dict[str, Any]]:
+        return [self.value(m) for m in self.request.messages()]
 
-        def render(self) -> list[dict[str, Any]]:
-            assert self.request is not None
-            return [self.value(m) for m in self.request.messages()]
+    def value(self, message: Message) -> dict[str, Any]:
+        known = self.shown.get(id(message))
+        if known is None or known[0] is not message:
+            content = [p.block.value for p in message.pieces]
+            known = (message, {"role": message.role, "content": content})
+            self.shown[id(message)] = known
+        return known[1]
 
-        def value(self, message: Message) -> dict[str, Any]:
-            known = self.shown.get(id(message))
-            if known is None or known[0] is not message:
-                content = [p.block.value for p in message.pieces]
-                known = (message, {"role": message.role, "content": content})
-                self.shown[id(message)] = known
-            return known[1]
+    def breakpoints(self, messages: list[dict[str, Any]]) -> dict[int, str]:
+        del messages
+        ends = {m.end - 1: n for n, m in enumerate(self.request.messages())}
+        return {
+            ends[m.block]: m.ttl
+            for m in self.request.marks
+            if m.block in ends and m.part == "messages"
+        }
 
-        def breakpoints(self, messages: list[dict[str, Any]]) -> dict[int, str]:
-            del messages
-            assert self.request is not None
-            ends = {m.end - 1: n for n, m in enumerate(self.request.messages())}
-            return {
-                ends[m.block]: m.ttl
-                for m in self.request.marks
-                if m.block in ends and m.part == "messages"
-            }
 
-    Reverie.name = name
-    return Reverie
+def manager(base: type, settings: Settings, name: str = "reverie", **members: Any) -> type:
+    """A manager class of the bench that runs our layers."""
+    layers = COLLAPSE if settings.context_policy == "collapse" else CLASSIC
+    known = {"name": name, "settings": settings, "layers": layers, **members}
+    return type("Reverie", (Layered, base), known)
 
 
 def collapsed(tail: int) -> Settings:

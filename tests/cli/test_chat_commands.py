@@ -57,9 +57,9 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         desk.turn("first")
         with pytest.raises(InvalidInput, match="first turn"):
             chat.types("/undo")
-        desk.turn("second")
+        desk.turn("zweitens")
         used = session.view.tokens
-        assert "Taken back: second" in chat.types("/undo")
+        assert "Taken back: zweitens" in chat.types("/undo")
         assert session.view.tokens < used
         assert "in the background" in chat.types("/tasks")
         with pytest.raises(InvalidInput, match="no such task"):
@@ -71,7 +71,7 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         assert session.last_request is not None
         body = session.last_request.body()
         assert "Do it." in body
-        assert "second" not in body
+        assert "zweitens" not in body
         shown = chat.types("/context")
         assert f"{session.view.tokens:,} used" in shown
         assert "tool results" in shown

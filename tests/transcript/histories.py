@@ -17,6 +17,7 @@ from reverie.transcript.records import (
     Boundary,
     Entry,
     Failed,
+    Forgotten,
     ForkEnded,
     HeadSet,
     Record,
@@ -55,7 +56,7 @@ step = st.one_of(
     st.tuples(st.just("replace"), small, small, st.integers(0, 2)),
     st.tuples(st.just("rewind"), small),
     st.tuples(st.just("head"), st.integers(0, 2)),
-    st.tuples(st.just("other"), st.integers(0, 4)),
+    st.tuples(st.just("other"), st.integers(0, 5)),
 )
 rounds = st.tuples(st.just("round"), st.integers(0, 4), small)
 histories = st.lists(st.one_of(step, rounds), max_size=30)
@@ -173,6 +174,7 @@ class Builder:
             Started("s1", "/p", "/p", "1"),
             Failed("layer", "broke"),
             TurnEnded(),
+            Forgotten(1, (Strip(self.pick(which), 0),)),
             ForkEnded("session_memory", "a1", Usage(1, 2, 3, 4), 1, "completed"),
             Unknown("later", '{"v":9,"id":"x","type":"later","extra":1e3}'),
         ]

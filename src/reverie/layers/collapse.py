@@ -19,10 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 
+from reverie.settings import Settings
 from reverie.transcript.blocks import Block, Json, text_block, text_of
 from reverie.transcript.messages import Item
-from reverie.transcript.names import outline, reference
+from reverie.transcript.names import first_names, reference
 from reverie.transcript.records import (
     AssistantMessage,
     Record,
@@ -31,21 +33,23 @@ from reverie.transcript.records import (
     Strip,
     UserMessage,
 )
-from reverie.transcript.view import View
+from reverie.transcript.view import STANDING, View
 from reverie.world import World
 
 NAME = "collapse"
 SEALED = "collapse"
 FOLDED = "collapse fold"
-RESULT_NAMES = 250  # characters of names kept of a result
-SAID = 60  # characters kept of what the assistant said
-LINE_SHARE = 0.06  # of a sealed round's tokens, its line has about so many
+RESULT_NAMES = 400  # characters of names kept of a result, at most
+STORED_NAMES = 900  # the same of one that was stored as it arrived
+NAMES_SHARE = 6  # and never more than this part of the result
+LOOKED_AT = 1_500  # characters of a result that are searched for names
+SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
-PATHS = 200
 INTRO = (
     "[Earlier rounds, sealed: one line a call. `ReadBack` with a reference such as r:abc123 "
     "gives the call and its result whole.]\n"
 )
+_STORED, _NAMES = "<persisted-output>", "Names in it: "
 _TROUBLE = ("Error", "FAILED", "error:", "panic:", "Traceback")
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 
@@ -55,7 +59,7 @@ class Price:
     """The figures behind a seal, in input tokens."""
 
     held: float  # spent on reading old rounds since the last seal
-    cost: float  # of writing the kept end and the new lines
+    cost: float  # of writing the kept end anew; the lines cost the same whenever they come
     tail: int
     cold: bool
 
@@ -75,54 +79,50 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     """Seal old rounds where it pays; fold old lines where they are many."""
     if not world.collapses:
         return ()
-    first = tail_start(view)
-    price = priced(view, world, first)
-    limit = world.settings.scaled(world.window).collapse_tail
+    settings = world.settings.scaled(world.window)
+    price = priced(view, world, settings)
+    limit = settings.collapse_tail
     if not _due(view, world, price, limit):
         return ()
-    kept = _kept_from(view, world, first)
-    old = view.items.since(first)[: kept - first]
-    text = "\n".join(_lines(world, old))
+    first = view.live
+    kept = _kept_from(view, kept_tokens(settings))
+    # what already stands for others (a snip's mark, a summary) stays where it is
+    old = list(takewhile(_is_live, view.items.since(first)[: kept - first]))
+    text = _lines(settings, old)
     if not text:
         return ()
     intro = INTRO if first == 0 or view.items[first - 1].kind == "head" else ""
+    block = text_block(intro + text)
     record = Replaced(
         old[0].id,
         old[-1].id,
-        (Stand("user", (text_block(intro + text),)),),
+        (Stand("user", (block,)),),
         SEALED,
         strips=_strips(view, world, kept),
         why=price.told(limit),
     )
-    fold = _fold(view, world, text_block(intro + text).tokens)
+    fold = _fold(view, settings, block.tokens)
     return (fold, record) if fold is not None else (record,)
 
 
-def tail_start(view: View) -> int:
-    """The first item that is neither head nor sealed."""
-    at = len(view.items)
-    while at and view.items[at - 1].kind not in ("replaced", "head"):
-        at -= 1
-    return at
+def _is_live(item: Item) -> bool:
+    return item.kind not in STANDING
 
 
-def priced(view: View, world: World, first: int) -> Price:
+def priced(view: View, world: World, settings: Settings) -> Price:
     """What the tail has cost since the last seal, and what sealing it would cost."""
-    settings = world.settings
-    kept = kept_tokens(world)
-    size = held = 0.0
-    for item in view.items.since(first):
-        if item.role == "assistant":
-            held += settings.price_read * max(0.0, size - kept)
+    kept = kept_tokens(settings)
+    size = held = 0
+    for item in view.items.since(view.live):
+        if item.role == "assistant" and size > kept:
+            held += size - kept
         size += item.tokens
-    lines = max(0.0, size - kept) * LINE_SHARE
-    cost = settings.price_write_short * kept + settings.price_write_long * lines
-    return Price(held, cost, int(size), is_cold(view, world))
+    cost = settings.price_write_short * kept
+    return Price(settings.price_read * held, cost, size, is_cold(view, world))
 
 
-def kept_tokens(world: World) -> int:
+def kept_tokens(settings: Settings) -> int:
     """What stays live at a seal: at most a tenth of the tail."""
-    settings = world.settings.scaled(world.window)
     return min(settings.collapse_kept, settings.collapse_tail // 10)
 
 
@@ -135,6 +135,8 @@ def is_cold(view: View, world: World) -> bool:
 
 
 def _due(view: View, world: World, price: Price, limit: int) -> bool:
+    if view.open_calls:  # a message whose calls still wait is not touched, nor what is bound
+        return False
     if price.tail > limit:
         return True
     if _binding(world) and not _turn_begins(view):
@@ -152,10 +154,10 @@ def _turn_begins(view: View) -> bool:
     return bool(unsent) and not any(i.results for i in unsent)
 
 
-def _kept_from(view: View, world: World, first: int) -> int:
+def _kept_from(view: View, budget: int) -> int:
     """The first item that stays live: whole rounds, and always the newest message."""
-    items, size = view.items, 0
-    at, budget = len(items), kept_tokens(world)
+    items, first, size = view.items, view.live, 0
+    at = len(items)
     while at > first and size + items[at - 1].tokens <= budget:
         at -= 1
         size += items[at].tokens
@@ -187,24 +189,28 @@ def _strips(view: View, world: World, kept: int) -> tuple[Strip, ...]:
 # --- the lines
 
 
-def _lines(world: World, items: Sequence[Item]) -> Iterator[str]:
-    width = world.settings.collapse_line
+def _lines(settings: Settings, items: Sequence[Item]) -> str:
+    """The lines of some rounds. A name is given once: `said` are those given so far."""
+    said: set[str] = set()
+    out: list[str] = []
     for item in items:
         for piece in item.pieces:
-            yield from _block_lines(item, piece.block, width)
+            out += _block_lines(item, piece.block, settings.collapse_line, said)
+    return "\n".join(out)
 
 
-def _block_lines(item: Item, block: Block, width: int) -> Iterator[str]:
+def _block_lines(item: Item, block: Block, width: int, said: set[str]) -> Iterator[str]:
     match block.type:
         case "text" if item.role == "user" and item.kind != "attached":
             yield _user_words(block.get("text"))
         case "text" if item.role == "assistant" and not block.blank:
             yield "- " + _short(block.get("text"), SAID)
         case "tool_use":
-            given = _short(_words(block.value.get("input")), width)
-            yield f"> {block.get('name')} {given} {reference(block.get('id'))}"
+            name, ref = block.get("name"), reference(block.get("id"))
+            given = _given(block.value.get("input"), max(20, width - len(name) - len(ref)), said)
+            yield f"> {name} {given} {ref}"
         case "tool_result":
-            yield from _result_lines(text_of(block.value.get("content")), width)
+            yield from _result_lines(text_of(block.value.get("content")), width, said)
         case "image" | "document":
             yield f"[{block.type}]"
         case _:
@@ -216,36 +222,58 @@ def _user_words(text: str) -> str:
     return "user: " + text.replace("\n", "\nuser: ")
 
 
+def _given(value: Json, width: int, said: set[str]) -> str:
+    """What a call was asked, on one line; a path that was named before, by its last part."""
+    words: list[str] = []
+    for key, member in value.items() if isinstance(value, dict) else ():
+        if key in _PATH_KEYS and isinstance(member, str):
+            bare = member.strip("./-")
+            words.append(f"…/{member.rpartition('/')[2]}" if bare in said else member)
+            said.add(bare)
+        else:
+            words.append(_words(member))
+    return _short(" ".join(filter(None, words)), width)
+
+
 def _words(value: Json) -> str:
+    """The texts and numbers in a value; switches say little."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict):
-        return " ".join(_words(v) for v in value.values())
+        return " ".join(map(_words, value.values()))
     if isinstance(value, list):
-        return " ".join(_words(v) for v in value)
-    return "" if value is None else str(value)
+        return " ".join(map(_words, value))
+    return "" if value is None or isinstance(value, bool) else str(value)
 
 
 def _short(text: str, width: int) -> str:
     return " ".join(text[: width * 2].split())[:width]
 
 
-def _result_lines(text: str, width: int) -> Iterator[str]:
-    trouble = max(text.rfind(word) for word in _TROUBLE)
+def _result_lines(text: str, width: int, said: set[str]) -> Iterator[str]:
+    end = text[-LOOKED_AT:]
+    trouble = max([end.rfind(word) for word in _TROUBLE if word in end], default=-1)
     if trouble >= 0:
-        start = text.rfind("\n", 0, trouble) + 1
-        yield "  " + _short(text[max(start, trouble - width) :].partition("\n")[0], width)
-    found = outline(text, RESULT_NAMES)
-    if found:
-        yield "  " + found
+        start = end.rfind("\n", 0, trouble) + 1
+        yield "  " + _short(end[max(start, trouble - width) :].partition("\n")[0], width)
+    if text.startswith(_STORED):
+        text, limit = text[max(0, text.find(_NAMES)) :], STORED_NAMES
+    else:
+        limit = min(RESULT_NAMES, len(text) // NAMES_SHARE)
+    if found := first_names(text, limit, LOOKED_AT, said):
+        said.update(found)
+        yield "  " + " ".join(found)
 
 
 # --- folding old lines
 
 
-def _fold(view: View, world: World, coming: int) -> Replaced | None:
+def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
     """The older lines become the user's words, the paths touched, and references."""
-    lines = [i for i in view.items if i.kind == "replaced" and i.reason == SEALED]
+    sealed = dropwhile(lambda i: i.reason != SEALED, view.items.cut(view.live))
+    lines = list(takewhile(lambda i: i.reason == SEALED, sealed))
     total = sum(i.tokens for i in lines) + coming
-    if total <= world.settings.scaled(world.window).collapse_log or len(lines) < 2:
+    if total <= settings.collapse_log or len(lines) < 2:
         return None
     size, count = 0, 0
     while count < len(lines) and size < total * FOLD_SHARE:

@@ -6,20 +6,27 @@ cache lifetime has passed everything is written anew anyway, so the change is fr
 cache edit: where the provider can drop results from its own cached prefix, it is told to,
 and the local messages stay as they were. Both stay out of the way where the provider
 manages its context itself or the context is collapsed.
+
+By the provider: `context_management` is the option that asks for that. The usage of an
+answer counts what the model was shown, after such edits, so the canonical count follows
+them by itself; `freed` says how much they were, and is never taken off again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from reverie.transcript.blocks import block_of, dump
-from reverie.transcript.records import Attached, Record, ResultDecided, Strip
+from reverie.errors import InvalidMessage
+from reverie.transcript.blocks import Json, Object, block_of, dump, parse
+from reverie.transcript.records import AssistantMessage, Attached, Record, ResultDecided, Strip
 from reverie.transcript.view import View
 from reverie.world import World
 
 NAME = "microcompaction"
 CLEARED = "[Old tool result content cleared]"
 CACHE_EDITS = "cache_edits"
+CLEAR_TOOL_USES = "clear_tool_uses_20250919"
+CLEAR_THINKING = "clear_thinking_20251015"
 COMPACTABLE = frozenset(
     {"Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "MultiEdit", "Write"}
 )
@@ -30,6 +37,8 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
     if not world.flags.get("time_microcompact") or _stays_out(view, world):
         return ()
     if view.last_assistant_at is None:
+        return ()
+    if view.open_calls and _binding(world):  # their message keeps its thinking
         return ()
     idle = world.clock.now() - view.last_assistant_at
     if idle <= world.settings.microcompact_idle_minutes * 60:
@@ -56,6 +65,46 @@ async def by_cache_edit(view: View, world: World) -> Sequence[Record]:
         return ()
     old = live[: -max(1, world.settings.cache_edit_kept)]
     return (Attached((block_of({"type": CACHE_EDITS, "delete": old}),), CACHE_EDITS),)
+
+
+def context_management(world: World, tools: Iterable[str], *, thinking: bool) -> Object | None:
+    """The request option by which the provider clears old results (and thinking) itself;
+    None where it cannot, or the context is collapsed. `tools` are those the request offers."""
+    if world.model is None or not world.model.capabilities.context_management or world.collapses:
+        return None
+    settings = world.settings
+    trigger, at_least = settings.api_clearing(world.window)
+    excluded: list[Json] = [name for name in tools if name not in COMPACTABLE]
+    clearing: Object = {
+        "type": CLEAR_TOOL_USES,
+        "trigger": {"type": "input_tokens", "value": trigger},
+        "clear_at_least": {"type": "input_tokens", "value": at_least},
+        "exclude_tools": excluded,
+    }
+    turns = settings.api_thinking_kept_turns
+    kept: Json = {"type": "thinking_turns", "value": turns}
+    if settings.api_thinking_keep_all:
+        kept = {"type": "all"}
+    edits: list[Json] = [{"type": CLEAR_THINKING, "keep": kept}] if thinking else []
+    return {"edits": [*edits, clearing]}
+
+
+def freed(answer: AssistantMessage) -> int:
+    """Tokens that the provider's own edits kept from the model, as it says itself."""
+    try:
+        edits = parse(answer.applied_edits)
+    except InvalidMessage:
+        return 0
+    counts = [e.get("cleared_input_tokens") for e in _list(edits) if isinstance(e, dict)]
+    return sum(c for c in counts if isinstance(c, int))
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _binding(world: World) -> bool:
+    return world.model is not None and world.model.capabilities.thinking_binding
 
 
 def _stays_out(view: View, world: World) -> bool:
@@ -101,7 +150,7 @@ def _cleared(view: View, call: str, why: str, strips: tuple[Strip, ...]) -> Resu
 
 def _strips(view: View, world: World, call: str) -> tuple[Strip, ...]:
     """Thinking behind the first cleared result, where it is bound to what precedes it."""
-    if world.model is None or not world.model.capabilities.thinking_binding:
+    if not _binding(world):
         return ()
     found, out = False, list[Strip]()
     for item in view.items:

@@ -49,39 +49,74 @@ class Result:
 
     @property
     def characters(self) -> int:
-        return len(self.text)
+        content = self.block.value.get("content")
+        return len(content) if isinstance(content, str) else len(text_of(content))
+
+
+class Budgets:
+    """What results may measure, as it stands at one look at them."""
+
+    def __init__(self, world: World) -> None:
+        settings = world.settings.scaled(world.window)
+        thresholds = world.flags.get("tool_result_thresholds")
+        self.message = settings.message_result_characters
+        self.preview = settings.result_preview_bytes
+        self._usual = settings.result_characters
+        self._tools = world.tool_limits
+        self._small = settings.collapse_offload * settings.text_bytes_per_token
+        self.collapses = world.collapses
+        empty: Mapping[str, int] = {}
+        self._set = thresholds if isinstance(thresholds, Mapping) else empty
+
+    def of(self, tool: str) -> int | None:
+        """Characters a tool's result may have; None where the tool bounds its own output."""
+        limit = self._tools.get(tool, self._usual)
+        if self.collapses and tool != READS_BACK:
+            limit = self._small if limit is None else min(limit, self._small)
+        return limit if limit is None else self._set.get(tool, limit)
 
 
 async def per_result(view: View, world: World) -> Sequence[Record]:
     """Store each new result that is over its own budget."""
+    results = [r for r in _unsent(view) if r.call not in view.decisions]
+    return await _decided(results, Budgets(world), world) if results else ()
+
+
+async def _decided(results: Sequence[Result], budgets: Budgets, world: World) -> list[Record]:
     out: list[Record] = []
-    for result in _undecided(view):
-        budget = _budget(result.tool, world)
+    for result in results:
+        budget = budgets.of(result.tool)
         if budget is None:
             out.append(ResultDecided(result.call, "kept", "the tool bounds its own output"))
         elif result.characters <= budget:
             out.append(ResultDecided(result.call, "kept"))
         else:
-            out += await _store(result, world, f"over {budget:,} characters")
+            out += await _store(result, world, budgets, f"over {budget:,} characters")
     return out
 
 
 async def per_message(view: View, world: World) -> Sequence[Record]:
     """Store the largest new results until the message as a whole fits."""
-    out: list[Record] = list(await per_result(view, world))
-    decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
     results = list(_unsent(view))
+    if not results:
+        return ()
+    budgets = Budgets(world)
+    new = [r for r in results if r.call not in view.decisions]
+    out = await _decided(new, budgets, world)
+    if sum(r.characters for r in results) <= budgets.message:
+        return out
+    decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
     sizes = {r.call: _size_now(r, decided.get(r.call)) for r in results}
-    limit = world.settings.scaled(world.window).message_result_characters
     movable = [
         r
         for r in results
-        if _budget(r.tool, world) is not None and _is_whole(r, view, decided.get(r.call))
+        if budgets.of(r.tool) is not None and _is_whole(r, view, decided.get(r.call))
     ]
     for result in sorted(movable, key=lambda r: -r.characters):
-        if sum(sizes.values()) <= limit or result.characters <= _preview_bytes(world):
+        if sum(sizes.values()) <= budgets.message or result.characters <= budgets.preview:
             break
-        records = await _store(result, world, f"the message is over {limit:,} characters")
+        why = f"the message is over {budgets.message:,} characters"
+        records = await _store(result, world, budgets, why)
         out = [r for r in out if not _about(r, result.call)] + records
         sizes[result.call] = _size_now(result, _last_decision(records))
     return out
@@ -97,15 +132,13 @@ def _last_decision(records: Sequence[Record]) -> ResultDecided | None:
 
 def _unsent(view: View) -> Iterator[Result]:
     for item in view.unsent():
+        if not item.results or item.kind != "message":
+            continue
         for piece in item.pieces:
-            if piece.block.type == "tool_result" and item.kind == "message":
+            if piece.block.type == "tool_result":
                 call = piece.block.get("tool_use_id")
                 known = view.calls.get(call)
                 yield Result(call, known.name if known else "", piece.block)
-
-
-def _undecided(view: View) -> Iterator[Result]:
-    return (r for r in _unsent(view) if r.call not in view.decisions)
 
 
 def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:
@@ -119,26 +152,7 @@ def _size_now(result: Result, decision: ResultDecided | None) -> int:
     return len(text_of(members('{"c":' + decision.content + "}")["c"][1]))
 
 
-def _preview_bytes(world: World) -> int:
-    return world.settings.scaled(world.window).result_preview_bytes
-
-
-def _budget(tool: str, world: World) -> int | None:
-    """Characters a tool's result may have; None where the tool bounds its own output."""
-    settings = world.settings.scaled(world.window)
-    thresholds = world.flags.get("tool_result_thresholds")
-    limit = world.tool_limits.get(tool, settings.result_characters)
-    if world.collapses and tool != READS_BACK:
-        small = settings.collapse_offload * settings.text_bytes_per_token
-        limit = small if limit is None else min(limit, small)
-    if limit is None:
-        return None
-    if isinstance(thresholds, Mapping) and tool in thresholds:
-        return thresholds[tool]
-    return limit
-
-
-async def _store(result: Result, world: World, why: str) -> list[Record]:
+async def _store(result: Result, world: World, budgets: Budgets, why: str) -> list[Record]:
     data, ending = _bytes(result.block)
     key = f"{FOLDER}/{file_name(result.call)}{ending}"
     try:
@@ -152,7 +166,7 @@ async def _store(result: Result, world: World, why: str) -> list[Record]:
             result.call,
             "stored",
             why,
-            _stand_in(result, path, data, _preview(result, world)),
+            _stand_in(result, path, data, _preview(result, budgets)),
             key,
             len(data),
             sha256(data).hexdigest(),
@@ -193,14 +207,14 @@ def _stand_in(result: Result, path: str, data: bytes, preview: str) -> str:
     return dump([{"type": "text", "text": text}, *media])
 
 
-def _preview(result: Result, world: World) -> str:
+def _preview(result: Result, budgets: Budgets) -> str:
     """The beginning of a result; where the context is collapsed, its two ends and its names."""
-    if world.collapses:
+    if budgets.collapses:
         text = result.text
         head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
         found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
         return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
-    head, whole = cut(result.text, _preview_bytes(world))
+    head, whole = cut(result.text, budgets.preview)
     return f"It begins:\n\n{head}" + ("" if whole else "\n[…]")
 
 

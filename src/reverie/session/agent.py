@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from reverie.errors import NotFound
+import anyio
+
+from reverie.errors import NotFound, ReverieError
 from reverie.session.attachments import Attachments, date_line, local_date
 from reverie.session.clock import SystemClock
+from reverie.session.context import gather, memory_section
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.loop import run_turn
 from reverie.session.messages import Addable
+from reverie.session.remember import Memories
 from reverie.session.session import Session
 from reverie.session.toolbox import (
-    AnyFiles,
     Asker,
     Ground,
     Policy,
     Registry,
+    Rule,
     Stored,
     Toolbox,
     ToolContext,
@@ -39,14 +43,17 @@ from reverie.session.toolbox import (
 )
 from reverie.session.toolbox.background import BackgroundShells
 from reverie.session.toolbox.guard import Guards
+from reverie.session.toolbox.memory_tools import memory_tools
+from reverie.session.toolbox.remembering import RememberingFiles
 from reverie.session.toolbox.sandbox import Sandbox
 from reverie.session.toolbox.sealed import SealedCalls
 from reverie.session.turn import Inbox, Limits, OnEvent, Spend, TurnResult, unwatched
-from reverie.settings import environment
+from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.home import tool_results_folder
 from reverie.world import Clock, Model, Notice, Say, unheard
 
+LOOK_UP_SECONDS = 5.0
 SYSTEM = """\
 You are Reverie, an agent that works in a person's project from their terminal.
 
@@ -95,6 +102,7 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     spend: Spend = field(default_factory=Spend)
     inbox: Inbox = field(default_factory=Inbox)
+    memories: Memories | None = None  # None where memory is off, private or not to be had
 
     async def turn(
         self, said: str | Sequence[Addable], on_event: OnEvent = unwatched
@@ -152,27 +160,38 @@ async def open_agent(
     if wanted.bare:
         known["REVERIE_SIMPLE"] = "1"
     cwd = working_folder(wanted.project)
-    place = _Place(wanted.home or places.home(known), working_tree(cwd), cwd, known)
+    home, root = wanted.home or places.home(known), places.canonical_root(cwd)
+    settings = load(known, home=home, root=root).settings
+    place = _Place(home, working_tree(cwd), cwd, known, root, settings)
     tools, timer = registry or standard(), clock or SystemClock()
-    async with Session.open(
-        cwd,
-        model=model,
-        system=wanted.system,
-        tools=tools.definitions(),
-        context=surroundings(cwd, timer.now()),
-        resume=wanted.resume,
-        on_held=wanted.on_held,
-        private=wanted.private,
-        home=place.home,
-        environ=known,
-        clock=timer,
-        say=say,
-        tool_limits=tools.limits(),
-    ) as session:
-        policy = _policy(place, session, wanted.mode, asker)
-        async with _opened(Toolbox(tools, policy, _context(place, session))) as box:
+    memories = None if wanted.private else open_memories(place, timer, say)
+    for tool in memory_tools(memories) if memories is not None else ():
+        if tools.get(tool.name) is None:
+            tools.add(tool)
+    await _looked_up(model)
+    async with (
+        _closing(memories),
+        Session.open(
+            cwd,
+            model=model,
+            system=_system(place, wanted, memories, say),
+            tools=tools.definitions(),
+            context=_surroundings(place, timer, memories, say),
+            resume=wanted.resume,
+            on_held=wanted.on_held,
+            private=wanted.private,
+            home=place.home,
+            environ=known,
+            clock=timer,
+            say=say,
+            tool_limits=tools.limits(),
+        ) as session,
+    ):
+        policy = _policy(place, session, wanted.mode, asker, memories)
+        async with _opened(Toolbox(tools, policy, _context(place, session, memories))) as box:
             session.guards = _guards(place, session, tools, box)
             agent = _agent(place, session, model, box, wanted)
+            agent.memories = memories
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
             await session.append(*verdict.attached())
@@ -195,6 +214,8 @@ class _Place:
     top: Path
     cwd: Path
     environ: Mapping[str, str]
+    root: Path
+    settings: Settings
 
     @property
     def user(self) -> str:
@@ -207,7 +228,7 @@ def _agent(place: _Place, session: Session, model: Model, box: Toolbox, wanted: 
         session.id,
         str(place.cwd),
         home=place.home,
-        root=places.canonical_root(place.cwd),
+        root=place.root,
         seconds=settings.hook_seconds,
         simple=settings.simple,
         say=session.world.say,
@@ -216,15 +237,81 @@ def _agent(place: _Place, session: Session, model: Model, box: Toolbox, wanted: 
     return Agent(session, model, box, hooks, Attachments(place.top, bytes_each=each), wanted.limits)
 
 
-def _policy(place: _Place, session: Session, mode: Verdict, asker: Asker | None) -> Policy:
-    root = places.canonical_root(place.cwd)
-    rules, problems = load_rules(home=place.home, root=root)
+def open_memories(place: _Place, clock: Clock, say: Say) -> Memories | None:
+    """The project's memory, or None where it is off or cannot be had, which is said."""
+    if place.settings.memory_off():
+        return None
+    try:
+        return Memories.of(
+            place.home, place.root, place.environ, place.settings, now=clock.now, say=say
+        )
+    except ReverieError as error:
+        say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
+        return None
+
+
+async def _looked_up(model: Model) -> None:
+    """Let a provider tell the model's window, where it can and answers soon."""
+    look_up: Callable[[], Awaitable[object]] | None = getattr(model, "look_up", None)
+    if look_up is not None:
+        with anyio.move_on_after(LOOK_UP_SECONDS):
+            await look_up()
+
+
+@asynccontextmanager
+async def _closing(memories: Memories | None) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        if memories is not None:
+            memories.close()
+
+
+def _system(place: _Place, wanted: Wanted, memories: Memories | None, say: Say) -> str:
+    """The system prompt, with what there is to say about memory."""
+    if memories is None:
+        return wanted.system
+    home = place.home
+    flags = Flags(place.environ, home=home, root=place.root, settings=place.settings)
+    project = places.find_project_folder(home, place.root)
+    section = memory_section(
+        place.settings,
+        memories.folder,
+        transcripts=places.transcripts_folder(project, home, place.environ),
+        daily_log=flags.on("daily_log"),
+        search_past=flags.on("search_past"),
+        say=say,
+    )
+    return f"{wanted.system.rstrip()}\n\n{section}" if section else wanted.system
+
+
+def _surroundings(place: _Place, clock: Clock, memories: Memories | None, say: Say) -> str:
+    """Instruction files and the memory index, then where and when this is."""
+    folder = None if memories is None else memories.folder
+    found = gather(
+        place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder, say=say
+    )
+    here = surroundings(place.cwd, clock.now())
+    return f"{found.text}\n{here}" if found.text else here
+
+
+def _policy(
+    place: _Place,
+    session: Session,
+    mode: Verdict,
+    asker: Asker | None,
+    memories: Memories | None,
+) -> Policy:
+    rules, problems = load_rules(home=place.home, root=place.root)
+    rules = (*rules, *(Rule(name) for name in ("Remember", "Forget")))
     for problem in problems:
         session.world.say(Notice("permissions", problem, "warning"))
     ground = Ground.of(place.top, Path(place.user), place.home)
     stored = tool_results_folder(session.library.folder.root, session.id)
-    ground = replace(ground, readable=(Path(os.path.realpath(stored)),))
-    return Policy(ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, root))
+    own = () if memories is None else (Path(os.path.realpath(memories.folder.root)),)
+    readable = (Path(os.path.realpath(stored)), *own)
+    ground = replace(ground, readable=readable, writable=own)
+    return Policy(ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, place.root))
 
 
 def _guards(place: _Place, session: Session, tools: Registry, box: Toolbox) -> Guards:
@@ -234,12 +321,12 @@ def _guards(place: _Place, session: Session, tools: Registry, box: Toolbox) -> G
     return Guards(tools, lambda: box.context, readable, refused, Sandbox())
 
 
-def _context(place: _Place, session: Session) -> ToolContext:
+def _context(place: _Place, session: Session, memories: Memories | None) -> ToolContext:
     stored = Stored(session.library.folder, session.id, lambda: session.view)
     return ToolContext(
         place.top,
         place.cwd,
-        AnyFiles(place.cwd, place.user),
+        RememberingFiles(place.cwd, place.user, memories=memories, session=session.id),
         session.world.clock,
         settings=session.world.settings,
         say=session.world.say,

@@ -15,6 +15,7 @@ before it. Readers check it and hand back the caller's text.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zlib
@@ -141,7 +142,8 @@ class Journal:
             what = f"The journal could not be read: {words(error)}"
             raise StoreError(what, where=self._where()) from error
         finally:
-            os.close(fd)
+            with contextlib.suppress(OSError):  # nothing was written through it
+                os.close(fd)
 
     def close(self) -> None:
         """Close and unlock; in a forked child, close only: the lock is its parent's."""

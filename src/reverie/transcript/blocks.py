@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias, cast
 
@@ -33,6 +33,9 @@ def _no_constant(name: str) -> None:
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
+THINKING = ("thinking", "redacted_thinking")
+_PLAIN = (str, int, type(None))  # a bool is an int
+_quote = json.encoder.encode_basestring
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
 
@@ -108,18 +111,45 @@ def _walk(text: str, opening: str) -> Iterator[tuple[str, str, Json]]:
         at = _skip(text, at + 1)
 
 
-@dataclass(frozen=True, slots=True)
 class Block:
-    """One content block: its JSON text, and what follows from it."""
+    """One content block: its JSON text, and what follows from it. Never changed once made;
+    each part is worked out when it is first asked for, since much is stored and never sent."""
 
-    raw: str
-    value: Object = field(compare=False, repr=False)
-    tokens: int = field(compare=False, repr=False)
-    digest: bytes = field(compare=False, repr=False)
+    __slots__ = ("_digest", "_raw", "_tokens", "type", "value")
+
+    def __init__(self, raw: str, value: Object) -> None:
+        self.type = str(value.get("type", ""))
+        self.value = value
+        self._raw = raw  # empty: not written yet
+        self._tokens = -1
+        self._digest = b""
 
     @property
-    def type(self) -> str:
-        return str(self.value.get("type", ""))
+    def raw(self) -> str:
+        if not self._raw:
+            self._raw = dump(self.value)
+        return self._raw
+
+    @property
+    def tokens(self) -> int:
+        if self._tokens < 0:
+            self._tokens = estimate(self.value)
+        return self._tokens
+
+    @property
+    def digest(self) -> bytes:
+        if not self._digest:
+            self._digest = blake2b(self.raw.encode(), digest_size=16).digest()
+        return self._digest
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Block) and self.raw == other.raw)
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __repr__(self) -> str:
+        return f"Block(raw={self.raw!r})"
 
     def get(self, key: str) -> str:
         """A member that is a string, or the empty string."""
@@ -133,31 +163,39 @@ class Block:
 
     @property
     def thinking(self) -> bool:
-        return self.type in ("thinking", "redacted_thinking")
+        return self.type in THINKING
 
     @property
     def markable(self) -> bool:
         """Whether the provider takes a cache mark on it."""
-        return not self.thinking and not self.blank
+        return self.type == "tool_result" or not (self.thinking or self.blank)
 
     @property
     def blank(self) -> bool:
         """A text block with no words: the provider refuses it in a user message."""
-        return self.type == "text" and not self.get("text").strip()
+        text = self.get("text") if self.type == "text" else "."
+        return not text or text.isspace()
 
     def with_member(self, key: str, raw: str) -> Block:
         """The same block with one member's text replaced in place, or put last."""
-        found = {k: text for k, (text, _) in members(self.raw).items()}
-        if found.get(key) == raw:
-            return self
-        if key in found:
-            return block(joined({**found, key: raw}))
-        return block(added(self.raw, key, raw))
+        if not self._raw:  # what is replaced need not be written first
+            found = {k: raw if k == key else dump(v) for k, v in self.value.items()}
+        else:
+            found = {k: text for k, (text, _) in members(self._raw).items()}
+            if found.get(key) == raw:
+                return self
+        text = joined({**found, key: raw}) if key in found else added(self.raw, key, raw)
+        return block_from(text, {**self.value, key: parse(raw, "a member")})
 
 
 def joined(parts: Mapping[str, str]) -> str:
     """A JSON object's text from its members' texts."""
-    return "{" + ",".join(f"{dump(k)}:{v}" for k, v in parts.items()) + "}"
+    return "{" + ",".join([f"{_key(k)}:{v}" for k, v in parts.items()]) + "}"
+
+
+@lru_cache(maxsize=256)
+def _key(name: str) -> str:
+    return dump(name)
 
 
 def added(raw: str, key: str, value: str) -> str:
@@ -183,20 +221,34 @@ def block_from(raw: str, value: Json) -> Block:
         raw = joined(parts)
     if "\n" in raw or "\r" in raw:  # only between tokens, where they are no part of the value
         raw = raw.replace("\r", " ").replace("\n", " ")
-    try:
-        encoded = raw.encode()
-    except UnicodeEncodeError:
-        raw = dump(value)
-        encoded = raw.encode()
-    return Block(raw, value, estimate(value), blake2b(encoded, digest_size=16).digest())
+    if not raw.isascii():
+        try:
+            raw.encode()
+        except UnicodeEncodeError:
+            raw = dump(value)
+    return Block(raw, value)
 
 
 def block_of(value: Mapping[str, Any]) -> Block:
-    """A block from a value: this first serialisation is the one kept."""
-    raw = dump(dict(value))
-    if any(isinstance(v, (dict, list)) for v in value.values()):
-        return block_from(raw, parse(raw))  # the caller may change what is nested in it
-    return block_from(raw, dict(value))
+    """A block from a value: its first serialisation is the one kept."""
+    try:
+        kept = {key: _own(member) for key, member in value.items() if key != "cache_control"}
+    except RecursionError as error:
+        raise InvalidMessage("a value is nested too deeply") from error
+    return Block("", kept)
+
+
+def _own(value: Any) -> Json:
+    """A value of our own, since the caller may change what is nested in it; or InvalidMessage."""
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, list):
+        return [_own(member) for member in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        found = cast("dict[Any, Any]", value)
+        if all(isinstance(key, str) for key in found):
+            return {key: _own(member) for key, member in found.items()}
+    return parse(dump(cast("object", value)))  # a number, or what JSON may not be able to hold
 
 
 def text_block(text: str) -> Block:
@@ -234,6 +286,18 @@ def _size(text: str, per_token: int) -> int:
     return -(-length // per_token)
 
 
+def _json_bytes(value: object) -> int:
+    """The length of `dump(value)` as UTF-8, most often without writing it."""
+    if isinstance(value, str):
+        text = _quote(value)
+        return len(text) if text.isascii() else len(dump(value).encode())
+    if isinstance(value, dict):
+        found = cast("dict[str, object]", value)
+        inner = [_json_bytes(k) + _json_bytes(v) + 2 for k, v in found.items()]
+        return sum(inner) + 2 - bool(inner)
+    return len(dump(value).encode())
+
+
 def estimate(value: object) -> int:
     """Rough tokens: 4 bytes each for text, 2 for JSON, a flat figure for media."""
     if isinstance(value, str):
@@ -251,7 +315,8 @@ def estimate(value: object) -> int:
         case "tool_result":
             tokens = estimate(found.get("content"))
         case "tool_use":
-            tokens = estimate(found.get("name")) + _size(dump(found.get("input")), JSON_BYTES)
+            given = _json_bytes(found.get("input"))
+            tokens = estimate(found.get("name")) - (-given // JSON_BYTES)
         case "image" | "document":
             tokens = MEDIA_TOKENS
         case "openai_items":  # what its sibling blocks say already, in the provider's own form

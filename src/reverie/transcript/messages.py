@@ -19,16 +19,17 @@ MISSING_START = "[The conversation before this point is not in this transcript]"
 HEAD = "head"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Piece:
-    """A block that is sent, and where it comes from."""
+    """A block that is sent, and where it comes from. Neither it nor an item is ever changed;
+    they are not frozen because every record makes some, and a frozen value takes longer."""
 
     block: Block
     source: str  # entry id
     index: int  # place among the record's blocks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Item:
     """What one record (or one replaced range) puts into the conversation."""
 
@@ -40,38 +41,77 @@ class Item:
     seals: bool = False
     reason: str = ""  # why a range was replaced
     tokens: int = field(init=False, compare=False)
+    calls: tuple[str, ...] = field(init=False, compare=False)  # ids of the calls in it
+    results: tuple[str, ...] = field(init=False, compare=False)  # ids of the calls it answers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", sum(p.block.tokens for p in self.pieces))
-
-    @property
-    def calls(self) -> tuple[str, ...]:
-        return tuple(p.block.get("id") for p in self.pieces if p.block.type == "tool_use")
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        return tuple(
-            p.block.get("tool_use_id") for p in self.pieces if p.block.type == "tool_result"
-        )
+        self.tokens, self.calls, self.results = 0, (), ()
+        for piece in self.pieces:
+            block = piece.block
+            self.tokens += block.tokens
+            if block.type == "tool_use":
+                self.calls += (block.get("id"),)
+            elif block.type == "tool_result":
+                self.results += (block.get("tool_use_id"),)
 
     def holds(self, entry: str) -> bool:
         return entry == self.id or entry in self.covers
 
 
-@dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a request."""
+    """One message of a request. Never changed once made; its text and chained digest are
+    worked out when they are first asked for."""
 
-    role: Role
-    pieces: tuple[Piece, ...]
-    text: str
-    tokens: int
-    end: int  # message blocks of the request up to here
-    chain: bytes  # digest of all blocks up to here
+    __slots__ = ("_before", "_chain", "_text", "end", "pieces", "role")
+
+    def __init__(self, role: Role, pieces: tuple[Piece, ...], before: Message | None) -> None:
+        self.role: Role = role
+        self.pieces = pieces
+        self.end = len(pieces) + (before.end if before else 0)  # blocks of the request so far
+        self._before = before
+        self._chain = b""
+        self._text = ""
 
     @property
     def start(self) -> int:
         return self.end - len(self.pieces)
+
+    @property
+    def tokens(self) -> int:
+        return sum([p.block.tokens for p in self.pieces])
+
+    @property
+    def text(self) -> str:
+        """Its JSON text."""
+        if not self._text:
+            self._text = message_text(self.role, [p.block.raw for p in self.pieces])
+        return self._text
+
+    @property
+    def chain(self) -> bytes:
+        """A digest of all blocks of the request up to here."""
+        todo: list[Message] = []
+        at: Message | None = self
+        while at is not None and not at._chain:
+            todo.append(at)
+            at = at._before
+        chain = at._chain if at else b""
+        for one in reversed(todo):
+            for piece in one.pieces:
+                chain = link(chain, one.role, piece.block)
+            one._chain, one._before = chain, None
+        return chain
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return False
+        return (self.role, self.pieces, self.chain) == (other.role, other.pieces, other.chain)
+
+    def __hash__(self) -> int:
+        return hash(self.chain)
+
+    def __repr__(self) -> str:
+        return f"Message({self.role!r}, {self.pieces!r})"
 
 
 def link(chain: bytes, role: Role, block: Block) -> bytes:
@@ -85,22 +125,13 @@ def message_text(role: Role, blocks: Iterable[str]) -> str:
 def message(run: Sequence[Item], before: Message | None) -> Message:
     """A run of items of one role as one message; results stand before everything else."""
     role = run[0].role
-    pieces = tuple(p for item in run for p in item.pieces)
-    if role == "user":
+    pieces = run[0].pieces
+    if len(run) > 1:
+        pieces = tuple(p for item in run for p in item.pieces)
+    if role == "user" and len(pieces) > 1 and any(item.results for item in run):
         results = [p for p in pieces if p.block.type == "tool_result"]
-        if results:
-            pieces = (*results, *(p for p in pieces if p.block.type != "tool_result"))
-    chain = before.chain if before else b""
-    for piece in pieces:
-        chain = link(chain, role, piece.block)
-    return Message(
-        role,
-        pieces,
-        message_text(role, (p.block.raw for p in pieces)),
-        sum(p.block.tokens for p in pieces),
-        (before.end if before else 0) + len(pieces),
-        chain,
-    )
+        pieces = (*results, *(p for p in pieces if p.block.type != "tool_result"))
+    return Message(role, pieces, before)
 
 
 def interrupted(calls: Sequence[str], after: str) -> Item:

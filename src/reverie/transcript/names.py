@@ -8,29 +8,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Container, Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
-_WORD = re.compile(r"[\w./-]{6,}", re.ASCII)
-_TELLING = re.compile(
-    r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]|[\w]/[\w]|[A-Za-z0-9][_-][A-Za-z0-9]"
-)
 SHORTEST = 8
-LOOKED_AT = 200_000
+LOOKED_AT = 12_000  # characters of a text that are counted
+_STEP = 400
+_WORD = re.compile(rf"[A-Za-z0-9_./-]{{{SHORTEST},}}")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [_ALPHABET[n & 31] + _ALPHABET[n >> 5] for n in range(1024)]
 REFERENCE = re.compile(r"r:[0-9a-hjkmnp-tv-z]{6}")
 
 
 def names(text: str) -> Counter[str]:
     """The telling words of a text, with how often each occurs."""
     if len(text) > LOOKED_AT:
-        text = text[: LOOKED_AT // 2] + "\n" + text[-LOOKED_AT // 2 :]
-    found = Counter(_WORD.findall(text))
-    out: Counter[str] = Counter()
-    for word, count in found.items():
-        bare = word.strip("./-")
-        if len(bare) >= SHORTEST and _telling(bare):
-            out[bare] += count
-    return out
+        foot = LOOKED_AT // 3
+        text = text[: LOOKED_AT - foot] + "\n" + text[-foot:]
+    found = Counter(map(_name, _WORD.findall(text)))
+    found.pop("", None)
+    return found
+
+
+@lru_cache(maxsize=20_000)
+def _name(word: str) -> str:
+    """The word without what stands around it; empty where plain prose could hold it."""
+    bare = word.strip("./-")
+    return bare if len(bare) >= SHORTEST and _telling(bare) else ""
 
 
 def _telling(word: str) -> bool:
@@ -42,18 +47,40 @@ def _telling(word: str) -> bool:
 
 def outline(text: str, limit: int, without: str = "") -> str:
     """The most frequent telling words, within `limit` characters, leaving out known ones."""
-    out: list[str] = []
-    size = 0
-    for word, _ in names(text).most_common():
-        if size + len(word) + 1 > limit or word in without:
-            continue
-        out.append(word)
-        size += len(word) + 1
-    return " ".join(out)
+    found = names(text)
+    ranked = sorted(found, key=found.__getitem__, reverse=True)
+    return " ".join(_within(limit, ranked, without))
+
+
+def first_names(text: str, limit: int, looked_at: int, without: Container[str]) -> list[str]:
+    """The first telling words, within `limit` characters, of the text's beginning."""
+    return _within(limit, map(_name, _words(text, looked_at)), without)
+
+
+def _words(text: str, looked_at: int) -> Iterator[str]:
+    """The long words of a text, a few lines at a time: often the first ones are enough."""
+    at, looked_at = 0, min(len(text), looked_at)
+    while at < looked_at:
+        end = text.find("\n", at + _STEP, looked_at)
+        end = looked_at if end < 0 else end
+        yield from _WORD.findall(text, at, end)
+        at = end
+
+
+def _within(limit: int, words: Iterable[str], without: Container[str]) -> list[str]:
+    """Words that fit into `limit` characters, each once."""
+    out: dict[str, None] = {}
+    for word in words:
+        if word and word not in out and len(word) < limit and word not in without:
+            out[word] = None
+            limit -= len(word) + 1
+            if limit <= SHORTEST:
+                break
+    return list(out)
 
 
 def reference(call: str) -> str:
     """A short name for a tool call, by which its result can be read back."""
     number = int.from_bytes(blake2b(call.encode("utf-8", "surrogatepass"), digest_size=4).digest())
-    letters = "".join(_ALPHABET[(number >> shift) & 31] for shift in range(0, 30, 5))
-    return f"r:{letters}"
+    low, middle, high = number & 1023, number >> 10 & 1023, number >> 20 & 1023
+    return f"r:{_PAIRS[low]}{_PAIRS[middle]}{_PAIRS[high]}"

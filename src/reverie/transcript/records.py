@@ -163,6 +163,14 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Words were taken out of this transcript: what was sent before no longer stands."""
+
+    count: int
+    strips: tuple[Strip, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A record of a later version or another program: kept, and of no effect."""
 
@@ -239,7 +247,7 @@ class Rewound:
 
 
 SessionScoped: TypeAlias = (
-    Started | HeadSet | ResultDecided | Sent | ForkEnded | Failed | TurnEnded | Unknown
+    Started | HeadSet | ResultDecided | Sent | ForkEnded | Failed | TurnEnded | Forgotten | Unknown
 )
 ChainScoped: TypeAlias = UserMessage | AssistantMessage | Attached | Replaced | Rewound
 Record: TypeAlias = SessionScoped | ChainScoped

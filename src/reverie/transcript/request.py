@@ -65,10 +65,10 @@ class Request:
 
     @property
     def count(self) -> int:
-        return len(self.closed) + len(self.tail)
+        return self.closed.length + len(self.tail)
 
     def at(self, index: int) -> Message:
-        behind = index - len(self.closed)
+        behind = index - self.closed.length
         return self.tail[behind] if behind >= 0 else self.closed[index]
 
     @property
@@ -204,19 +204,13 @@ def _with_marks(texts: Sequence[str], part: str, start: int, marks: Marked) -> l
 
 def render(view: View, source: str = "main", task: Task = MAIN) -> Request:
     """What would be sent now."""
-    request = Request(
-        view.head or NO_HEAD,
-        view.closed,
-        view.tail(),
-        source=source,
-        task=task,
-        last=view.leaf,
-        tokens=view.tokens,
-    )
+    head, tail = view.head or NO_HEAD, view.tail()
     if view.is_fork and view.sent is None:
         # a fork's first request stands on its parent's marks: it reads and does not write
-        return replace(request, marks=view.marks)
-    return replace(request, marks=place_marks(view, request))
+        marks = view.marks
+    else:
+        marks = place_marks(view, Request(head, view.closed, tail))
+    return Request(head, view.closed, tail, marks, source, task, view.leaf, view.tokens)
 
 
 def so_far(view: View) -> Request:
@@ -227,42 +221,41 @@ def so_far(view: View) -> Request:
 
 def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     """End of the head, end of the sealed part, the last request's last mark, the last block."""
-    marks: list[Mark] = []
-    if request.head.system != "[]":
-        marks.append(Mark("system", len(_array(request.head.system)) - 1, LONG))
-    elif request.head.tools != "[]":
-        marks.append(Mark("tools", len(_array(request.head.tools)) - 1, LONG))
-    places: dict[int, Ttl] = {}
-    last = _markable(request, request.blocks - 1)
-    if last is not None:
-        places[last] = SHORT
-    previous = [m.block for m in view.marks if m.part == "messages"]
-    if previous and previous[-1] < request.blocks:
-        places[previous[-1]] = SHORT
+    head, marks = request.head, list[Mark]()
+    if head.system != "[]":
+        marks.append(Mark("system", len(_array(head.system)) - 1, LONG))
+    elif head.tools != "[]":
+        marks.append(Mark("tools", len(_array(head.tools)) - 1, LONG))
+    blocks = request.blocks
     sealed = _sealed_end(request, view.sealed) if view.sealed else None
-    if sealed is not None:
-        places[sealed] = LONG
+    previous = [m.block for m in view.marks if m.part == "messages"][-1:]
+    last = _markable(request, blocks - 1)
+    places = {at for at in (sealed, *previous, last) if at is not None and at < blocks}
+    for at in sorted(places):
         # a long lifetime may not stand behind a short one
-        places.update({at: LONG for at in places if at < sealed})
-    marks += [Mark("messages", at, ttl) for at, ttl in sorted(places.items())]
+        long = sealed is not None and at <= sealed
+        marks.append(Mark("messages", at, LONG if long else SHORT))
     return tuple(marks)
 
 
 def _markable(request: Request, at: int) -> int | None:
     """The last block at or before `at` that takes a mark."""
-    if not request.count:
-        return None
-    for index in reversed(range(_holding(request, at) + 1)):
+    index = _holding(request, at) if request.count else -1
+    while index >= 0:
         message = request.at(index)
-        for place in reversed(range(message.start, min(at + 1, message.end))):
-            if message.pieces[place - message.start].block.markable:
-                return place
+        last = message.end - 1
+        for back, piece in enumerate(reversed(message.pieces)):
+            if last - back <= at and piece.block.markable:
+                return last - back
+        index -= 1
     return None
 
 
 def _holding(request: Request, block: int) -> int:
     """The index of the message that holds a block, or would hold it."""
     low, high = 0, request.count - 1
+    if high and request.at(high - 1).end <= block:
+        return high
     while low < high:
         middle = (low + high) // 2
         if request.at(middle).end <= block:
@@ -275,10 +268,15 @@ def _holding(request: Request, block: int) -> int:
 def _sealed_end(request: Request, source: str) -> int | None:
     """The last block of what a seal or a summary put in the place of older messages."""
     end: int | None = None
-    for message in request.messages():
-        places = [n for n, p in enumerate(message.pieces) if p.source == source]
-        if places:
-            end = _markable(request, message.start + places[-1])
-        elif end is not None:
-            break
-    return end
+    for index in range(request.count):
+        message = request.at(index)
+        at = message.end
+        for piece in reversed(message.pieces):
+            at -= 1
+            if piece.source == source:
+                end = at
+                break
+        else:
+            if end is not None:
+                break
+    return None if end is None else _markable(request, end)

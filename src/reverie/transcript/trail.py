@@ -9,50 +9,54 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+_blank: Any = object.__new__
 
 
 class Trail(Generic[T]):
     """An immutable sequence whose longer versions share their beginning."""
 
-    __slots__ = ("_length", "_shared")
+    __slots__ = ("_shared", "length")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._shared: list[T] = list(items)
-        self._length = len(self._shared)
+        self.length = len(self._shared)
 
     @classmethod
     def _of(cls, shared: list[T], length: int) -> Trail[T]:
         new = cls.__new__(cls)
         new._shared = shared
-        new._length = length
+        new.length = length
         return new
 
     def push(self, *items: T) -> Trail[T]:
         """The same sequence with `items` behind it."""
-        shared = self._shared
-        if len(shared) != self._length or not shared:
-            shared = shared[: self._length]
+        shared, length = self._shared, self.length
+        if len(shared) != length or not length:
+            shared = shared[:length]
         shared.extend(items)
-        return self._of(shared, len(shared))
+        new: Trail[T] = _blank(Trail)
+        new._shared = shared
+        new.length = length + len(items)
+        return new
 
     def cut(self, length: int) -> Trail[T]:
         """The first `length` items; shares them."""
-        return self._of(self._shared, max(0, min(length, self._length)))
+        return self._of(self._shared, max(0, min(length, self.length)))
 
     def since(self, start: int) -> list[T]:
         """The items from `start` on, as a list of their own."""
-        return self._shared[start : self._length]
+        return self._shared[start : self.length]
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __iter__(self) -> Iterator[T]:
-        return islice(self._shared, self._length)
+        return islice(self._shared, self.length)
 
     @overload
     def __getitem__(self, at: int) -> T: ...
@@ -60,16 +64,16 @@ class Trail(Generic[T]):
     def __getitem__(self, at: slice) -> list[T]: ...
     def __getitem__(self, at: int | slice) -> T | list[T]:
         if isinstance(at, slice):
-            return self._shared[: self._length][at]
-        if not -self._length <= at < self._length:
+            return self._shared[: self.length][at]
+        if not -self.length <= at < self.length:
             raise IndexError(at)
-        return self._shared[at if at >= 0 else self._length + at]
+        return self._shared[at if at >= 0 else self.length + at]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trail) and self[:] == cast("Trail[T]", other)[:]
 
     def __hash__(self) -> int:
-        return hash(self._length)
+        return hash(self.length)
 
     def __repr__(self) -> str:
         return f"Trail({self[:]!r})"
@@ -78,49 +82,50 @@ class Trail(Generic[T]):
 class Ledger(Generic[K, V]):
     """An immutable map; each key remembers when it was set, so older versions stay true."""
 
-    __slots__ = ("_length", "_shared")
+    __slots__ = ("_kept", "_length", "_order")
 
     def __init__(self) -> None:
-        self._shared: tuple[list[K], dict[K, list[tuple[int, V]]]] = ([], {})
+        self._order: list[K] = []
+        self._kept: dict[K, list[tuple[int, V]]] = {}
         self._length = 0
 
     def put(self, key: K, value: V) -> Ledger[K, V]:
         """The same map with `key` set to `value`."""
-        shared = self._shared
-        if len(shared[0]) != self._length or not self._length:
-            shared = self._copied()
-        shared[0].append(key)
-        shared[1].setdefault(key, []).append((self._length, value))
-        return self._of(shared, self._length + 1)
-
-    @classmethod
-    def _of(cls, shared: tuple[list[K], dict[K, list[tuple[int, V]]]], length: int) -> Ledger[K, V]:
-        new = cls.__new__(cls)
-        new._shared = shared
-        new._length = length
+        order, kept, length = self._order, self._kept, self._length
+        if len(order) != length or not length:
+            order, kept = self._copied()
+        order.append(key)
+        past = kept.get(key)
+        if past is None:
+            kept[key] = [(length, value)]
+        else:
+            past.append((length, value))
+        new: Ledger[K, V] = _blank(Ledger)
+        new._order, new._kept, new._length = order, kept, length + 1
         return new
 
     def _copied(self) -> tuple[list[K], dict[K, list[tuple[int, V]]]]:
-        order = self._shared[0][: self._length]
+        order = self._order[: self._length]
         kept: dict[K, list[tuple[int, V]]] = {}
         for key in order:
             if key not in kept:
-                kept[key] = [e for e in self._shared[1][key] if e[0] < self._length]
+                kept[key] = [e for e in self._kept[key] if e[0] < self._length]
         return order, kept
 
     def get(self, key: K) -> V | None:
         """The value last set for `key`, or None."""
-        for when, value in reversed(self._shared[1].get(key, ())):
+        for when, value in reversed(self._kept.get(key, ())):
             if when < self._length:
                 return value
         return None
 
     def __contains__(self, key: K) -> bool:
-        return any(when < self._length for when, _ in self._shared[1].get(key, ()))
+        past = self._kept.get(key)
+        return past is not None and past[0][0] < self._length
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Each key once, in the order first set, with its value."""
-        for key in dict.fromkeys(islice(self._shared[0], self._length)):
+        for key in dict.fromkeys(islice(self._order, self._length)):
             value = self.get(key)
             if value is not None:
                 yield key, value

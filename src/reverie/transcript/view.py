@@ -8,6 +8,7 @@ ends in the last leaf. A view once returned never changes. No clock, no I/O, no 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -27,6 +28,7 @@ from reverie.transcript.records import (
     AssistantMessage,
     Attached,
     Entry,
+    Forgotten,
     HeadSet,
     Mark,
     Replaced,
@@ -39,6 +41,8 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.trail import Ledger, Trail
+
+STANDING = ("head", "replaced")  # kinds of items that stand in front of the live tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class View:
     closed: Trail[Message] = field(default_factory=Trail[Message])
     run: int = 0  # the first item of the run still open
     sealed: str = ""  # the newest replacement whose end deserves a long-lived mark
+    live: int = 0  # the first item that is no head and stands for no others
     waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
     calls: Ledger[str, Call] = field(default_factory=Ledger[str, Call])
     open_calls: tuple[str, ...] = ()
@@ -168,14 +173,24 @@ def apply(view: View, entry: Entry) -> View:
     """One entry more. Where it leaves the chain, the transcript is folded again."""
     if entry.id in view.places:
         return view
-    if entry.on_chain and entry.parent != view.leaf and view.leaf:
+    if entry.parent != view.leaf and view.leaf and entry.on_chain:
         return fold([*view.entries, entry], view.base or EMPTY)
     return _step(view, entry, off_chain=False)
 
 
 def expecting(view: View, message: UserMessage) -> View:
-    """The view as it would be with one more user message: for a look ahead, not to keep."""
-    return _user(_copy(view), "expected", message)
+    """The end of the view as it would be with one more user message: for a look ahead, not
+    to keep. It shares no list that the next record will grow."""
+    start = min(view.run, view.sent_items)
+    ahead = _copy(
+        view,
+        items=Trail(view.items.since(start)),
+        closed=Trail[Message](),
+        run=view.run - start,
+        sent_items=view.sent_items - start,
+        live=max(0, view.live - start),
+    )
+    return _user(ahead, "expected", message)
 
 
 def branch(parent: View, started: Entry) -> View:
@@ -221,19 +236,18 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
-    jumped = entry.on_chain and view.journal_leaf not in ("", entry.parent)
-    view = _copy(
-        view,
-        entries=view.entries.push(entry),
-        places=view.places.put(entry.id, len(view.entries)),
-        journal_leaf=entry.id if entry.on_chain else view.journal_leaf,
-    )
+    view = View(*_ALL(view))
+    view.places = view.places.put(entry.id, view.entries.length)
+    view.entries = view.entries.push(entry)
+    if not entry.on_chain:
+        return _record(view, entry)
+    jumped = view.journal_leaf not in ("", entry.parent)
+    view.journal_leaf = entry.id
     if off_chain:
         return view
     if jumped:
         view = _moved(view, "rewound", 0)
-    if entry.on_chain:
-        view = _set(view, leaf=entry.id)
+    view.leaf = entry.id
     return _record(view, entry)
 
 
@@ -243,18 +257,20 @@ def _record(view: View, entry: Entry) -> View:  # noqa: PLR0911 - one return a r
             return _user(view, entry.id, entry.record)
         case AssistantMessage():
             return _assistant(view, entry, entry.record)
+        case ResultDecided():
+            return _decided(view, entry.record)
+        case Sent():
+            return _sent(view, entry.record)
         case Attached():
             return _attached(view, entry.id, entry.record)
         case Replaced():
             return _replaced(view, entry.id, entry.record)
-        case ResultDecided():
-            return _decided(view, entry.record)
         case HeadSet():
             return _head(view, entry.record)
-        case Sent():
-            return _sent(view, entry.record)
         case Started():
             return _set(view, started=entry.record)
+        case Forgotten():
+            return _forgotten(view, entry.record)
         case TurnEnded():
             return _set(view, turns=view.turns + 1)
         case _:
@@ -269,12 +285,10 @@ def _push(view: View, *items: Item) -> View:
     for item in items:
         run = view.open_run()
         if run and run[0].role != item.role:
-            view = _set(
-                view,
-                closed=view.closed.push(message(run, _last(view.closed))),
-                run=len(view.items),
-            )
-        view = _set(view, items=view.items.push(item), estimated=view.estimated + item.tokens)
+            view.closed = view.closed.push(message(run, _last(view.closed)))
+            view.run = view.items.length
+        view.items = view.items.push(item)
+        view.estimated += item.tokens
     return view
 
 
@@ -293,7 +307,8 @@ def _user(view: View, entry: str, record: UserMessage) -> View:
     if not pieces:
         return view
     view = _push(view, Item(entry, "user", tuple(pieces)), *view.waiting)
-    return _set(view, open_calls=tuple(still_open), waiting=())
+    view.open_calls, view.waiting = tuple(still_open), ()
+    return view
 
 
 def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
@@ -306,23 +321,19 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
             if not call or call in view.calls:
                 continue
             calls.append(call)
-            view = _set(view, calls=view.calls.put(call, Call(call, block.get("name"), entry.id)))
+            view.calls = view.calls.put(call, Call(call, block.get("name"), entry.id))
         pieces.append(Piece(block, entry.id, i))
     if not pieces:
         return view
     if not len(view.items):
         view = _push(view, missing_start())
     view = _push(view, Item(entry.id, "assistant", tuple(pieces)))
-    view = _set(
-        view,
-        open_calls=tuple(calls),
-        sent_items=len(view.items),
-        last_assistant_at=entry.at,
-        marks=view.in_flight or view.marks,
-        in_flight=(),
-    )
+    view.open_calls = tuple(calls)
+    view.sent_items = view.items.length
+    view.last_assistant_at = entry.at
+    view.marks, view.in_flight = view.in_flight or view.marks, ()
     if record.usage is not None and record.usage.total:
-        view = _set(view, usage=record.usage, anchored=view.estimated)
+        view.usage, view.anchored = record.usage, view.estimated
     return view
 
 
@@ -349,7 +360,9 @@ def _sent(view: View, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
         return _set(view, sent=record)
     view = _close_calls(view)
-    return _set(view, sent=record, sent_items=len(view.items), in_flight=record.marks, moved=())
+    view.sent, view.sent_items = record, view.items.length
+    view.in_flight, view.moved = record.marks, ()
+    return view
 
 
 def _head(view: View, record: HeadSet) -> View:
@@ -371,14 +384,21 @@ def _head(view: View, record: HeadSet) -> View:
     return _set(_moved(view, record.reason or "head", 0), marks=())
 
 
+def _forgotten(view: View, record: Forgotten) -> View:
+    """The words are gone from every entry before it; nothing sent can be relied on."""
+    items = _stripped(view, list(view.items), record.strips)
+    gone = len(view.items) - len(items)
+    changed = _rebuilt(view, items, view.sent_items - gone)
+    return changed if view.sent is None else _set(_moved(changed, "forgotten", 0), marks=())
+
+
 def _decided(view: View, record: ResultDecided) -> View:
-    view = _set(view, decisions=view.decisions.put(record.call, record))
-    answered = record.call in view.calls and record.call not in view.open_calls
-    if not record.content or not answered:
+    view.decisions = view.decisions.put(record.call, record)
+    if not record.content or record.call not in view.calls or record.call in view.open_calls:
         return view
     unsent = view.unsent()
     edited = [_edited(i, record) for i in unsent]
-    if edited != unsent:
+    if any(new is not old for new, old in zip(edited, unsent, strict=True)):
         items = view.items.cut(view.sent_items).push(*edited)
         change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
         return _set(view, items=items, estimated=view.estimated + change)
@@ -393,18 +413,23 @@ def _decided(view: View, record: ResultDecided) -> View:
 
 
 def _edited(item: Item, record: ResultDecided) -> Item:
-    pieces = tuple(
-        replace(p, block=_as_decided(p.block, record))
-        if p.block.type == "tool_result" and p.block.get("tool_use_id") == record.call
-        else p
-        for p in item.pieces
-    )
-    return item if pieces == item.pieces else replace(item, pieces=pieces)
+    if record.call not in item.results:
+        return item
+    pieces: list[Piece] = []
+    for piece in item.pieces:
+        block = piece.block
+        if block.type == "tool_result" and block.get("tool_use_id") == record.call:
+            block = _as_decided(block, record)
+        pieces.append(piece if block is piece.block else replace(piece, block=block))
+    same = all(new is old for new, old in zip(pieces, item.pieces, strict=True))
+    return item if same else replace(item, pieces=tuple(pieces))
 
 
 def _stripped(view: View, items: Sequence[Item], strips: Sequence[Strip]) -> list[Item]:
     """Items without the thinking an edit made invalid. A message whose calls still wait
     for results keeps its own."""
+    if not strips:
+        return list(items)
     named, waiting = set(strips), set(view.open_calls)
     out: list[Item] = []
     for item in items:
@@ -464,12 +489,14 @@ def widened(view: View, first: str, last: str) -> tuple[int, int] | None:
         return None
     start, end = min(starts[0], ends[0]), max(starts[-1], ends[-1])
     if view.open_calls:
-        waiting = next(n for n, i in enumerate(items) if set(i.calls) & set(view.open_calls))
+        waiting = next(
+            n for n, i in enumerate(items) if i.calls and set(i.calls) & set(view.open_calls)
+        )
         end = min(end, waiting - 1)
-    before = None
+    before, whole = None, _whole(items)
     while before != (start, end):
         before = (start, end)
-        for low, high in _whole(items):
+        for low, high in whole:
             if low <= end and start <= high:
                 start, end = min(start, low), max(end, high)
     if end < start or items[start].kind == "head":
@@ -482,9 +509,10 @@ def _whole(items: Sequence[Item]) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     results = {call: n for n, i in enumerate(items) for call in i.results}
     for n, item in enumerate(items):
-        ends = [results[call] for call in item.calls if call in results]
-        if ends:
-            out.append((n, max(ends)))
+        if item.calls:
+            ends = [results[call] for call in item.calls if call in results]
+            if ends:
+                out.append((n, max(ends)))
         if (
             n
             and item.kind == items[n - 1].kind == "replaced"
@@ -528,22 +556,19 @@ def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
         sent_items=max(0, min(sent_items, len(items))),
         estimated=sum(i.tokens for i in items),
         sealed=next((i.pieces[0].source for i in reversed(items) if i.seals), ""),
+        live=next((n for n, i in enumerate(items) if i.kind not in STANDING), len(items)),
     )
 
 
 def _last(messages: Trail[Message]) -> Message | None:
-    return messages[len(messages) - 1] if len(messages) else None
+    return messages[messages.length - 1] if messages.length else None
 
 
 def _blocks_before(view: View, item: int) -> int:
     """How many message blocks stand in whole messages before an item."""
-    count = 0
-    for closed in view.closed:
-        ids = {p.source for p in closed.pieces}
-        if view.items[item].pieces and view.items[item].pieces[0].source in ids:
-            break
-        count = closed.end
-    return count
+    blocks = sum(len(i.pieces) for i in view.items.cut(item))
+    whole = bisect_right(view.closed, blocks, key=attrgetter("end"))
+    return view.closed[whole - 1].end if whole else 0
 
 
 def _moved(view: View, reason: str, blocks: int) -> View:

@@ -49,6 +49,9 @@ COMMANDS = {
     "config": Target(f"{HERE}.config:app", "Show every setting and where it comes from."),
     "flags": Target(f"{HERE}.flags:app", "Show and throw the switches that act at run time."),
     "doctor": Target(f"{HERE}.doctor:doctor", "Check this installation, and mend what it can."),
+    "memory": Target(
+        f"{HERE}.memory:app", "List, show, change, search, undo, forget, review and move memories."
+    ),
     "team": Target(f"{HERE}.team:app", "Search what would be shared for secrets."),
     "simulate": Target(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
 }

@@ -129,7 +129,10 @@ def model_named(place: Place, name: str, resume: str = "") -> Model:
 
 
 def given_prompt(text: str | None) -> str | None:
-    """What was asked on the command line and by pipe; None where a person will type."""
+    """What was asked on the command line and by pipe; None where a person will type.
+    A single dash means the pipe alone."""
+    if text == "-":
+        text = None
     if sys.stdin is None or sys.stdin.isatty():
         return text
     kind = os.fstat(sys.stdin.fileno()).st_mode

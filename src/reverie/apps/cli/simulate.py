@@ -18,6 +18,7 @@ from reverie.errors import NotAvailable
 from reverie.store.files import Folder
 
 if TYPE_CHECKING:
+    from reverie.simulator.answers import Answerer
     from reverie.simulator.engine import Engine
 
 HOST = "127.0.0.1"
@@ -28,6 +29,9 @@ def simulate(
     script: Annotated[
         Path | None, typer.Option("--script", help="Answers to give, one after another.")
     ] = None,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Let the embedded model answer.")
+    ] = False,
     log: Annotated[
         Path | None, typer.Option("--log", help="Write each request there, a line each.")
     ] = None,
@@ -55,7 +59,17 @@ def simulate(
             say(f"  OPENAI_BASE_URL={url}/v1")
         sys.stdout.flush()
 
-    anyio.run(partial(serve, engine(script, log), HOST, port, ready=ready))
+    made = engine(script, log)
+    if embedded:
+        made.answerer = _embedded()
+    anyio.run(partial(serve, made, HOST, port, ready=ready))
+
+
+def _embedded() -> Answerer:
+    from reverie.providers.embedded import EmbeddedModel
+    from reverie.simulator.answers import from_model
+
+    return from_model(EmbeddedModel())
 
 
 def engine(script: Path | None, log: Path | None) -> Engine:

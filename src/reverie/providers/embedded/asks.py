@@ -2,12 +2,14 @@
 
 A message is a request if its first clause is one: "read FILE", "grep WORD in PATH", "list
 DIR", "find *.py", "run the tests", "run COMMAND", 'write "TEXT" to FILE', 'edit FILE:
-replace "A" with "B"', and the same in Chinese. What is not recognised is handed back as it
-stands, never guessed at. Only words that a user said come here.
+replace "A" with "B"', "remember …", "forget …", and the same in Chinese. What is not
+recognised is handed back as it stands, never guessed at. Only words that a user said come
+here.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from reverie.providers.embedded import chinese, english
@@ -15,6 +17,16 @@ from reverie.providers.embedded.clauses import LOOKED_AT, bared, clauses
 from reverie.providers.embedded.forms import Ask
 
 MOST = 16  # requests taken from one message
+_REMEMBER = re.compile(
+    r"\s*(?:please )?(?:remember(?: that)?|note(?: down)? that)[:,]?\s+(?P<what>.+)"
+    r"|\s*(?:请)?(?:记住|记下)[：:，,]?\s*(?P<zh>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FORGET = re.compile(
+    r"\s*(?:please )?forget(?: about)?[:,]?\s+(?P<what>[^\n]{1,200})\s*"
+    r"|\s*(?:请)?忘记[：:，,]?\s*(?P<zh>[^\n]{1,200})\s*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -37,7 +49,7 @@ def greedy(clause: str) -> bool:
 
 def asked(text: str) -> Asked:
     """The requests of a message; none where it does not begin with one."""
-    found = _fenced(text)
+    found = _remembered(text) or _fenced(text)
     if found is not None:
         return found
     out = Asked(unread=max(0, len(text) - LOOKED_AT))
@@ -53,6 +65,16 @@ def asked(text: str) -> Asked:
         else:
             out.rest.append(bare)
     return out
+
+
+def _remembered(text: str) -> Asked | None:
+    """A message that asks to remember or to forget something is about that alone, whole."""
+    kept, gone = _REMEMBER.fullmatch(text), _FORGET.fullmatch(text)
+    if kept and not text.rstrip().endswith(("?", "？")):
+        return Asked([Ask("Remember", {"text": (kept["what"] or kept["zh"]).strip()})])
+    if gone and not text.rstrip().endswith(("?", "？")):
+        return Asked([Ask("Forget", {"name": (gone["what"] or gone["zh"]).strip(" .。")})])
+    return None
 
 
 def _fenced(text: str) -> Asked | None:

@@ -12,7 +12,7 @@ from reverie.providers.embedded.clauses import Word
 from reverie.transcript.blocks import Json
 
 TESTS = "python -m pytest -q"
-WRITERS = frozenset({"Write", "Edit", "Bash"})
+WRITERS = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
 SPECIAL = frozenset(r".^$*+?{}[]\|()")
 FILES = frozenset(
     {"makefile", "dockerfile", "readme", "license", "changelog", "gemfile", "procfile", "justfile"}

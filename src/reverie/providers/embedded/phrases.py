@@ -69,6 +69,8 @@ ENGLISH = Phrases(
         "Write": 'write "TEXT" to FILE',
         "Edit": 'edit FILE: replace "A" with "B"',
         "ReadBack": "read back REFERENCE",
+        "Remember": "remember …",
+        "Forget": "forget TITLE",
     },
     no_tools="No tool that I know is defined here, so I can call none.",
     recall="You can also ask what was said: “what did I ask first?”, “which files did we read?”, "
@@ -123,6 +125,8 @@ CHINESE = Phrases(
         "Write": '把 "TEXT" 写入 FILE',
         "Edit": '把 FILE 中的 "A" 替换为 "B"',
         "ReadBack": "read back REFERENCE",
+        "Remember": "记住 …",
+        "Forget": "忘记 TITLE",
     },
     no_tools="这里没有定义我认识的工具，所以我无法调用任何工具。",
     recall="你也可以问说过的话：“我第一个问题是什么？”“我们读过哪些文件？”“测试结果如何？”。",

@@ -1,0 +1,273 @@
+"""`reverie memory`: list, show, add, edit, rm and search; the rest joins from beside.
+
+Every change is a version with the user as its origin, so it can be undone. Text is shown with
+what hides in it made visible, and never with what a terminal would obey. A save that fails
+leaves the old file as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+import unicodedata
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli import memory_moves, memory_past, memory_review
+from reverie.apps.cli.memory_open import by_user, must_open, opened, text_from
+from reverie.apps.cli.place import CURRENT, Project
+from reverie.apps.cli.show import Column, Json, age, document, line, note, plural, say, table
+from reverie.errors import InvalidInput, NotFound, WriteFailed
+from reverie.memory import merge
+from reverie.memory.entry import Entry
+from reverie.memory.hidden import find, reveal
+from reverie.session.remember import Memories, Remembered
+from reverie.settings import environment
+from reverie.store.files import Changed, digest
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="List, show, change, search, undo, forget, review and move memories.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")]
+_MATCHES = 3
+
+
+@app.command("list")
+def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
+    """The memories of this project, the newest first."""
+    with opened(project) as memories:
+        rows = (
+            [] if memories is None else [_row(memories, one.key) for one in memories.folder.scan()]
+        )
+        where = "" if memories is None else str(memories.folder.root)
+        waiting = 0 if memories is None else len(memories.review.items())
+    if as_json:
+        document({"folder": where, "memories": rows, "review": waiting})
+        return
+    if not rows:
+        say("No memory yet.")
+    else:
+        now = time.time()
+        columns = [Column(n) for n in ("file", "type", "name")]
+        columns += [Column("description", wraps=True), Column("age", right=True), Column("trust")]
+        table(columns, [_shown(row, now) for row in rows])
+    if waiting:
+        note(f"{plural(waiting, 'memory', 'memories')} in review: `reverie memory review list`")
+
+
+def _row(memories: Memories, key: str) -> dict[str, Any]:
+    one = memories.folder.read(key)
+    return {
+        "file": key,
+        "type": one.type,
+        "name": one.name,
+        "description": one.description,
+        "modified": one.modified,
+        "bytes": one.size,
+        "trust": memories.trust(key).label,
+    }
+
+
+def _shown(row: dict[str, Any], now: float) -> list[str]:
+    told = [line(reveal(row[name]), 80) for name in ("file", "type", "name", "description")]
+    return [*told, age(now - row["modified"]), row["trust"]]
+
+
+@app.command()
+def show(
+    name: Name,
+    at: Annotated[str, typer.Option("--at", metavar="VERSION", help="As it was then.")] = "",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """One memory, now or at a version, with what hides in it made visible."""
+    with must_open(project) as memories:
+        if at:
+            version = memories.history.find(at)
+            one = Entry(version.key, memories.history.content(version.after), version.at)
+        else:
+            one = memories.find(name)
+        trust = memories.trust(one.key).label
+    hidden = [
+        {"line": h.line, "points": list(h.points), "spells": h.spells} for h in find(one.text)
+    ]
+    if as_json:
+        value: dict[str, Any] = {"file": one.key, "name": one.name, "type": one.type}
+        value |= {"description": one.description, "text": one.text, "trust": trust}
+        document({**value, "sha256": digest(one.data), "hidden": hidden})
+        return
+    say(reveal(one.text))
+    if hidden:
+        note(f"{plural(len(hidden), 'place')} with hidden characters, shown as ⟦U+…⟧")
+
+
+# --- changing
+
+
+@app.command()
+def add(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - for stdin.")],
+    name: Annotated[str, typer.Option("--name", help="What it is called.")] = "",
+    description: Annotated[str, typer.Option("--description", help="One telling line.")] = "",
+    kind: Annotated[str, typer.Option("--type", help="user, feedback, project or reference.")] = "",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Remember something now: its file, then its line in the index."""
+    with must_open(project) as memories:
+        done = memories.remember(
+            text_from(text), by_user("save"), name=name, description=description, type=kind
+        )
+    _tell(done, as_json)
+
+
+def _tell(done: Remembered, as_json: bool) -> None:
+    warnings = list(done.saved.warnings) if done.saved else []
+    if as_json:
+        document({"outcome": done.outcome, "file": done.key, "warnings": warnings})
+        return
+    said = {"saved": "is saved", "queued": "waits for review", "unchanged": "says so already"}
+    say(f"{done.key} {said[done.outcome]}")
+
+
+@app.command()
+def edit(
+    name: Name,
+    source: Annotated[
+        str, typer.Option("--with", metavar="FILE", help="New contents; - for stdin.")
+    ] = "",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Change a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
+    with must_open(project) as memories:
+        one = memories.find(name)
+        before = memories.folder.files.read(one.key)
+        if source:
+            data = text_from("-").encode() if source == "-" else _file(Path(source))
+        else:
+            data = _edited(before, one.key)
+        done = Remembered(one.key)
+        if data != before:
+            done = _land(memories, one.key, before, data)
+    _tell(done, as_json)
+
+
+def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembered:
+    """Save an edit; what others wrote meanwhile is merged with it."""
+    origin = by_user("edit")
+    try:
+        return memories.save(key, data, origin, expect=digest(before))
+    except Changed:
+        theirs = memories.folder.files.read(key)
+    texts = [one.decode("utf-8", "surrogateescape") for one in (before, data, theirs)]
+    done = merge.merge(key, texts[0], texts[1], texts[2])
+    merged = done.text.encode("utf-8", "surrogateescape")
+    if not done.clean:
+        note("Others changed the same lines meanwhile: both are kept, between comments")
+    return memories.save(key, merged, origin, expect=digest(theirs))
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise NotFound(f"The file cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _edited(before: bytes, key: str) -> bytes:
+    """What a person made of the bytes in an editor, on a copy of their own."""
+    environ = environment()
+    command = environ.get("VISUAL") or environ.get("EDITOR")
+    if not command:
+        raise InvalidInput("No editor is set", do="Set $VISUAL or $EDITOR, or give --with FILE")
+    with tempfile.TemporaryDirectory(prefix="reverie-edit-") as folder:
+        copy = Path(folder) / os.path.basename(key)
+        copy.write_bytes(before)
+        try:
+            ended = subprocess.run([*shlex.split(command), str(copy)], check=False)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"The editor cannot be run: {error}", where=command) from error
+        if ended.returncode:
+            raise WriteFailed("The editor failed; nothing was changed", where=command)
+        return copy.read_bytes()
+
+
+@app.command()
+def rm(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Remove memories and their lines in the index; `undo` brings them back."""
+    with must_open(project) as memories:
+        keys = [memories.find(name).key for name in names]
+        if not yes and not as_json:
+            typer.confirm(f"Remove {', '.join(keys)}?", abort=True)
+        for key in keys:
+            memories.remove(key, by_user("remove"))
+    if as_json:
+        document({"removed": keys})
+        return
+    say(f"{', '.join(keys)} removed; `reverie memory undo` brings it back")
+
+
+# --- searching
+
+
+@app.command()
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORD…")],
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Memories that hold all the words, in any order and case."""
+    wanted = [_plain(word) for word in " ".join(words).split()]
+    found: list[dict[str, Any]] = []
+    with opened(project) as memories:
+        for key in memories.folder.keys() if memories else ():
+            one = memories.folder.read(key) if memories else Entry(key, b"")
+            text = _plain(f"{one.name}\n{one.text}")
+            if wanted and all(word in text for word in wanted):
+                found.append(_match(one, wanted))
+    found.sort(key=lambda match: (-match["count"], match["file"]))
+    if as_json:
+        document({"words": wanted, "memories": found})
+        return
+    for match in found:
+        say(f"{match['file']}  {line(reveal(match['name']), 80)}", "bold")
+        for number, text in match["lines"][:_MATCHES]:
+            say(f"  {number}: {line(reveal(text), 120)}")
+    if not found:
+        say("Nothing found.")
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _match(one: Entry, wanted: list[str]) -> dict[str, Any]:
+    lines = [
+        (number, text)
+        for number, text in enumerate(one.text.splitlines(), 1)
+        if any(word in _plain(text) for word in wanted)
+    ]
+    pattern = "|".join(re.escape(word) for word in wanted)
+    count = len(re.findall(pattern, _plain(one.text)))
+    return {"file": one.key, "name": one.name, "count": count, "lines": lines}
+
+
+memory_past.join(app)
+app.add_typer(memory_review.app, name="review")
+app.command("import")(memory_moves.bring)
+app.command("export")(memory_moves.export)

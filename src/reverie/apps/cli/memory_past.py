@@ -1,0 +1,254 @@
+"""`reverie memory log|diff|blame|undo|forget`: what was, who wrote it, and taking it back.
+
+`undo` takes back one step, or all that came from one origin, and never what others wrote since.
+`forget` is the only command that cannot be undone: it asks first, shows where the words are,
+and ends with a proof or with the list of what still holds them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.memory_open import (
+    by_user,
+    must_open,
+    opened,
+    origin_shown,
+    text_from,
+    version_value,
+)
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.show import (
+    PATIENCE,
+    Column,
+    Json,
+    age,
+    console,
+    document,
+    line,
+    note,
+    plural,
+    say,
+    table,
+)
+from reverie.errors import InvalidInput, NotFound
+from reverie.memory.hidden import reveal
+from reverie.memory.versions import BY, By, Version, blame, difference
+from reverie.session.forget import Forgetting, Report
+from reverie.session.remember import Memories, Reverted, history_folder, memory_folder
+
+_SHORT = 8
+_SHOWN = 20
+
+
+def log(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One memory, or all.")] = "",
+    limit: Annotated[int, typer.Option("-n", min=1, help="How many, newest first.")] = 50,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Every version, newest first: when, what, and where it came from."""
+    with opened(project) as memories:
+        key = _key(memories, name) if memories and name else ""
+        found = memories.history.log(key)[::-1] if memories else []
+    if as_json:
+        document({"versions": [version_value(one) for one in found[:limit]], "all": len(found)})
+        return
+    now = time.time()
+    names = ("version", "age", "change", "file", "by", "trust")
+    table([Column(one) for one in names], [_row(one, now) for one in found[:limit]])
+    if len(found) > limit:
+        note(f"{len(found) - limit:,} more: -n {len(found)}")
+
+
+def _row(version: Version, now: float) -> list[str]:
+    change = "removed" if not version.after else "added" if not version.before else "changed"
+    kind = version.origin.kind
+    did = change if kind in ("save", "edit", "remove") else f"{change} ({kind})"
+    trust = version.origin.trust.label
+    who = origin_shown(version.origin)
+    return [version.id[:_SHORT], age(now - version.at), did, version.key, who, trust]
+
+
+def _key(memories: Memories, name: str) -> str:
+    """The file that a name means, also one that is gone."""
+    keys = {version.key for version in memories.history.log()}
+    for found in (name, f"{name}.md"):
+        if found in keys:
+            return found
+    return memories.find(name).key
+
+
+def diff(
+    name: Annotated[str, typer.Argument(metavar="VERSION|NAME", help="A version, or a memory.")],
+    since: Annotated[str, typer.Option("--from", metavar="VERSION")] = "",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """What a version changed; or what a memory is now against a version (default: the last)."""
+    with must_open(project) as memories:
+        history = memories.history
+        try:
+            version = history.find(name)
+            key, before, after = version.key, version.before, version.after
+        except (NotFound, InvalidInput):
+            key = _key(memories, name)
+            steps = history.log(key)
+            before, after = steps[-1].before, steps[-1].after
+        before = history.find(since).after if since else before
+        names = (f"{key} {before[:_SHORT] or 'none'}", f"{key} {after[:_SHORT] or 'none'}")
+        text = difference(history.content(before), history.content(after), names)
+    if as_json:
+        document({"file": key, "before": before, "after": after, "diff": text})
+        return
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for row in text.splitlines():
+        say(reveal(row), colours.get(row[:1], ""))
+
+
+def blamed(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Each line of a memory, and the version that wrote it."""
+    with must_open(project) as memories:
+        found = blame(memories.history.log(_key(memories, name)), memories.history.content)
+    if as_json:
+        lines = [{"line": b.line, "version": version_value(b.version)} for b in found]
+        document({"lines": lines})
+        return
+    now = time.time()
+    rows = [
+        [b.version.id[:_SHORT], origin_shown(b.version.origin), age(now - b.version.at), b.line]
+        for b in found
+    ]
+    columns = [Column("version"), Column("by"), Column("age", right=True), Column("line")]
+    table(columns, [[*row[:3], line(reveal(row[3]), 120)] for row in rows])
+
+
+def undo(
+    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="Default: the last.")] = "",
+    session: Annotated[str, typer.Option("--session", help="All that a session wrote.")] = "",
+    agent: Annotated[str, typer.Option("--agent", help="All that an agent wrote.")] = "",
+    tool: Annotated[str, typer.Option("--tool", help="All that came by a tool.")] = "",
+    kind: Annotated[str, typer.Option("--kind", help="All of a kind: import, outside …")] = "",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Take a step back, or all that came from one origin; others' words stay."""
+    given = {"session": session, "agent": agent, "tool": tool, "kind": kind}
+    wanted: list[tuple[By, str]] = [(by, given[by]) for by in BY if given.get(by)]
+    if len(wanted) + bool(version) > 1:
+        raise InvalidInput("Name one version, or one origin")
+    with must_open(project) as memories:
+        if wanted:
+            by, value = wanted[0]
+            done = memories.revert(by, value, by_user("undo"))
+        else:
+            done = memories.undo(version, by_user("undo"))
+    _tell_undone(done, as_json)
+
+
+def _tell_undone(done: Reverted, as_json: bool) -> None:
+    if as_json:
+        rows = [{"file": o.key, "merged": o.merged, "undoes": list(o.undoes)} for o in done.done]
+        left = [{"file": o.key, "why": o.refusal, "version": o.undoes[0]} for o in done.refused]
+        document({"group": done.group, "undone": rows, "left": left})
+    else:
+        for one in done.done:
+            how = "merged with later changes" if one.merged else "as it was before"
+            say(f"{one.key}: {'removed again' if one.data is None else how}")
+        for one in done.refused:
+            note(f"{one.key} is left: {one.refusal}")
+    if done.refused:
+        raise typer.Exit(1)
+
+
+# --- forget
+
+
+def forget(
+    words: Annotated[str, typer.Argument(metavar="WORDS", help="What to forget; - for stdin.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say where it is.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Take words out of every file under home for good, and keep them from coming back.
+
+    Memory, its history, notes, stored results and transcripts are rewritten. If it is cut off,
+    run it again with the same words.
+    """
+    text = text_from(words)
+    work = _work(Place.of(project))
+    if not dry_run and not yes:
+        if as_json:
+            raise InvalidInput("Nobody can be asked with --json", do="Give --yes or --dry-run")
+        _tell_forgotten(_watched(work, text, dry_run=True))
+        typer.confirm("Rewrite them for good? This cannot be undone", abort=True)
+    report = _watched(work, text, dry_run=dry_run)
+    if as_json:
+        value: dict[str, Any] = {"touched": [asdict(one) for one in report.touched]}
+        left = [{"path": path, "why": why} for path, why in report.remaining]
+        value |= {"remaining": left, "searched": report.searched}
+        document({**value, "dry_run": report.dry_run, "proven": report.proven})
+    else:
+        _tell_forgotten(report)
+    if report.remaining and not dry_run:
+        raise typer.Exit(1)
+
+
+def _work(place: Place) -> Forgetting:
+    memory = memory_folder(place.home, place.root, place.loaded().settings)
+    kept = history_folder(place.home, place.root, place.environ)
+    outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
+    return Forgetting(place.home, place.environ, time.time, outside)
+
+
+def _watched(work: Forgetting, text: str, *, dry_run: bool) -> Report:
+    """Run it; on a terminal, with a sign of life once a second has passed."""
+    if not sys.stderr.isatty():
+        return work.run(text, dry_run=dry_run)
+    started = time.monotonic()
+    with console(sys.stderr).status("searching") as status:
+        status.stop()
+
+        def step(path: str) -> None:
+            if time.monotonic() - started > PATIENCE:
+                status.start()
+                status.update(line(Path(path).name, 60))
+
+        work.step = step
+        return work.run(text, dry_run=dry_run)
+
+
+def _tell_forgotten(report: Report) -> None:
+    verb = "would change" if report.dry_run else "changed"
+    say(f"{plural(len(report.touched), 'file')} {verb}, {report.searched:,} searched")
+    kinds: dict[str, list[str]] = {}
+    for one in report.touched:
+        kinds.setdefault(one.kind, []).append(one.path)
+    for kind, found in kinds.items():
+        say(f"  {kind}: {len(found):,}")
+        for path in found[: _SHOWN if report.dry_run else 0]:
+            say(f"    {path}")
+    for path, why in report.remaining:
+        note(f"{path} still holds it: {why}")
+    if report.proven:
+        say("Nothing under home holds it any more, and it will not be saved again.")
+
+
+def join(app: typer.Typer) -> None:
+    """Put these commands into the group."""
+    app.command("log")(log)
+    app.command("diff")(diff)
+    app.command("blame")(blamed)
+    app.command("undo")(undo)
+    app.command("forget")(forget)

@@ -1,0 +1,103 @@
+"""`reverie memory review`: what untrusted sources want remembered, for a person to decide.
+
+Nothing here is in the index or was sent to a model. Accepting saves it as the user's decision,
+with where it came from in the note; dropping removes it from the queue.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.memory_open import by_user, must_open, opened, origin_shown
+from reverie.apps.cli.place import CURRENT, Project
+from reverie.apps.cli.show import Column, Json, age, document, line, note, say, table
+from reverie.memory.hidden import reveal
+from reverie.store.review import Item
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."
+)
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id, or the beginning of it.")]
+
+
+def _value(item: Item) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "file": item.key,
+        "at": item.at,
+        "text": item.text,
+        "trust": item.origin.trust.label,
+        "from": origin_shown(item.origin),
+        "evidence": [{"rule": e.rule, "line": e.line, "words": e.words} for e in item.evidence],
+    }
+
+
+@app.command("list")
+def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
+    """What waits, oldest first, and why."""
+    with opened(project) as memories:
+        items = memories.review.items() if memories else []
+        broken = memories.review.unreadable() if memories else []
+    if as_json:
+        document({"items": [_value(item) for item in items], "unreadable": broken})
+        return
+    if not items:
+        say("Nothing waits for review.")
+    else:
+        now = time.time()
+        names = ("id", "file", "age", "from", "why")
+        rows = [
+            [
+                item.id,
+                item.key,
+                age(now - item.at),
+                origin_shown(item.origin),
+                line(", ".join(f"{e.rule}: {reveal(e.words)}" for e in item.evidence), 100),
+            ]
+            for item in items
+        ]
+        table([Column(name, wraps=name == "why") for name in names], rows)
+    for name in broken:
+        note(f"{name} cannot be read")
+
+
+@app.command()
+def show(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
+    """One item whole, with what hides in it made visible."""
+    with must_open(project) as memories:
+        found = memories.review.find(item)
+    if as_json:
+        document(_value(found))
+        return
+    say(f"{found.key} from {origin_shown(found.origin)}", "bold")
+    for one in found.evidence:
+        say(f"  line {one.line}, {one.rule}: {reveal(one.words)}", "yellow")
+    say(reveal(found.text))
+
+
+@app.command()
+def accept(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
+    """Save it after all."""
+    with must_open(project) as memories:
+        found = memories.review.find(item)
+        origin = by_user("accept", f"from {origin_shown(found.origin)}")
+        done = memories.accept(found, origin)
+    if as_json:
+        document({"accepted": found.id, "file": done.key})
+        return
+    say(f"{done.key} is saved")
+
+
+@app.command()
+def drop(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
+    """Take it out of the queue, unsaved."""
+    with must_open(project) as memories:
+        found = memories.review.find(item)
+        memories.drop(found)
+    if as_json:
+        document({"dropped": found.id})
+        return
+    say(f"{found.key} is dropped")

@@ -1,0 +1,313 @@
+"""What is known of every version of every memory file: where it came from, and what follows.
+
+A `Version` is one step of one file, from the bytes before to the bytes after, each named by
+its SHA-256, with the origin of the change. The functions here read a list of versions: what a
+file's head is, who wrote which line, which steps belong to one origin, and what undoing one of
+them would give. Undoing restores only what that step wrote: what others wrote since stays, and
+where the two cannot be told apart it says so and changes nothing.
+
+No clock, no disk: times and bytes are handed in.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias, cast
+
+from reverie.errors import InvalidMessage
+from reverie.memory.entry import is_index
+from reverie.memory.merge import Merged, lines_of, merge
+from reverie.memory.trust import Trust, trust_of
+from reverie.transcript.blocks import dump, parse
+
+ABSENT = ""
+OUTSIDE = "outside"
+_NO_NEWLINE = "\n\\ no newline at the end\n"
+
+Content: TypeAlias = Callable[[str], bytes]
+By: TypeAlias = Literal["session", "agent", "tool", "kind", "group"]
+BY: tuple[By, ...] = ("session", "agent", "tool", "kind", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a change came from. `kind` is what was done: save, edit, remove, undo, import …"""
+
+    kind: str
+    trust: Trust
+    agent: str = ""
+    session: str = ""
+    messages: tuple[str, ...] = ()
+    tool: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One step of one file. `before` and `after` name bytes; empty = there was no file.
+
+    Steps with the same `group` were made as one: a topic file and the pointer to it.
+    `undoes` names the versions that this one takes back.
+    """
+
+    id: str
+    key: str
+    before: str
+    after: str
+    at: float
+    origin: Origin
+    group: str = ""
+    undoes: tuple[str, ...] = ()
+
+
+def outside(trust: Trust = Trust.AGENT) -> Origin:
+    """The origin of a change found on disk that nobody told us of: an editor, another program."""
+    return Origin(OUTSIDE, trust)
+
+
+# As text
+
+
+def encode(version: Version) -> str:
+    """One line of the log."""
+    origin = version.origin
+    about = {
+        "kind": origin.kind,
+        "trust": origin.trust.label,
+        "agent": origin.agent,
+        "session": origin.session,
+        "messages": list(origin.messages),
+        "tool": origin.tool,
+        "note": origin.note,
+    }
+    body: dict[str, object] = {
+        "v": 1,
+        "type": "version",
+        "id": version.id,
+        "key": version.key,
+        "before": version.before,
+        "after": version.after,
+        "at": version.at,
+        "origin": {name: value for name, value in about.items() if value},
+    }
+    body |= {"group": version.group} if version.group else {}
+    body |= {"undoes": list(version.undoes)} if version.undoes else {}
+    return dump(body)
+
+
+def decode(text: str) -> Version | tuple[str, str] | None:
+    """A version; ("landed" or "void", id) for what became of one; None for what is unknown."""
+    value = parse(text)
+    if not isinstance(value, dict) or value.get("v") != 1:
+        return None
+    kind, name = value.get("type"), value.get("id")
+    if kind in ("landed", "void") and isinstance(name, str):
+        return str(kind), name
+    if kind != "version":
+        return None
+    try:
+        return _version(cast("dict[str, Any]", value))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidMessage(f"a version cannot be read: {error}") from error
+
+
+def _version(value: dict[str, Any]) -> Version:
+    about = cast("dict[str, Any]", value["origin"])
+    origin = Origin(
+        str(about["kind"]),
+        trust_of(str(about.get("trust", ""))),
+        str(about.get("agent", "")),
+        str(about.get("session", "")),
+        tuple(map(str, about.get("messages", ()))),
+        str(about.get("tool", "")),
+        str(about.get("note", "")),
+    )
+    return Version(
+        str(value["id"]),
+        str(value["key"]),
+        str(value["before"]),
+        str(value["after"]),
+        float(value["at"]),
+        origin,
+        str(value.get("group", "")),
+        tuple(map(str, value.get("undoes", ()))),
+    )
+
+
+# Reading a log
+
+
+@dataclass(slots=True)
+class State:
+    """A log read so far: the versions that count, each file's head, and what is undecided."""
+
+    versions: dict[str, Version] = field(default_factory=dict[str, Version])
+    heads: dict[str, str] = field(default_factory=dict[str, str])
+    last: dict[str, str] = field(default_factory=dict[str, str])  # key -> id of its last version
+    pending: dict[str, Version] = field(default_factory=dict[str, Version])
+
+    def take(self, found: Version | tuple[str, str] | None) -> None:
+        """One more line. A version counts once it has landed."""
+        if isinstance(found, Version):
+            self.pending[found.id] = found
+        elif found is not None:
+            version = self.pending.pop(found[1], None)
+            if version is not None and found[0] == "landed":
+                self.versions[version.id] = version
+                self.heads[version.key] = version.after
+                self.last[version.key] = version.id
+
+    def of(self, key: str) -> list[Version]:
+        return [version for version in self.versions.values() if version.key == key]
+
+
+def trust_in(versions: Iterable[Version], key: str) -> Trust:
+    """The trust in a file as it stands: the least of what made it since it last began anew.
+
+    A step that was taken back counts no more, and taking it back adds nothing.
+    """
+    steps = [version for version in versions if version.key == key]
+    undone = {name for version in steps for name in version.undoes}
+    level: Trust | None = None
+    for version in steps:
+        if version.id in undone or (version.undoes and version.after):
+            continue
+        if version.after == ABSENT:
+            level = None
+        elif level is None:
+            level = version.origin.trust
+        else:
+            level = min(level, version.origin.trust)
+    return Trust.UNTRUSTED if level is None else level
+
+
+def from_origin(versions: Iterable[Version], by: By, value: str) -> list[Version]:
+    """All steps that came from one session, agent, tool, kind of act, or group."""
+    if by == "group":
+        return [version for version in versions if value in (version.group, version.id)]
+    return [version for version in versions if str(getattr(version.origin, by)) == value]
+
+
+# Who wrote which line
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A line of a file and the version that wrote it."""
+
+    line: str
+    version: Version
+
+
+def blame(versions: Sequence[Version], content: Content) -> list[Blamed]:
+    """Each line of a file as its last version leaves it; `versions` are those of one file."""
+    found: list[Blamed] = []
+    for version in versions:
+        lines = lines_of(_text(version.after, content))
+        matcher = difflib.SequenceMatcher(None, [b.line for b in found], lines, autojunk=False)
+        made: list[Blamed] = []
+        for op, low, high, start, end in matcher.get_opcodes():
+            if op == "equal":
+                made += found[low:high]
+            else:
+                made += [Blamed(line, version) for line in lines[start:end]]
+        found = made
+    return found
+
+
+def difference(before: bytes, after: bytes, names: tuple[str, str]) -> str:
+    """A unified diff, for people."""
+    old, new = (_shown(data).splitlines(keepends=True) for data in (before, after))
+    rows = difflib.unified_diff(old, new, *names)
+    return "".join(
+        row if row.endswith("\n") else f"{row}\n\\ no newline at the end\n" for row in rows
+    )
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _text(name: str, content: Content) -> str:
+    return content(name).decode("utf-8", "surrogateescape") if name else ""
+
+
+# Undoing
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What undoing gives for one file: its new bytes (None = no file), or why it cannot be."""
+
+    key: str
+    expect: str
+    data: bytes | None
+    undoes: tuple[str, ...]
+    refusal: str = ""
+    merged: bool = False
+
+
+def undo(
+    version: Version, head: str, content: Content, *, merges: Callable[[str, str, str, str], Merged]
+) -> Undone:
+    """Take one step back, and nothing else.
+
+    Where the file is still as the step left it, what was there before comes back. Where others
+    wrote since, the step's own change is taken out of what is there by a three-way merge; where
+    that is not clear, or the file is gone or came back since, nothing is done.
+    """
+    base = Undone(version.key, head, None, (version.id,))
+    if head == version.after:
+        return replace(base, data=content(version.before) if version.before else None)
+    if head == version.before:
+        return replace(base, refusal="it is already as it was before")
+    if not head:
+        return replace(base, refusal="the file has been removed since")
+    if not version.after:
+        return replace(base, refusal="a new file has taken the place of the one it removed")
+    if not version.before and not is_index(version.key):
+        return replace(base, refusal="others have written to the file since it was made")
+    texts = [_text(name, content) for name in (version.after, head, version.before)]
+    done = merges(version.key, *texts)
+    if done.conflicts:
+        return replace(base, refusal="others have changed the same lines since")
+    data = done.text.encode("utf-8", "surrogateescape")
+    return replace(base, data=data, merged=True)
+
+
+def undo_all(
+    versions: Sequence[Version], heads: Mapping[str, str], content: Content
+) -> list[Undone]:
+    """Take back many steps, given oldest first: the newest first, file by file."""
+    results: dict[str, Undone] = {}
+    refused: list[Undone] = []
+    made: dict[str, bytes] = {}
+
+    def known(name: str) -> bytes:
+        return made[name] if name in made else content(name)
+
+    for version in reversed(versions):
+        before = results.get(version.key)
+        head = heads.get(version.key, ABSENT) if before is None else _made(before, made)
+        done = undo(version, head, known, merges=merge)
+        if done.refusal:
+            refused.append(done)
+            continue
+        results[version.key] = replace(
+            done,
+            expect=heads.get(version.key, ABSENT),
+            undoes=(*(before.undoes if before else ()), version.id),
+        )
+    return [*results.values(), *refused]
+
+
+def _made(undone: Undone, made: dict[str, bytes]) -> str:
+    """A name for bytes that are not stored anywhere yet."""
+    if undone.data is None:
+        return ABSENT
+    name = sha256(undone.data).hexdigest()
+    made[name] = undone.data
+    return name
