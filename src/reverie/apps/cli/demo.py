@@ -83,6 +83,11 @@ def measured(found: Course) -> dict[str, Any]:
                 "over_their_message": found.for_its_message,
                 "read_back": found.read_back,
             },
+            "microcompaction": {
+                "count": len(found.cleared),
+                "characters": found.cleared_characters,
+            },
+            "agents": {"count": 1 if fork else 0},
         },
         "fork": {
             "requests": fork.requests if fork else 0,
@@ -105,8 +110,14 @@ def _report(found: Course) -> None:
         f"{layer['over_their_own_limit']} over the limit of one result, "
         f"{layer['over_their_message']} to make a message fit; read back {layer['read_back']} times"
     )
+    small = value["layers"]["microcompaction"]
+    cleared = (
+        f"{plural(small['count'], 'old result')} cleared after the pause, "
+        f"{small['characters']:,} characters; the newest stay"
+    )
     rows = [
         ["1", "tool-result storage", did],
+        ["2", "microcompaction", cleared],
         ["7", "fork", f"cache hit rate {value['fork']['hit_rate']:.0%} on its parent's prompt"],
     ]
     table([Column("layer", right=True), Column("name"), Column("what", wraps=True)], rows)

@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
+
+import anyio
 
 from reverie.apps.cli import demo_sample as sample
 from reverie.session.agent import Agent, Wanted, open_agent
@@ -22,7 +25,7 @@ from reverie.session.turn import OnEvent
 from reverie.settings import environment
 from reverie.simulator import Engine, SimulatedModel, call
 from reverie.transcript.blocks import Block, Json, Object, text_block
-from reverie.transcript.records import ForkEnded, ResultDecided
+from reverie.transcript.records import ForkEnded, ResultDecided, UserMessage
 from reverie.transcript.request import Task
 from reverie.world import ForkSpec, Notice
 
@@ -31,7 +34,9 @@ FORK = "agent_summary"
 PROMPTS = (
     "The tests fail, and customers get negative prices. Find out why, and mend it.",
     "Which services had time-outs? Look at all five logs.",
+    "Back again. Was anything left to do?",
 )
+PAUSE = 2 * 3600.0
 TESTS = f"{shlex.quote(sys.executable)} -B -m unittest"
 
 
@@ -41,7 +46,7 @@ def _said(text: str, *calls: Block) -> list[Block]:
 
 def course() -> list[list[Block]]:
     """Every answer of the scripted agent, in order."""
-    return [*mending(), *searching()]
+    return [*mending(), *searching(), _said("Nothing: the prices are mended, the logs looked at.")]
 
 
 def mending() -> list[list[Block]]:
@@ -87,6 +92,19 @@ def searching() -> list[list[Block]]:
     ]
 
 
+class Later:
+    """The time of day, and a pause that nobody has to sit through."""
+
+    def __init__(self) -> None:
+        self.pause = 0.0
+
+    def now(self) -> float:
+        return time.time() + self.pause
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+
 class Scripted:
     """Plays the course to the main agent, and gives forks a line of their own."""
 
@@ -107,6 +125,8 @@ class Course:
 
     rounds: int = 0
     stored: list[ResultDecided] = field(default_factory=list[ResultDecided])
+    cleared: list[ResultDecided] = field(default_factory=list[ResultDecided])
+    cleared_characters: int = 0
     read_back: int = 0
     cost: float = 0.0
     naive_cost: float = 0.0
@@ -132,31 +152,37 @@ Tell = Callable[[str], None]
 
 
 async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice], None]) -> Course:
-    """The whole demo in a folder of its own: two turns, a stop between them, a fork."""
+    """The whole demo in a folder of its own: a turn, a stop, a turn, a fork, a long pause."""
     project = folder / "orders"
     project.mkdir()
     sample.make(project)
     script = Scripted()
-    model = SimulatedModel(Engine(answerer=script), session="demo")
+    clock = Later()
+    model = SimulatedModel(Engine(answerer=script, clock=clock.now), session="demo")
     wanted = Wanted(
         project, home=folder / "home", mode="allow", bare=True, environ=_environment(folder)
     )
     found = Course()
     tell(f"> {PROMPTS[0]}")
-    async with open_agent(wanted, model, say=say) as agent:
+    async with open_agent(wanted, model, say=say, clock=clock) as agent:
         result = await agent.turn(PROMPTS[0], on_event)
         found.rounds += result.rounds
         found.checks["the tests pass in the end"] = _tests_pass(model)
         session = agent.session.id
     tell("… the program ends here, and the session is resumed from its transcript …")
     tell(f"> {PROMPTS[1]}")
-    async with open_agent(replace(wanted, resume=session), model, say=say) as agent:
+    async with open_agent(replace(wanted, resume=session), model, say=say, clock=clock) as agent:
         before = len(model.engine.log)
         result = await agent.turn(PROMPTS[1], on_event)
         found.rounds += result.rounds
         found.checks["the resumed session sent the same bytes again"] = _extends(model, before)
         tell("… a fork of the conversation is asked for a summary …")
         await _fork(agent, script, found)
+        clock.pause = PAUSE
+        tell("… two hours pass, and with them the provider's cache …")
+        tell(f"> {PROMPTS[2]}")
+        result = await agent.turn(PROMPTS[2], on_event)
+        found.rounds += result.rounds
         _measure(agent.session, model, found)
     return found
 
@@ -196,6 +222,7 @@ async def _fork(agent: Agent, script: Scripted, found: Course) -> None:
     script.fork = True
     spec = ForkSpec(FORK, "Say in one line what was done so far.", Task(FORK))
     await agent.session.run_fork(spec)
+    script.fork = False
     await agent.session.flush()
     ended = [e.record for e in agent.session.view.entries if isinstance(e.record, ForkEnded)]
     found.fork = ended[-1] if ended else None
@@ -204,10 +231,13 @@ async def _fork(agent: Agent, script: Scripted, found: Course) -> None:
 
 
 def _measure(session: Session, model: SimulatedModel, found: Course) -> None:
-    decided = [d for _, d in session.view.decisions.items()]
+    decided = [e.record for e in session.view.entries if isinstance(e.record, ResultDecided)]
     found.stored = [d for d in decided if d.action == "stored"]
-    answers = _answers(model.engine.log[-1].body)
-    back = [a for a in answers if "/tool-results/" in a.partition("\n")[0]]
+    found.cleared = [d for d in decided if d.action == "cleared"]
+    whole = originals(session)
+    found.cleared_characters = sum(len(whole[d.call]) for d in found.cleared)
+    answers = [a for entry in model.engine.log for a in _answers(entry.body)]
+    back = {a for a in answers if "/tool-results/" in a.partition("\n")[0]}
     found.read_back = len(back)
     found.cost = model.bill.cost
     found.hit_rate = model.bill.hit_rate
@@ -216,6 +246,7 @@ def _measure(session: Session, model: SimulatedModel, found: Course) -> None:
     found.checks["a result over its own limit was stored"] = found.for_itself > 0
     found.checks["a result over its message's limit was stored"] = found.for_its_message > 0
     found.checks["what was stored was read back"] = all(lines)
+    found.checks["old results were cleared once the cache was cold"] = len(found.cleared) > 0
 
 
 def _answers(body: str) -> list[str]:
@@ -226,11 +257,7 @@ def _answers(body: str) -> list[str]:
 
 def naive(session: Session, model: SimulatedModel) -> float:
     """What the same requests would have cost with every result whole, billed the same way."""
-    whole = {
-        call: session.library.folder.read(f"{session.id}/{d.path}").decode()
-        for call, d in session.view.decisions.items()
-        if d.action == "stored"
-    }
+    whole = originals(session)
     times = [entry.at for entry in model.engine.log]
     engine = Engine(clock=lambda: times[0])
     total = 0.0
@@ -243,6 +270,23 @@ def naive(session: Session, model: SimulatedModel) -> float:
         charge = engine.respond(body, "ok", model.headers(body)).logged.charge
         total += charge.cost(engine.profile, entry.output)
     return total
+
+
+def originals(session: Session) -> dict[str, str]:
+    """Every result as it was before a layer touched it."""
+    out = {
+        block.get("tool_use_id"): block.get("content")
+        for entry in session.view.entries
+        if isinstance(entry.record, UserMessage)
+        for block in entry.record.blocks
+        if block.type == "tool_result"
+    }
+    for entry in session.view.entries:
+        record = entry.record
+        if isinstance(record, ResultDecided) and record.path:
+            data = session.library.folder.read(f"{session.id}/{record.path}")
+            out[record.call] = data.decode()
+    return out
 
 
 def _restore(content: Sequence[dict[str, Any]], whole: Mapping[str, str]) -> None:
