@@ -21,7 +21,7 @@ import anyio
 from reverie.errors import NotFound, ReverieError
 from reverie.session.attachments import Attachments, date_line, local_date
 from reverie.session.clock import SystemClock
-from reverie.session.context import gather, memory_section
+from reverie.session.context import gather, memory_section, work_root
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.loop import run_turn
 from reverie.session.messages import Addable
@@ -162,7 +162,7 @@ async def open_agent(
     cwd = working_folder(wanted.project)
     home, root = wanted.home or places.home(known), places.canonical_root(cwd)
     settings = load(known, home=home, root=root).settings
-    place = _Place(home, working_tree(cwd), cwd, known, root, settings)
+    place = _Place(home, work_root(cwd), cwd, known, root, settings)
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
     for tool in memory_tools(memories) if memories is not None else ():
@@ -351,17 +351,9 @@ def working_folder(project: Path) -> Path:
     return folder
 
 
-def working_tree(cwd: Path) -> Path:
-    """The top of the checkout that a folder lies in; outside git the folder itself."""
-    for folder in (cwd, *cwd.parents):
-        if os.path.lexists(folder / ".git"):
-            return folder
-    return cwd
-
-
 def surroundings(cwd: Path, now: float) -> str:
     """Where an agent works, told once at the head of its session."""
-    top = working_tree(cwd)
+    top = work_root(cwd)
     lines = (
         "<environment>",
         f"Working folder: {cwd}",

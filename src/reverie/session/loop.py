@@ -9,7 +9,7 @@ itself: that is the provider's business.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -256,27 +256,13 @@ def _too_long(error: PromptTooLong) -> PromptTooLong:
 async def _tools_run(turn: Turn) -> None:
     """All calls of a reply; each fails alone."""
     calls = turn.reply.tool_calls if turn.reply else ()
-    for batch in batches(calls, turn.tools.registry):
+    for batch in turn.tools.registry.batches(calls):
         async with anyio.create_task_group() as group:
             for call in batch:
                 group.start_soon(_one_tool, turn, call)
     if calls:
         await turn.session.add(*(turn.results[c.id] for c in calls))
         await _attach_verdicts(turn)
-
-
-def batches(calls: Sequence[ToolCall], registry: Registry) -> Iterator[list[ToolCall]]:
-    """Neighbouring calls that only read run together, a writing one alone, in their order."""
-    batch: list[ToolCall] = []
-    for call in calls:
-        tool = registry.get(call.name)
-        if tool is not None and not tool.read_only:
-            yield from (b for b in (batch, [call]) if b)
-            batch = []
-        else:
-            batch.append(call)
-    if batch:
-        yield batch
 
 
 async def _one_tool(turn: Turn, call: ToolCall) -> None:

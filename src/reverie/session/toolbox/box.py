@@ -11,7 +11,7 @@ asked takes none of a call's time. Leaving the toolbox ends all background comma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -65,31 +65,16 @@ class Toolbox:
 
     async def run_all(self, calls: Sequence[ToolCall]) -> list[UserMessage]:
         """All calls of a reply; results in the order of the calls."""
-        results: dict[int, UserMessage] = {}
+        results: dict[str, UserMessage] = {}
 
-        async def one(index: int) -> None:
-            results[index] = await self.run(calls[index])
+        async def one(call: ToolCall) -> None:
+            results[call.id] = await self.run(call)
 
-        for batch in self._batches(calls):
+        for batch in self.registry.batches(calls):
             async with anyio.create_task_group() as group:
-                for index in batch:
-                    group.start_soon(one, index)
-        return [results[index] for index in range(len(calls))]
-
-    def _batches(self, calls: Sequence[ToolCall]) -> Iterator[list[int]]:
-        """Neighbouring calls that may run together."""
-        batch: list[int] = []
-        for index, call in enumerate(calls):
-            tool = self.registry.get(call.name)
-            if tool is None or tool.read_only:
-                batch.append(index)
-                continue
-            if batch:
-                yield batch
-            yield [index]
-            batch = []
-        if batch:
-            yield batch
+                for call in batch:
+                    group.start_soon(one, call)
+        return [results[call.id] for call in calls]
 
     async def _output(self, call: ToolCall) -> Output:
         try:

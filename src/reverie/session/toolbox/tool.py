@@ -19,7 +19,7 @@ from reverie.errors import InvalidInput, ReverieError
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.files import Folder
 from reverie.transcript.view import View
-from reverie.world import Clock, Say, unheard
+from reverie.world import Clock, Say, ToolCall, unheard
 
 Input: TypeAlias = "dict[str, Any]"
 Schema: TypeAlias = "Mapping[str, Any]"
@@ -209,6 +209,19 @@ class Registry:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._tools)
+
+    def batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
+        """Neighbouring calls that only read run together, a writing one alone, in their order."""
+        batch: list[ToolCall] = []
+        for call in calls:
+            tool = self.get(call.name)
+            if tool is None or tool.read_only:
+                batch.append(call)
+                continue
+            yield from (b for b in (batch, [call]) if b)
+            batch = []
+        if batch:
+            yield batch
 
     def definitions(self) -> list[dict[str, Any]]:
         """What a request carries; the same bytes for the same tools."""
