@@ -87,7 +87,8 @@ class Layered:
         self.store = Recall()
         self.view = EMPTY
         self.request = Request(render(EMPTY).head, EMPTY.closed, ())
-        self.shown: dict[int, tuple[Message, dict[str, Any]]] = {}
+        self.values: list[dict[str, Any]] = []  # the request's closed messages, as values
+        self.newest: Message | None = None  # the last of them
         self.count = 0
 
     def append(self, record: Record) -> None:
@@ -114,15 +115,13 @@ class Layered:
         self.append(Sent("main", self.view.leaf, parts, self.request.marks))
 
     def render(self) -> list[dict[str, Any]]:
-        return [self.value(m) for m in self.request.messages()]
-
-    def value(self, message: Message) -> dict[str, Any]:
-        known = self.shown.get(id(message))
-        if known is None or known[0] is not message:
-            content = [p.block.value for p in message.pieces]
-            known = (message, {"role": message.role, "content": content})
-            self.shown[id(message)] = known
-        return known[1]
+        closed, known = self.request.closed, self.values
+        if known and (closed.length < len(known) or closed[len(known) - 1] is not self.newest):
+            known.clear()  # the prefix moved
+        for message in closed.since(len(known)):
+            known.append(value(message))
+            self.newest = message
+        return known + [value(m) for m in self.request.tail]
 
     def breakpoints(self, messages: list[dict[str, Any]]) -> dict[int, str]:
         del messages
@@ -132,6 +131,10 @@ class Layered:
             for m in self.request.marks
             if m.block in ends and m.part == "messages"
         }
+
+
+def value(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": [p.block.value for p in message.pieces]}
 
 
 def manager(base: type, settings: Settings, name: str = "reverie", **members: Any) -> type:

@@ -23,6 +23,7 @@ from reverie.transcript.records import (
     Replaced,
     ResultDecided,
     Sent,
+    Stand,
     UserMessage,
 )
 from reverie.transcript.request import Request, render
@@ -152,11 +153,7 @@ async def test_the_figures_are_recorded_with_the_edit():
     going.clock.time += 301
     await going.turn("again", 1)
     assert going.seals()[-1].why.startswith("the cache was cold")
-    tight = (
-        Going(replace(SETTINGS, collapse_tail=3_000), price=None)
-        if False
-        else Going(replace(SETTINGS, collapse_tail=2_000, price_read=0.0))
-    )
+    tight = Going(replace(SETTINGS, collapse_tail=2_000, price_read=0.0))
     await tight.turn("go", 10)
     assert "of 2,000 tokens" in tight.seals()[0].why
 
@@ -213,3 +210,51 @@ async def test_resumed_anywhere_it_sends_the_same_bytes(turns: list[tuple[int, i
     stored = {k: v for e in going.view.entries for k, v in blobs(e.record).items()}
     again = fold(decode(line, stored.get) for line in lines)
     assert render(again).body() == render(going.view).body()
+
+
+async def test_a_name_is_given_once_in_a_seal():
+    going = Going(replace(SETTINGS, collapse_tail=2_000, collapse_kept=100))
+    going.append(UserMessage((text_block("go"),)))
+    for n in range(12):
+        await going.send()
+        use = call("Edit", f"t{n}", file_path="/work/deep/folder/only_file.py", replace_all=True)
+        going.append(AssistantMessage((use,)))
+        text = f"edited /work/deep/folder/only_file.py and symbol_name_{n}\n" * 20
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
+        going.append(UserMessage((block_of(result),), "tool"))
+    await going.send()
+    for seal in going.seals():
+        lines = seal.by[0].blocks[0].text
+        assert lines.count("deep/folder/only_file.py") == 1
+        assert lines.count("…/only_file.py") == lines.count("> Edit") - 1
+        assert "True" not in lines
+    assert "symbol_name_3" in going.requests[-1][0].body()
+
+
+async def test_the_price_is_of_reading_old_rounds_against_writing_the_kept_end():
+    going = Going(replace(SETTINGS, collapse_tail=10**6, collapse_kept=1_000))
+    await going.turn("go", 3, 4_000)
+    price = collapse.priced(going.view, going.world, going.world.settings)
+    items = list(going.view.items)
+    before = [sum(i.tokens for i in items[:n]) for n in range(len(items))]
+    read = [max(0, size - 1_000) for n, size in enumerate(before) if items[n].role == "assistant"]
+    assert price.held == pytest.approx(0.1 * sum(read))
+    assert price.cost == pytest.approx(1.25 * 1_000)
+    assert price.tail == sum(i.tokens for i in items)
+
+
+async def test_a_snipped_range_is_never_sealed_or_folded_back_in():
+    going = Going(replace(SETTINGS, collapse_tail=2_000, collapse_log=200))
+    await going.turn("keep these words", 2, 100)
+    await going.turn("a secret that is snipped", 2, 100)
+    items = list(going.view.items)
+    secret = next(i for i in items if any("secret" in p.block.text for p in i.pieces))
+    marker = (Stand("user", (text_block("[snipped]"),)),)
+    going.append(Replaced(secret.id, items[-1].id, marker, "snip", seals=False))
+    for n in range(8):
+        await going.turn(f"turn {n}", 8)
+    text = "\n".join(p.block.text for m in going.requests[-1][0].messages() for p in m.pieces)
+    assert "secret" not in text
+    assert "[snipped]" in text
+    assert "user: keep these words" in text
+    assert any(s.reason == collapse.FOLDED for s in going.seals())

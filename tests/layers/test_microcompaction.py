@@ -135,7 +135,7 @@ CAN = ScriptedModel([], capabilities=Capabilities(cache_edits=True))
 async def test_past_twenty_all_but_five_are_named(results: int, deleted: int):
     records = await by_cache_edit(going(results), at(0, model=CAN))
     named = [r.blocks[0].value["delete"] for r in records if isinstance(r, Attached)]
-    assert sum(len(n) for n in named) == deleted
+    assert sum(len(n) for n in named if isinstance(n, list)) == deleted
 
 
 async def test_an_edit_is_sent_again_at_the_same_place_and_moves_nothing():
@@ -159,3 +159,19 @@ async def test_only_where_the_provider_can_and_never_in_a_fork():
     fork = going(30)
     fork = replace(fork, base=EMPTY)
     assert not await by_cache_edit(fork, at(0, model=CAN))
+
+
+# --- forks, and calls that still wait
+
+
+async def test_a_fork_keeps_its_parents_bytes():
+    assert not await by_time(replace(going(8), base=EMPTY), at(2 * HOUR))
+
+
+async def test_bound_thinking_of_a_call_that_waits_is_not_made_invalid():
+    model = ScriptedModel([], capabilities=Capabilities(thinking_binding=True))
+    view = going(8, thinking=True)
+    view = apply(view, Entry("a", view.leaf, 1_000.0, AssistantMessage((call("Bash", "open"),))))
+    assert not await by_time(view, at(2 * HOUR, model=model))
+    free = ScriptedModel([], capabilities=Capabilities())
+    assert await by_time(view, at(2 * HOUR, model=free))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
+from itertools import groupby, takewhile
 
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, Json, text_block, text_of
@@ -77,7 +77,7 @@ class Price:
 
 async def seal(view: View, world: World) -> Sequence[Record]:
     """Seal old rounds where it pays; fold old lines where they are many."""
-    if not world.collapses:
+    if not world.collapses or view.is_fork:  # a fork goes on with its parent's bytes
         return ()
     settings = world.settings.scaled(world.window)
     price = priced(view, world, settings)
@@ -270,8 +270,9 @@ def _result_lines(text: str, width: int, said: set[str]) -> Iterator[str]:
 
 def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
     """The older lines become the user's words, the paths touched, and references."""
-    sealed = dropwhile(lambda i: i.reason != SEALED, view.items.cut(view.live))
-    lines = list(takewhile(lambda i: i.reason == SEALED, sealed))
+    # lines with nothing else between them
+    runs = groupby(view.items.cut(view.live), lambda item: item.reason == SEALED)
+    lines = max([list(run) for sealed, run in runs if sealed], key=len, default=list[Item]())
     total = sum(i.tokens for i in lines) + coming
     if total <= settings.collapse_log or len(lines) < 2:
         return None

@@ -36,7 +36,7 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
     """Clear all but the newest results once the cache has surely run out."""
     if not world.flags.get("time_microcompact") or _stays_out(view, world):
         return ()
-    if view.last_assistant_at is None:
+    if view.last_assistant_at is None or view.is_fork:  # a fork keeps its parent's bytes
         return ()
     if view.open_calls and _binding(world):  # their message keeps its thinking
         return ()

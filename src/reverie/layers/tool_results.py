@@ -35,7 +35,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TAG_INSIDE = re.compile(rf"<(?=/?{TAG})", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """A tool result that no request has carried yet."""
 
@@ -56,24 +56,23 @@ class Result:
 class Budgets:
     """What results may measure, as it stands at one look at them."""
 
+    __slots__ = ("collapses", "settings", "thresholds", "tools")
+
     def __init__(self, world: World) -> None:
-        settings = world.settings.scaled(world.window)
-        thresholds = world.flags.get("tool_result_thresholds")
-        self.message = settings.message_result_characters
-        self.preview = settings.result_preview_bytes
-        self._usual = settings.result_characters
-        self._tools = world.tool_limits
-        self._small = settings.collapse_offload * settings.text_bytes_per_token
+        found = world.flags.get("tool_result_thresholds")
+        self.thresholds: Mapping[str, int] = found if isinstance(found, Mapping) else {}
+        self.settings = world.settings.scaled(world.window)
+        self.tools = world.tool_limits
         self.collapses = world.collapses
-        empty: Mapping[str, int] = {}
-        self._set = thresholds if isinstance(thresholds, Mapping) else empty
 
     def of(self, tool: str) -> int | None:
         """Characters a tool's result may have; None where the tool bounds its own output."""
-        limit = self._tools.get(tool, self._usual)
+        settings = self.settings
+        limit = self.tools.get(tool, settings.result_characters)
         if self.collapses and tool != READS_BACK:
-            limit = self._small if limit is None else min(limit, self._small)
-        return limit if limit is None else self._set.get(tool, limit)
+            small = settings.collapse_offload * settings.text_bytes_per_token
+            limit = small if limit is None else min(limit, small)
+        return limit if limit is None else self.thresholds.get(tool, limit)
 
 
 async def per_result(view: View, world: World) -> Sequence[Record]:
@@ -101,9 +100,10 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
     if not results:
         return ()
     budgets = Budgets(world)
+    limit = budgets.settings.message_result_characters
     new = [r for r in results if r.call not in view.decisions]
     out = await _decided(new, budgets, world)
-    if sum(r.characters for r in results) <= budgets.message:
+    if sum([r.characters for r in results]) <= limit:
         return out
     decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
     sizes = {r.call: _size_now(r, decided.get(r.call)) for r in results}
@@ -113,9 +113,10 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
         if budgets.of(r.tool) is not None and _is_whole(r, view, decided.get(r.call))
     ]
     for result in sorted(movable, key=lambda r: -r.characters):
-        if sum(sizes.values()) <= budgets.message or result.characters <= budgets.preview:
+        small = result.characters <= budgets.settings.result_preview_bytes
+        if small or sum(sizes.values()) <= limit:
             break
-        why = f"the message is over {budgets.message:,} characters"
+        why = f"the message is over {limit:,} characters"
         records = await _store(result, world, budgets, why)
         out = [r for r in out if not _about(r, result.call)] + records
         sizes[result.call] = _size_now(result, _last_decision(records))
@@ -214,7 +215,7 @@ def _preview(result: Result, budgets: Budgets) -> str:
         head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
         found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
         return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
-    head, whole = cut(result.text, budgets.preview)
+    head, whole = cut(result.text, budgets.settings.result_preview_bytes)
     return f"It begins:\n\n{head}" + ("" if whole else "\n[…]")
 
 

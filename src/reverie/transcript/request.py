@@ -46,9 +46,10 @@ class Difference:
     after: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Request:
-    """One request to a model, as bytes that can be compared, extended and sent."""
+    """One request to a model, as bytes that can be compared, extended and sent. Never
+    changed once it is rendered; not frozen, since a frozen value takes longer to make."""
 
     head: HeadSet
     closed: Trail[Message]
@@ -204,13 +205,13 @@ def _with_marks(texts: Sequence[str], part: str, start: int, marks: Marked) -> l
 
 def render(view: View, source: str = "main", task: Task = MAIN) -> Request:
     """What would be sent now."""
-    head, tail = view.head or NO_HEAD, view.tail()
-    if view.is_fork and view.sent is None:
-        # a fork's first request stands on its parent's marks: it reads and does not write
-        marks = view.marks
-    else:
-        marks = place_marks(view, Request(head, view.closed, tail))
-    return Request(head, view.closed, tail, marks, source, task, view.leaf, view.tokens)
+    request = Request(
+        view.head or NO_HEAD, view.closed, view.tail(), (), source, task, view.leaf, view.tokens
+    )
+    # a fork's first request stands on its parent's marks: it reads and does not write
+    first_of_a_fork = view.is_fork and view.sent is None
+    request.marks = view.marks if first_of_a_fork else place_marks(view, request)
+    return request
 
 
 def so_far(view: View) -> Request:
@@ -274,9 +275,9 @@ def _sealed_end(request: Request, source: str) -> int | None:
         for piece in reversed(message.pieces):
             at -= 1
             if piece.source == source:
-                end = at
+                end = at if piece.block.markable else _markable(request, at)
                 break
         else:
             if end is not None:
                 break
-    return None if end is None else _markable(request, end)
+    return end

@@ -1,0 +1,129 @@
+"""A session that goes on under the layers, told what happened, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from reverie.apps.replay.course import Course
+from reverie.layers import collapse, microcompaction, tool_results
+from reverie.settings import DEFAULTS, Settings
+from reverie.simulator.answers import Answer
+from reverie.simulator.engine import Engine
+from reverie.simulator.model import SimulatedModel
+from reverie.testing import ManualClock, MemoryDisk, ScriptedModel, call, world
+from reverie.transcript.blocks import Block, block_of, text_block
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    HeadSet,
+    Record,
+    Replaced,
+    Sent,
+    UserMessage,
+)
+from reverie.transcript.request import Request, render
+from reverie.transcript.view import EMPTY, View, apply
+from reverie.world import Capabilities, Model, World, complete
+from tests.transcript.test_fold import pairs_up
+
+COLLAPSE = replace(DEFAULTS, context_policy="collapse")
+LAYERS = (tool_results.per_message, microcompaction.by_time, collapse.seal)
+MODEL = "claude-opus-5-5"
+
+
+def result(ident: str, content: str | Sequence[dict[str, str]]) -> Block:
+    return block_of({"type": "tool_result", "tool_use_id": ident, "content": content})
+
+
+def small_tail(tail: int, **numbers: int | float) -> Settings:
+    return replace(COLLAPSE, collapse_tail=tail, **numbers)
+
+
+class Running:
+    """The fold and the layers over an in-memory disk and a clock moved by hand."""
+
+    def __init__(
+        self, settings: Settings = COLLAPSE, model: Model | None = None, view: View = EMPTY
+    ) -> None:
+        self.clock = ManualClock(1_000.0)
+        self.disk = MemoryDisk()
+        plain = ScriptedModel([], capabilities=Capabilities(marks=4))
+        self.world: World = world(
+            clock=self.clock, disk=self.disk, settings=settings, model=model or plain
+        )
+        self.view = view
+        self.requests: list[tuple[Request, tuple[str, ...]]] = []
+        self.calls = 0
+
+    def append(self, record: Record) -> None:
+        entry = Entry(f"e{len(self.view.entries)}", self.view.leaf, self.clock.time, record)
+        self.view = apply(self.view, entry)
+
+    async def add(self, *blocks: Block, origin: str = "user") -> None:
+        self.append(UserMessage(blocks, origin))
+
+    async def send(self) -> Request:
+        for layer in LAYERS:
+            for record in await layer(self.view, self.world):
+                self.append(record)
+        request = render(self.view)
+        pairs_up(request)
+        self.requests.append((request, self.view.moved))
+        self.append(Sent("main", self.view.leaf, request.parts(), request.marks))
+        return request
+
+    async def play(self, course: Course, steps: int | None = None) -> None:
+        for step in course.steps[:steps]:
+            self.clock.time += step.gap
+            if step.role == "assistant":
+                await self.answer(step.blocks)
+            else:
+                await self.add(*step.blocks, origin=step.role)
+
+    async def answer(self, blocks: Sequence[Block]) -> None:
+        """The request is sent, and this is what the model says to it."""
+        await self.send()
+        self.append(AssistantMessage(tuple(blocks)))
+
+    async def rounds(self, texts: Iterable[str], words: str = "go") -> None:
+        """A turn of single calls with these results."""
+        await self.add(text_block(words))
+        for text in texts:
+            self.calls += 1
+            ident = f"toolu_{self.calls}"
+            await self.answer((call("Bash", ident, command=f"cat src/part_{self.calls}.py"),))
+            await self.add(result(ident, text), origin="tool")
+            self.clock.time += 5
+        await self.answer((text_block("All done."),))
+
+    def seals(self) -> list[Replaced]:
+        return [e.record for e in self.view.entries if isinstance(e.record, Replaced)]
+
+    def extends_unless_announced(self) -> None:
+        pairs = zip(self.requests, self.requests[1:], strict=False)
+        for (before, _), (after, moved) in pairs:
+            assert moved or after.extends(before), after.difference(before)
+
+    def text(self) -> str:
+        """All words of the last request."""
+        request = self.requests[-1][0]
+        return "\n".join(p.block.text for m in request.messages() for p in m.pieces)
+
+
+class Simulated(Running):
+    """The same against the simulated provider: it checks, binds, caches and bills."""
+
+    def __init__(self, settings: Settings = COLLAPSE, window: int = 200_000) -> None:
+        self.said: tuple[Block, ...] = ()
+        engine = Engine(answerer=lambda _: Answer(self.said))
+        self.model = SimulatedModel(engine, MODEL, window=window, cache_edits=False)
+        super().__init__(settings, self.model)
+        engine.clock = self.clock.now
+
+    def begin(self, head: HeadSet) -> None:
+        self.append(replace(head, model=MODEL, options='{"max_tokens":32000}'))
+
+    async def answer(self, blocks: Sequence[Block]) -> None:
+        self.said = tuple(blocks)
+        self.append((await complete(self.model, await self.send())).record())
