@@ -15,6 +15,7 @@ from reverie.apps.cli.screens import Lines, Printed, described, read_answer
 from reverie.errors import InvalidInput, NotFound
 from reverie.session.agent import Wanted
 from reverie.session.toolbox import Answer, Question, Rule
+from reverie.transcript.records import UserMessage
 from reverie.world import Delta
 from tests.loop.stage import calls, simulated
 
@@ -87,6 +88,27 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
 
 
+def test_snip_takes_messages_out_of_the_context_alone(tmp_path: Path) -> None:
+    with chatting(tmp_path) as chat:
+        desk, session = chat.desk, chat.desk.agent.session
+        desk.turn("look at the notes")
+        desk.turn("zweitens")
+        listed = chat.types("/snip")
+        assert "heron" in listed
+        for wrong in ("0", "99", "one", "1 2 3"):
+            with pytest.raises(InvalidInput, match="name one message"):
+                chat.types(f"/snip {wrong}")
+        assert "Snipped" in chat.types("/snip 2 3")
+        desk.turn("and now")
+        assert session.last_request is not None
+        body = session.last_request.body()
+        assert "heron" not in body
+        assert "snipped here" in body
+        assert "look at the notes" in body
+        said = [e.record for e in session.view.entries if isinstance(e.record, UserMessage)]
+        assert any("heron" in b.text for record in said for b in record.blocks)
+
+
 def test_what_fills_the_context_adds_up(tmp_path: Path) -> None:
     with chatting(tmp_path) as chat:
         chat.desk.turn("first")
@@ -96,12 +118,12 @@ def test_what_fills_the_context_adds_up(tmp_path: Path) -> None:
 
 def test_others_add_their_commands_and_a_wrong_one_is_named(tmp_path: Path) -> None:
     commands = standard()
-    commands.add(Command("snip", "Cuts", lambda chat, rest: chat.say(f"cut {rest}")))
+    commands.add(Command("polish", "Cuts", lambda chat, rest: chat.say(f"cut {rest}")))
     with pytest.raises(InvalidInput, match="already there"):
-        commands.add(Command("snip", "Cuts", lambda chat, rest: None))
+        commands.add(Command("polish", "Cuts", lambda chat, rest: None))
     with chatting(tmp_path) as chat:
         chat.commands = commands
-        assert chat.types("/snip 1-2") == "cut 1-2"
+        assert chat.types("/polish 1-2") == "cut 1-2"
         with pytest.raises(InvalidInput, match="did you mean context"):
             chat.types("/contxt")
 

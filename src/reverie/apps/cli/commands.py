@@ -17,6 +17,7 @@ from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.place import one
 from reverie.apps.cli.show import age, line, plural
 from reverie.errors import InvalidInput
+from reverie.layers.snip import snip as history_snip
 from reverie.settings.problems import nearest
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks
@@ -187,6 +188,28 @@ def undo(chat: Chat, rest: str) -> None:
     chat.say("Files that were changed stay as they are.", "dim")
 
 
+def snip(chat: Chat, rest: str) -> None:
+    """Without numbers, the messages there are; with them, those go from the context."""
+    session = chat.desk.agent.session
+    items = [i for i in session.view.items if i.kind != "head"]
+    numbers = rest.replace("-", " ").split()
+    if not numbers:
+        for number, item in enumerate(items, 1):
+            words = line(" ".join(p.block.text for p in item.pieces), 70)
+            chat.say(f"{number:>4}  {item.role:<9} {item.tokens:>7,} tokens  {words}")
+        chat.say(
+            "/snip FIRST [LAST] takes them out of the context; the transcript keeps them", "dim"
+        )
+        return
+    if not all(n.isdecimal() and 0 < int(n) <= len(items) for n in numbers) or len(numbers) > 2:
+        raise InvalidInput("name one message, or a first and a last", do="/snip lists them")
+    first, last = items[int(numbers[0]) - 1].id, items[int(numbers[-1]) - 1].id
+    record = history_snip(session.view, first, last, session.world)
+    before = session.view.tokens
+    chat.desk.call(partial(session.append, record))
+    chat.say(f"Snipped {record.why}; about {before - session.view.tokens:,} tokens less")
+
+
 # --- the rest
 
 
@@ -222,6 +245,7 @@ def standard() -> Commands:
             Command("clear", "Starts a new session", clear),
             Command("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
             Command("undo", "Takes the last turn back", undo),
+            Command("snip", "Takes messages out of the context", snip, "[FIRST [LAST]]"),
             Command("tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"),
             Command("skill", "Attaches a skill of the project", skill, "NAME"),
             Command("quit", "Leaves", leave),
