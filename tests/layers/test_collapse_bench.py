@@ -14,7 +14,7 @@ from reverie.settings import DEFAULTS
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
-FEW = ("170cebcc", "36ba8a60", "839b35f7", "a2b25ca9", "56de1726")
+FEW = ("170cebcc", "839b35f7", "a2b25ca9")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,9 @@ def naive(**members: Any) -> type:
 
 
 @pytest.mark.parametrize("tail", [10_000, 40_000])
-def test_collapse_costs_less_and_hides_nothing(traces: list[dict[str, Any]], tail: int):
+def test_collapse_costs_less_and_hides_nothing(
+    traces: list[dict[str, Any]], tail: int, scale: Scale
+):
     rows = [played(trace, ours(collapsed(tail))) for trace in traces]
     sketch = importlib.import_module("adapters.sketch").Sketch
     base = sum(played(trace, naive(), None)["cost"] for trace in traces)
@@ -50,9 +52,9 @@ def test_collapse_costs_less_and_hides_nothing(traces: list[dict[str, Any]], tai
     assert not mine.lost
     assert not mine.summaries
     assert not mine.failed
-    assert mine.near >= 0.95
-    assert mine.shown >= 0.88
-    assert mine.score < 0.75
+    assert mine.near >= 0.96
+    assert mine.shown >= scale.pick(0.88, 0.90)
+    assert mine.score < scale.pick(0.75, 0.40)
     assert mine.score < drawn.score or tail > 10_000
     assert mine.peak < 60_000
 

@@ -41,7 +41,9 @@ class Shelf:
 def collected(texts: dict[str, str], cwd: str = "/r/a/b", **changed: int) -> Collected:
     places = instructions.sources(managed="/etc/reverie/CLAUDE.md", home="/h", top="/r", cwd=cwd)
     settings = Settings(**changed)  # type: ignore[arg-type]
-    return instructions.collect(places, Shelf(texts), user="/home/u", top="/r", settings=settings)
+    return instructions.collect(
+        places, Shelf(texts), user="/home/user", top="/r", settings=settings
+    )
 
 
 def order(texts: dict[str, str], **changed: int) -> list[str]:
@@ -95,7 +97,7 @@ def test_included_files_follow_the_file_that_mentions_them() -> None:
         "/r/docs/x.md": "@sub/x2.md",
         "/r/docs/sub/x2.md": "@../../y.md",
         "/r/y.md": "why",
-        "/home/u/z.md": "zed",
+        "/home/user/z.md": "zed",
         "/abs/w.md": "abs",
     }
     found = collected(texts)
@@ -104,11 +106,11 @@ def test_included_files_follow_the_file_that_mentions_them() -> None:
         ("/r/docs/x.md", "/r/CLAUDE.md"),
         ("/r/docs/sub/x2.md", "/r/docs/x.md"),
         ("/r/y.md", "/r/docs/sub/x2.md"),
-        ("/home/u/z.md", "/r/CLAUDE.md"),
+        ("/home/user/z.md", "/r/CLAUDE.md"),
         ("/abs/w.md", "/r/CLAUDE.md"),
     ]
     assert [line for line in found.warnings if "outside the project" in line] == [
-        "/home/u/z.md is read from outside the project: mentioned in /r/CLAUDE.md",
+        "/home/user/z.md is read from outside the project: mentioned in /r/CLAUDE.md",
         "/abs/w.md is read from outside the project: mentioned in /r/CLAUDE.md",
     ]
 

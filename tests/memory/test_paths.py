@@ -48,7 +48,9 @@ def test_a_path_that_no_memory_may_have_is_refused(text: str) -> None:
 
 
 def settings_of(root: Path, home: Path, **environ: str) -> Settings:
-    return load({"HOME": "/home/u", **environ}, home=home, root=root, policy=root / "none").settings
+    return load(
+        {"HOME": "/home/user", **environ}, home=home, root=root, policy=root / "none"
+    ).settings
 
 
 def test_a_repository_cannot_move_memory(tmp_path: Path, home: Path) -> None:
@@ -56,10 +58,10 @@ def test_a_repository_cannot_move_memory(tmp_path: Path, home: Path) -> None:
     (root / ".reverie").mkdir(parents=True)
     (root / ".git").mkdir()
     committed = root / ".reverie/settings.json"
-    committed.write_text(json.dumps({"autoMemoryDirectory": "/home/u/.ssh"}))
+    committed.write_text(json.dumps({"autoMemoryDirectory": "/home/user/.ssh"}))
     assert paths.resolve(settings_of(root, home), PROJECT).given_by == "project"
     (root / ".reverie/settings.local.json").write_text(json.dumps({"autoMemoryDirectory": "~/m"}))
-    assert paths.resolve(settings_of(root, home), PROJECT).folder == Path("/home/u/m")
+    assert paths.resolve(settings_of(root, home), PROJECT).folder == Path("/home/user/m")
     settings = settings_of(root, home, REVERIE_MEMORY_PATH_OVERRIDE="/srv/m")
     assert paths.resolve(settings, PROJECT).folder == Path("/srv/m")
     alias = settings_of(root, home, CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="/srv/n")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -48,34 +48,29 @@ def _telling(word: str) -> bool:
 def outline(text: str, limit: int, without: str = "") -> str:
     """The most frequent telling words, within `limit` characters, leaving out known ones."""
     found = names(text)
-    ranked = sorted(found, key=found.__getitem__, reverse=True)
-    return " ".join(_within(limit, ranked, without))
+    out: list[str] = []
+    for name in sorted(found, key=found.__getitem__, reverse=True):
+        if len(name) < limit and name not in without:
+            out.append(name)
+            limit -= len(name) + 1
+            if limit <= SHORTEST:
+                break
+    return " ".join(out)
 
 
 def first_names(text: str, limit: int, looked_at: int, without: Container[str]) -> list[str]:
     """The first telling words, within `limit` characters, of the text's beginning."""
-    return _within(limit, map(_name, _words(text, looked_at)), without)
-
-
-def _words(text: str, looked_at: int) -> Iterator[str]:
-    """The long words of a text, a few lines at a time: often the first ones are enough."""
-    at, looked_at = 0, min(len(text), looked_at)
-    while at < looked_at:
-        end = text.find("\n", at + _STEP, looked_at)
-        end = looked_at if end < 0 else end
-        yield from _WORD.findall(text, at, end)
-        at = end
-
-
-def _within(limit: int, words: Iterable[str], without: Container[str]) -> list[str]:
-    """Words that fit into `limit` characters, each once."""
     out: dict[str, None] = {}
-    for word in words:
-        if word and word not in out and len(word) < limit and word not in without:
-            out[word] = None
-            limit -= len(word) + 1
-            if limit <= SHORTEST:
-                break
+    at, stop = 0, min(len(text), looked_at)
+    while at < stop and limit > SHORTEST:  # a few lines at a time: often the first are enough
+        end = text.find("\n", at + _STEP, stop)
+        end = stop if end < 0 else end
+        for word in _WORD.findall(text, at, end):
+            name = _name(word)
+            if name and len(name) < limit and name not in out and name not in without:
+                out[name] = None
+                limit -= len(name) + 1
+        at = end
     return list(out)
 
 
