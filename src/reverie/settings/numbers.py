@@ -198,7 +198,7 @@ class Settings:
     collapse_tail: int = _whole(40_000, "B11", "tokens of the live tail", 1, _TOKENS)
     collapse_kept: int = _whole(4_000, "B11", "tokens kept live at a seal", 0, _TOKENS)
     collapse_offload: int = _whole(
-        1_700, "B11", "tokens from which a result is stored as it arrives", 100, _TOKENS
+        2_000, "B11", "tokens from which a result is stored as it arrives", 100, _TOKENS
     )
     collapse_log: int = _whole(
         3_000, "B11", "tokens of sealed lines before they fold", 100, _TOKENS
