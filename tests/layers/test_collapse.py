@@ -217,9 +217,9 @@ async def test_a_name_is_given_once_in_a_seal():
     going.append(UserMessage((text_block("go"),)))
     for n in range(12):
         await going.send()
-        use = call("Edit", f"t{n}", file_path="/work/deep/folder/only_file.py", replace_all=True)
+        use = call("Edit", f"t{n}", file_path="/srv/deep/folder/only_file.py", replace_all=True)
         going.append(AssistantMessage((use,)))
-        text = f"edited /work/deep/folder/only_file.py and symbol_name_{n}\n" * 20
+        text = f"edited /srv/deep/folder/only_file.py and symbol_name_{n}\n" * 20
         result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
         going.append(UserMessage((block_of(result),), "tool"))
     await going.send()

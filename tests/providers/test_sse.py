@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.providers.sse import BadStream, Events, ServerEvent
+from reverie.providers.sse import LARGEST, BadStream, Events, ServerEvent
 
 pytestmark = pytest.mark.spec("14")
 
@@ -25,8 +25,8 @@ EVENTS = [
 ]
 
 
-def read(*chunks: bytes) -> list[ServerEvent]:
-    events = Events()
+def read(*chunks: bytes, largest: int = LARGEST) -> list[ServerEvent]:
+    events = Events(largest)
     return [event for chunk in chunks for event in events.feed(chunk)]
 
 
@@ -58,11 +58,10 @@ def test_any_data_comes_through(lines: list[str], end: str, cuts: list[int]) -> 
     assert read(*pieces) == ([ServerEvent("", "\n".join(lines))] if lines else [])
 
 
-def test_what_is_no_text_or_has_no_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_text_or_has_no_end_is_refused() -> None:
     with pytest.raises(BadStream, match="UTF-8"):
         read(b"data: \xff\xfe\n\n")
-    monkeypatch.setattr("reverie.providers.sse.LARGEST", 100)
     with pytest.raises(BadStream, match="larger"):
-        read(*[b"x" * 50] * 3)
+        read(*[b"x" * 50] * 3, largest=100)
     with pytest.raises(BadStream, match="larger"):
-        read(*[b"data: " + b"x" * 40 + b"\n"] * 3)
+        read(*[b"data: " + b"x" * 40 + b"\n"] * 3, largest=100)

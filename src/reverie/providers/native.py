@@ -20,7 +20,7 @@ called it, and it is called that again when the items go back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import groupby
@@ -141,3 +141,25 @@ def _moved(marks: Sequence[Mark], places: Mapping[int, int]) -> tuple[Mark, ...]
         if at >= 0:
             moved.setdefault((mark.part, at), replace(mark, block=at))
     return tuple(moved.values())
+
+
+def conversation(
+    request: Request,
+    provider: str,
+    user: Callable[[Sequence[Block], dict[str, str]], Iterable[str]],
+    assistant: Callable[[Sequence[Block]], Iterable[str]],
+) -> Iterator[str]:
+    """Every message in a wire format: native items as they came where they fit, ours written
+    by the format; `user` is told by which ids the provider knows its calls."""
+    theirs: dict[str, str] = {}
+    for said in request.messages():
+        if said.role == "user":
+            yield from user([p.block for p in said.pieces], theirs)
+            continue
+        for blocks in by_record(said):
+            native = native_of(blocks, provider, request.head.model)
+            if native is not None:
+                theirs.update(native.ids)
+                yield from native.items
+            else:
+                yield from assistant(blocks)

@@ -15,7 +15,7 @@ from reverie.errors import InvalidMessage
 from reverie.providers.calls import cut_call, input_text, was_cut
 from reverie.providers.failures import from_event
 from reverie.providers.grow import Growing
-from reverie.providers.native import by_record, native_block, native_of, unique_ids
+from reverie.providers.native import conversation, native_block, unique_ids
 from reverie.providers.openai_wire import (
     CHOICES,
     arguments,
@@ -102,18 +102,7 @@ def _messages(request: Request) -> Iterator[str]:
     system = system_text(request)
     if system:
         yield dump({"role": "system", "content": system})
-    theirs: dict[str, str] = {}
-    for message in request.messages():
-        if message.role == "user":
-            yield from _user([p.block for p in message.pieces], theirs)
-            continue
-        for blocks in by_record(message):
-            native = native_of(blocks, PROVIDER, request.head.model)
-            if native is not None:
-                theirs.update(native.ids)
-                yield from native.items
-            else:
-                yield from _assistant(blocks)
+    yield from conversation(request, PROVIDER, _user, _assistant)
 
 
 def _user(blocks: Sequence[Block], theirs: dict[str, str]) -> Iterator[str]:

@@ -33,6 +33,7 @@ class ServerEvent:
 class Events:
     """A parser to feed with bytes. `feed` gives the events that are now complete."""
 
+    largest: int = LARGEST
     _rest: bytearray = field(default_factory=bytearray)
     _scanned: int = 0  # bytes of `_rest` known to hold no line end
     _after_cr: bool = False
@@ -47,7 +48,7 @@ class Events:
             event = self._line(line)
             if event is not None:
                 yield event
-        if len(self._rest) + self._size > LARGEST:
+        if len(self._rest) + self._size > self.largest:
             raise BadStream("one event is larger than any answer could be")
 
     def _lines(self) -> Iterator[bytes]:
