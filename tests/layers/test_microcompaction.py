@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -151,6 +152,26 @@ async def test_an_edit_is_sent_again_at_the_same_place_and_moves_nothing():
     assert render(view).extends(first)
     assert before is not None
     assert not await by_cache_edit(view, at(0, model=CAN))
+
+
+async def test_edits_go_on_naming_only_what_is_new():
+    """Over many rounds every result is named once, in order, and the newest never."""
+    view, named = going(3), list[str]()
+    for n in range(3, 120):
+        for record in await by_cache_edit(view, at(0, model=CAN)):
+            view = apply(view, Entry(f"c{n}", view.leaf, 2.0, record))
+            assert isinstance(record, Attached)
+            named += [str(c) for c in cast("list[str]", record.blocks[0].value["delete"])]
+        request = render(view)
+        sent = Sent("main", view.leaf, request.parts(), request.marks)
+        view = apply(view, Entry(f"s{n}", view.leaf, 2.0, sent))
+        view = apply(
+            view, Entry(f"a{n}", view.leaf, 2.0, AssistantMessage((call("Bash", f"t{n}"),)))
+        )
+        result = block_of({"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"})
+        view = apply(view, Entry(f"u{n}", view.leaf, 2.0, UserMessage((result,), "tool")))
+    assert named == [f"t{n}" for n in range(len(named))]
+    assert 90 < len(named) < 115
 
 
 async def test_only_where_the_provider_can_and_never_in_a_fork():

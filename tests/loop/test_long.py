@@ -36,7 +36,7 @@ class Counting:
         self.most = most
         self.windows = (range(40, 40 + LOOKED_AT), range(most - LOOKED_AT, most))
         engine = Engine(ledger=Ledger(bodies=False))
-        self.inner = SimulatedModel(engine, window=10_000_000, cache_edits=False)
+        self.inner = SimulatedModel(engine, window=10_000_000)
         self.inner.engine.answerer = self.answer
         self.rounds = 0
         self.calls: list[Counter[str]] = [Counter(), Counter()]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reverie.errors import InvalidMessage
-from reverie.transcript.blocks import Json, Object, block_of, dump, parse
+from reverie.transcript.blocks import Block, Json, Object, block_of, dump, parse
 from reverie.transcript.records import AssistantMessage, Attached, Record, ResultDecided, Strip
 from reverie.transcript.view import View
 from reverie.world import World
@@ -59,9 +59,11 @@ async def by_cache_edit(view: View, world: World) -> Sequence[Record]:
     can = world.model is not None and world.model.capabilities.cache_edits
     if not can or view.is_fork or not view.unsent():
         return ()
-    gone = _edited_away(view)
-    live = [c for c in _results(view) if c not in gone and not _is_cleared(view, c)]
-    if len(live) <= world.settings.cache_edit_count:
+    most = world.settings.cache_edit_count
+    if sum(view.called.get(name, 0) for name in COMPACTABLE) <= most:
+        return ()
+    live = _live(view)
+    if len(live) <= most:
         return ()
     old = live[: -max(1, world.settings.cache_edit_kept)]
     return (Attached((block_of({"type": CACHE_EDITS, "delete": old}),), CACHE_EDITS),)
@@ -115,13 +117,18 @@ def _stays_out(view: View, world: World) -> bool:
 
 def _results(view: View) -> list[str]:
     """Calls whose results were sent and may be cleared, oldest first."""
-    out: list[str] = []
-    for item in view.items.cut(view.sent_items):
-        for call in item.results:
-            known = view.calls.get(call)
-            if known is not None and known.name in COMPACTABLE and item.kind == "message":
-                out.append(call)
-    return out
+    return [
+        call
+        for item in view.items.cut(view.sent_items)
+        if item.kind == "message"
+        for call in item.results
+        if _may_go(view, call)
+    ]
+
+
+def _may_go(view: View, call: str) -> bool:
+    known = view.calls.get(call)
+    return known is not None and known.name in COMPACTABLE
 
 
 def _is_cleared(view: View, call: str) -> bool:
@@ -129,16 +136,29 @@ def _is_cleared(view: View, call: str) -> bool:
     return decision is not None and decision.action == "cleared"
 
 
-def _edited_away(view: View) -> set[str]:
-    """What earlier cache edits named; they are sent again at the same place."""
+def _live(view: View) -> list[str]:
+    """Results that were sent and that no edit names, oldest first. Looked for from the end:
+    what lies before a result that an edit named was named too, so the walk stays short."""
+    out: list[str] = []
     gone: set[str] = set()
-    for item in view.items:
+    for at in reversed(range(len(view.items))):
+        item = view.items[at]
         if item.kind == "attached":
-            for piece in item.pieces:
-                named = piece.block.value.get("delete")
-                if piece.block.type == CACHE_EDITS and isinstance(named, list):
-                    gone.update(str(n) for n in named)
-    return gone
+            gone.update(*(_named(piece.block) for piece in item.pieces))
+        if at >= view.sent_items or item.kind != "message":
+            continue
+        for call in reversed(item.results):
+            if call in gone:
+                return out[::-1]
+            if _may_go(view, call) and not _is_cleared(view, call):
+                out.append(call)
+    return out[::-1]
+
+
+def _named(block: Block) -> set[str]:
+    """The calls an edit names."""
+    named = block.value.get("delete") if block.type == CACHE_EDITS else None
+    return {str(n) for n in named} if isinstance(named, list) else set()
 
 
 def _cleared(view: View, call: str, why: str, strips: tuple[Strip, ...]) -> ResultDecided:

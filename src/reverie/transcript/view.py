@@ -9,7 +9,7 @@ ends in the last leaf. A view once returned never changes. No clock, no I/O, no 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -75,6 +75,7 @@ class View:
     waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
     calls: Ledger[str, Call] = field(default_factory=Ledger[str, Call])
     open_calls: tuple[str, ...] = ()
+    called: Mapping[str, int] = field(default_factory=dict[str, int])  # calls by tool
     decisions: Ledger[str, ResultDecided] = field(default_factory=Ledger[str, ResultDecided])
 
     sent: Sent | None = None
@@ -321,7 +322,9 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
             if not call or call in view.calls:
                 continue
             calls.append(call)
-            view.calls = view.calls.put(call, Call(call, block.get("name"), entry.id))
+            name = block.get("name")
+            view.calls = view.calls.put(call, Call(call, name, entry.id))
+            view.called = {**view.called, name: view.called.get(name, 0) + 1}
         pieces.append(Piece(block, entry.id, i))
     if not pieces:
         return view
