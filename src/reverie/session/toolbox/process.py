@@ -83,16 +83,22 @@ async def _spawn(command: Command, lifeline: int) -> Process:
     head = [sys.executable, "-I", "-S", KEEPER, str(lifeline), kind, folder]
     given = command.stdin
     more = (*command.pass_fds, command.cwd) if isinstance(command.cwd, int) else command.pass_fds
-    return await anyio.open_process(
-        [*head, *command.argv],
-        stdin=given if isinstance(given, int) else PIPE if given else DEVNULL,
-        stdout=PIPE,
-        stderr=STDOUT,
-        cwd="/",
-        env=command.environ,
-        start_new_session=True,
-        pass_fds=(lifeline, *more),
-    )
+    spawned: list[Process] = []
+    # a cancelled start would kill the keeper, and what it had just begun would stay
+    with anyio.CancelScope(shield=True):
+        spawned.append(
+            await anyio.open_process(
+                [*head, *command.argv],
+                stdin=given if isinstance(given, int) else PIPE if given else DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                cwd="/",
+                env=command.environ,
+                start_new_session=True,
+                pass_fds=(lifeline, *more),
+            )
+        )
+    return spawned[0]
 
 
 async def _over(process: Process) -> None:
