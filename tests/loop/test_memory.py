@@ -83,6 +83,18 @@ async def test_the_index_is_sent_to_the_next_session(home: Path, project: Path):
     assert "only Tuesdays" in first
 
 
+async def test_the_index_limits_of_the_settings_hold(home: Path, project: Path):
+    folder = await turn(home, project, ScriptedModel(["hello"]))
+    lines = "".join(f"- [Topic {n}](topic_{n}.md) — hook {n}\n" for n in range(40))
+    (Path(folder) / "MEMORY.md").write_text(lines)
+    (home / "settings.json").write_text('{"indexLines": 10}')
+    model = ScriptedModel(["hello"])
+    await turn(home, project, model)
+    first = json.loads(model.requests[0].body())["messages"][0]["content"][0]["text"]
+    assert 0 < first.count("](topic_") <= 10
+    assert "not shown" in first
+
+
 async def test_a_secret_is_refused_and_nothing_is_written(home: Path, project: Path):
     folder = await turn(home, project, ScriptedModel(["hello"]))
     key = "ghp_" + "aB3dE6gH9j" * 3 + "kLmN2p"

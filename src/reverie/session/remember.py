@@ -20,9 +20,10 @@ from reverie.errors import InvalidInput, NotFound
 from reverie.memory import entry as entries
 from reverie.memory import paths, secrets
 from reverie.memory.entry import Entry
+from reverie.memory.ranking import Limits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
-from reverie.settings import Settings
+from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store.files import digest
 from reverie.store.forgotten import ForgottenWords
@@ -78,12 +79,19 @@ class Memories:
         now: Callable[[], float],
         say: Say = unheard,
         create: bool = True,
+        settings: Settings = DEFAULTS,
     ) -> None:
         self._now = now
         self.forgotten = ForgottenWords(home, create=create)
         self.history = History(history, now=now, say=say, create=create)
         self.folder = MemoryFolder(
-            folder, create=create, guard=self._guard, landed=self.history.landed, say=say
+            folder,
+            create=create,
+            guard=self._guard,
+            landed=self.history.landed,
+            say=say,
+            limits=Limits.of(settings),
+            header_lines=settings.recall_header_lines,
         )
         self.history.bind(self.folder)
         self.review = Review(self.history.files)
@@ -102,7 +110,8 @@ class Memories:
         """The memory of the project at `root`, its folders made where they are missing."""
         places.project_folder(home, root, environ=environ)
         folder = memory_folder(home, root, settings)
-        return cls(folder, history_folder(home, root, environ), home, now=now, say=say)
+        history = history_folder(home, root, environ)
+        return cls(folder, history, home, now=now, say=say, settings=settings)
 
     def close(self) -> None:
         self.folder.close()
