@@ -183,6 +183,18 @@ class Fork(Protocol):
     async def __call__(self, spec: ForkSpec) -> ForkResult: ...
 
 
+class Around(Protocol):
+    """What a door does around a compaction: the user's hooks, and what comes back after it."""
+
+    async def before(self, trigger: Literal["auto", "manual"], instructions: str) -> str:
+        """PreCompact hooks; returns the instructions, with what the hooks add."""
+        ...
+
+    async def after(self, view: View, trigger: Literal["auto", "manual"]) -> Sequence[Record]:
+        """What is restored behind a boundary: head, files, skills, hooks' context."""
+        ...
+
+
 class Flags(Protocol):
     """Kill switches, read at the moment they matter."""
 
@@ -199,6 +211,7 @@ class Notice:
 
 
 Say: TypeAlias = Callable[[Notice], None]
+Wait: TypeAlias = Callable[[str, float], Awaitable[bool]]
 
 
 BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "ReadBack": None})
@@ -220,6 +233,8 @@ class World:
     model: Model | None = None
     fork: Fork | None = None
     say: Say = unheard
+    around: Around | None = None
+    wait: Wait | None = None  # for background work of a name, at most so many seconds
     model_name: str = ""  # what requests name, also where the caller has a client of its own
     betas: tuple[str, ...] = ()
     learned_window: int | None = None  # a limit that a provider's error named

@@ -15,11 +15,15 @@ from reverie.transcript.records import (
     AssistantMessage,
     Attached,
     Boundary,
+    Candidate,
     Entry,
+    Extracted,
     Failed,
     Forgotten,
     ForkEnded,
     HeadSet,
+    NotesTaken,
+    Recalled,
     Record,
     Replaced,
     ResultDecided,
@@ -56,7 +60,7 @@ step = st.one_of(
     st.tuples(st.just("replace"), small, small, st.integers(0, 2)),
     st.tuples(st.just("rewind"), small),
     st.tuples(st.just("head"), st.integers(0, 2)),
-    st.tuples(st.just("other"), st.integers(0, 5)),
+    st.tuples(st.just("other"), st.integers(0, 9)),
 )
 rounds = st.tuples(st.just("round"), st.integers(0, 4), small)
 histories = st.lists(st.one_of(step, rounds), max_size=30)
@@ -177,6 +181,12 @@ class Builder:
             Forgotten(1, (Strip(self.pick(which), 0),)),
             ForkEnded("session_memory", "a1", Usage(1, 2, 3, 4), 1, "completed"),
             Unknown("later", '{"v":9,"id":"x","type":"later","extra":1e3}'),
+            Failed("compaction", "refused"),
+            NotesTaken(self.pick(which), 12_000, "ab" * 32),
+            Extracted(self.pick(which), "written", ("user/role.md",), "two"),
+            Recalled(
+                self.pick(which), 9, (Candidate("a.md", 0.5, "injected", "terms", 40),), why="gate"
+            ),
         ]
         self.append(records[which])
 

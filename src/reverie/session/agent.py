@@ -84,6 +84,7 @@ class Wanted:
     private: bool = False
     bare: bool = False
     mode: Verdict = "ask"
+    interactive: bool = True  # whether a person is there
     limits: Limits = field(default_factory=Limits)
     home: Path | None = None
     environ: Mapping[str, str] | None = None
@@ -102,7 +103,6 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     spend: Spend = field(default_factory=Spend)
     inbox: Inbox = field(default_factory=Inbox)
-    memories: Memories | None = None  # None where memory is off, private or not to be had
 
     async def turn(
         self, said: str | Sequence[Addable], on_event: OnEvent = unwatched
@@ -119,6 +119,11 @@ class Agent:
             attachments=self.attachments,
             inbox=self.inbox,
         )
+
+    @property
+    def memories(self) -> Memories | None:
+        """None where memory is off, private or not to be had."""
+        return self.session.memories
 
     async def attach_skill(self, name: str) -> None:
         """A skill's text joins the next message."""
@@ -185,13 +190,14 @@ async def open_agent(
             clock=timer,
             say=say,
             tool_limits=tools.limits(),
+            memories=memories,
+            interactive=wanted.interactive,
         ) as session,
     ):
         policy = _policy(place, session, wanted.mode, asker, memories)
         async with _opened(Toolbox(tools, policy, _context(place, session, memories))) as box:
             session.guards = _guards(place, session, tools, box)
             agent = _agent(place, session, model, box, wanted)
-            agent.memories = memories
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
             await session.append(*verdict.attached())

@@ -30,6 +30,8 @@ import reverie
 from reverie import layers
 from reverie.errors import ForkRefused, NotFound
 from reverie.session import fork as forks
+from reverie.session.alone import alone
+from reverie.session.background import AFTER_A_RESPONSE, AFTER_A_TURN, Consider
 from reverie.session.budget import Budget
 from reverie.session.clock import SystemClock
 from reverie.session.conversation import Conversation
@@ -38,6 +40,7 @@ from reverie.session.fork import Fork, Guards, NoTools
 from reverie.session.jobs import Jobs, process_limit
 from reverie.session.library import Begun, Library, NoLog
 from reverie.session.messages import Observable
+from reverie.session.remember import Memories
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
@@ -96,6 +99,8 @@ class Session(Conversation):
     jobs: Jobs
     budget: Budget | None
     guards: Guards
+    memories: Memories | None
+    interactive: bool
     _disk: SessionDisk | NoDisk
     _first_byte: anyio.Event
 
@@ -120,6 +125,8 @@ class Session(Conversation):
         say: Say = unheard,
         tool_limits: Mapping[str, int | None] | None = None,
         guards: Guards = NoTools,
+        memories: Memories | None = None,
+        interactive: bool = True,
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> AsyncGenerator[Session]:
         """Start a session in a project, or go on with one (`resume=ID`)."""
@@ -144,6 +151,8 @@ class Session(Conversation):
             tool_limits={**BOUND_THEMSELVES, **(tool_limits or {})},
         )
         session = cls._of(begun, library, world, guards, new_id)
+        session.memories = None if private else memories
+        session.interactive = interactive
         session.budget = None if private else Budget(Folder(base), numbers, world.clock)
         head = Head(_name(model), system, tools, context, options)
         try:
@@ -180,7 +189,7 @@ class Session(Conversation):
         session.id = begun.id
         session.library = library
         session.guards = guards
-        session.world = replace(world, fork=session.run_fork)
+        session.world = replace(world, fork=session.run_fork, wait=session._wait)
         session._disk = begun.disk
         session._first_byte = anyio.Event()
         return session
@@ -223,6 +232,17 @@ class Session(Conversation):
     def _job_failed(self, name: str, error: str) -> None:
         self.hand(Failed(name, error))
 
+    async def _wait(self, name: str, seconds: float) -> bool:
+        return await self.jobs.wait(name, seconds)
+
+    async def _consider(self, pieces: Sequence[tuple[str, Consider]]) -> None:
+        """Let each piece of background work see whether it is due; one that fails, fails alone."""
+        for name, consider in pieces:
+            _, error = await alone(consider(self), None)
+            if error:
+                self.world.say(Notice(name, f"it could not be started: {error}", "warning"))
+                self.hand(Failed(name, error))
+
     # --- turns
 
     async def end_turn(
@@ -233,6 +253,8 @@ class Session(Conversation):
         await self.flush()
         await self.append(TurnEnded(outcome))
         await self.sync()
+        if outcome == "completed":
+            await self._consider(AFTER_A_TURN)
 
     async def rewind(self, to: str) -> None:
         """Go back to behind a message; what came after stays in the transcript."""
@@ -263,6 +285,7 @@ class Session(Conversation):
     async def observe(self, reply: Observable) -> Reply:
         found = await super().observe(reply)
         self._first_byte.set()
+        await self._consider(AFTER_A_RESPONSE)
         return found
 
     async def fork(self, source: str) -> Fork:

@@ -20,13 +20,17 @@ from reverie.transcript.records import (
     AssistantMessage,
     Attached,
     Boundary,
+    Candidate,
     Entry,
+    Extracted,
     Failed,
     Forgotten,
     ForkEnded,
     HeadSet,
     Mark,
+    NotesTaken,
     Parts,
+    Recalled,
     Record,
     Replaced,
     ResultDecided,
@@ -54,6 +58,9 @@ NAMES: dict[str, type[Record]] = {
     "fork": ForkEnded,
     "failed": Failed,
     "turn": TurnEnded,
+    "notes": NotesTaken,
+    "extracted": Extracted,
+    "recalled": Recalled,
     "forgotten": Forgotten,
     "user": UserMessage,
     "assistant": AssistantMessage,
@@ -120,7 +127,7 @@ def _array(blocks: tuple[Block, ...]) -> str:
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(v) for v in cast("tuple[object, ...]", value)]
-    if isinstance(value, (Usage, Mark, Strip, Parts, Boundary)):
+    if isinstance(value, (Usage, Mark, Strip, Parts, Boundary, Candidate)):
         return asdict(value)
     return value
 
@@ -207,6 +214,11 @@ def _field(name: str, value: Json) -> object:
         return tuple(Strip(**cast("dict[str, Any]", s)) for s in value)
     if name == "boundary" and isinstance(value, dict):
         given: dict[str, Any] = dict(value)
-        given.update({k: tuple(given[k]) for k in ("tools", "kept") if k in given})
+        named = ("tools", "kept", "missing")
+        given.update({k: tuple(given[k]) for k in named if k in given})
         return Boundary(**given)
+    if name == "candidates" and isinstance(value, list):
+        return tuple(Candidate(**cast("dict[str, Any]", c)) for c in value)
+    if name == "written" and isinstance(value, list):
+        return tuple(str(path) for path in value)
     return value

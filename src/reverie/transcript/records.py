@@ -163,6 +163,47 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class NotesTaken:
+    """The session notes now cover the conversation up to a message."""
+
+    last: str
+    tokens: int  # rough tokens of the conversation then
+    sha256: str = ""  # of the notes as they landed
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """Memory extraction has seen the conversation up to a message."""
+
+    last: str
+    outcome: Literal["written", "nothing", "skipped"] = "nothing"
+    written: tuple[str, ...] = ()  # topic files
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that recall looked at for a turn, and what became of it."""
+
+    file: str
+    score: float
+    outcome: Literal["injected", "dropped", "left"]
+    why: str = ""
+    size: int = 0  # bytes that were injected
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The ledger of one turn's recall."""
+
+    message: str  # the user's message it looked for
+    considered: int
+    candidates: tuple[Candidate, ...] = ()
+    selector: str = "embedded"
+    why: str = ""  # why nothing was looked for, or nothing chosen
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """Words were taken out of this transcript: what was sent before no longer stands."""
 
@@ -223,6 +264,8 @@ class Boundary:
     tools: tuple[str, ...] = ()
     kept: tuple[str, str, str] = ("", "", "")  # head, anchor and tail ids
     fidelity: float | None = None
+    missing: tuple[str, ...] = ()  # what the audit found in neither context nor reference
+    calls: int = 0  # requests to a model that it took
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +290,18 @@ class Rewound:
 
 
 SessionScoped: TypeAlias = (
-    Started | HeadSet | ResultDecided | Sent | ForkEnded | Failed | TurnEnded | Forgotten | Unknown
+    Started
+    | HeadSet
+    | ResultDecided
+    | Sent
+    | ForkEnded
+    | Failed
+    | TurnEnded
+    | NotesTaken
+    | Extracted
+    | Recalled
+    | Forgotten
+    | Unknown
 )
 ChainScoped: TypeAlias = UserMessage | AssistantMessage | Attached | Replaced | Rewound
 Record: TypeAlias = SessionScoped | ChainScoped

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from reverie.transcript.blocks import Json, Object, added, dump, elements, members, parse
 from reverie.transcript.messages import Message, link, message_text
 from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
+from reverie.transcript.tasks import MAIN, Task
 from reverie.transcript.trail import Trail
 from reverie.transcript.view import View
 
@@ -23,16 +24,6 @@ LONG: Ttl = "1h"
 SHORT: Ttl = "5m"
 NO_HEAD = HeadSet("")
 Marked: TypeAlias = "dict[tuple[str, int], Ttl]"
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Why a request is made, as a value beside the text; wire providers ignore it."""
-
-    kind: str = "main"
-
-
-MAIN = Task()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,14 @@ from reverie.transcript.records import (
     AssistantMessage,
     Attached,
     Entry,
+    Extracted,
+    Failed,
     Forgotten,
     HeadSet,
     Mark,
+    NotesTaken,
+    Recalled,
+    Record,
     Replaced,
     ResultDecided,
     Sent,
@@ -88,6 +93,13 @@ class View:
     anchored: int = 0  # `estimated` when `usage` was reported
     last_assistant_at: float | None = None
     turns: int = 0
+
+    notes: NotesTaken | None = None  # the newest; it may name a message that is gone
+    extracted: Extracted | None = None
+    recalled: tuple[Recalled, ...] = ()  # since the last compaction
+    boundary: str = ""  # the entry of the last compaction
+    baseline: int = 0  # `estimated` behind it
+    compaction_failures: int = 0  # in a row
 
     @property
     def session(self) -> str:
@@ -252,28 +264,43 @@ def _step(view: View, entry: Entry, off_chain: bool) -> View:
     return _record(view, entry)
 
 
-def _record(view: View, entry: Entry) -> View:  # noqa: PLR0911 - one return a record
+def _record(view: View, entry: Entry) -> View:
     match entry.record:
         case UserMessage():
             return _user(view, entry.id, entry.record)
         case AssistantMessage():
             return _assistant(view, entry, entry.record)
-        case ResultDecided():
-            return _decided(view, entry.record)
         case Sent():
             return _sent(view, entry.record)
         case Attached():
             return _attached(view, entry.id, entry.record)
         case Replaced():
             return _replaced(view, entry.id, entry.record)
+        case _:
+            return _aside(view, entry.record)
+
+
+def _aside(view: View, record: Record) -> View:  # noqa: PLR0911 - one return a record
+    """Records that say no message: decisions, heads, counters, cursors."""
+    match record:
+        case ResultDecided():
+            return _decided(view, record)
         case HeadSet():
-            return _head(view, entry.record)
+            return _head(view, record)
         case Started():
-            return _set(view, started=entry.record)
+            return _set(view, started=record)
         case Forgotten():
-            return _forgotten(view, entry.record)
+            return _forgotten(view, record)
         case TurnEnded():
             return _set(view, turns=view.turns + 1)
+        case NotesTaken():
+            return _set(view, notes=record)
+        case Extracted():
+            return _set(view, extracted=record)
+        case Recalled():
+            return _set(view, recalled=(*view.recalled, record))
+        case Failed(layer="compaction"):
+            return _set(view, compaction_failures=view.compaction_failures + 1)
         case _:
             return view
 
@@ -478,8 +505,22 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
     sent = view.sent_items - (len(items) - last - 1 - len(kept))
     items[first:] = [*stand, *kept]
     moves, standing = first < view.sent_items, _blocks_before(view, first)
+    before = view.estimated
     changed = _rebuilt(view, items, _sent_after(sent, first, last, len(stand), items))
+    if record.boundary is not None:
+        changed = _behind_a_boundary(changed, entry, before)
     return _moved(changed, record.reason, standing) if moves else changed
+
+
+def _behind_a_boundary(view: View, entry: str, before: int) -> View:
+    """What is counted in tokens or messages starts over. The last usage told how many real
+    tokens an estimated one stands for: what is left is counted by that."""
+    if view.usage is not None and before:
+        ratio = max(0.5, (view.usage.total - view.head_tokens) / before)
+        left = view.head_tokens + round(view.estimated * ratio)
+        view.anchored = view.usage.total + view.estimated - left
+    changes = {"boundary": entry, "baseline": view.estimated, "recalled": ()}
+    return _set(view, compaction_failures=0, **changes)
 
 
 def widened(view: View, first: str, last: str) -> tuple[int, int] | None:

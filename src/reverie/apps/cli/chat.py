@@ -79,6 +79,7 @@ def chat(
         private=private,
         bare=bare,
         mode=permission_mode,
+        interactive=prompt is None,
         limits=Limits(rounds=max_rounds, cost=max_cost),
         home=place.home,
     )

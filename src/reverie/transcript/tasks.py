@@ -1,0 +1,93 @@
+"""Why a request is made, as a value that goes beside its text.
+
+Wire providers ignore it; the embedded one reads it and the messages, and never parses a
+prompt of ours. Messages are named by the ids of their entries (`Piece.source`), files by
+the paths that tools take. Values alone: nothing here reads a file, a clock or a setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The kind is the query source of SPEC §1; the main agent's has nothing more to it."""
+
+    kind: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class NotesTask(Task):
+    """Bring the session notes up to date with what was said since they were."""
+
+    kind: str = "session_memory"
+    path: str = ""  # the notes file, the only one that may be edited
+    notes: str = ""  # its text now
+    since: str = ""  # the last message the notes cover; empty for none
+    section_tokens: int = 2_000
+    total_tokens: int = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTask(Task):
+    """Write the summary that will stand for a range of messages."""
+
+    kind: str = "compact"
+    first: str = ""  # the first and the last message of the range; empty for all
+    last: str = ""
+    instructions: str = ""  # what the user asked to be minded
+    tokens: int = 20_000  # at most so long
+    dropped: str = ""  # what had to be left out of the request, in our words
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A memory that exists: a line of the manifest."""
+
+    file: str
+    type: str = ""
+    name: str = ""
+    description: str = ""
+    saved: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractTask(Task):
+    """Write what is worth keeping of the newest messages into the memory folder."""
+
+    kind: str = "extract_memories"
+    folder: str = ""
+    since: str = ""  # the last message already seen; empty for none
+    times: tuple[tuple[str, float], ...] = ()  # when each new user message was said
+    memories: tuple[Known, ...] = ()
+    index: str = ""  # the text of MEMORY.md
+    injected: tuple[str, ...] = ()  # texts that recall put into this conversation
+    instructions: str = ""  # what instruction files already say
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTask(Task):
+    """Choose the memories that clearly help with what the user just said."""
+
+    kind: str = "recall"
+    query: str = ""
+    memories: tuple[Known, ...] = ()
+    tools: tuple[str, ...] = ()  # used lately
+    files: int = 5  # at most so many
+
+
+@dataclass(frozen=True, slots=True)
+class DreamTask(Task):
+    """Consolidate a copy of a memory folder."""
+
+    kind: str = "dream"
+    folder: str = ""  # the copy to work on
+    transcripts: str = ""  # where past sessions can be searched
+    root: str = ""  # the repository the memories are about
+    now: float = 0.0
+    index_lines: int = 200
+    index_bytes: int = 25_000
+
+
+MAIN = Task()
