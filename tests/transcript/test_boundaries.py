@@ -54,7 +54,7 @@ def test_a_boundary_counts_what_is_left_by_the_rate_the_last_usage_told() -> Non
         answered(long, Usage(uncached=14_000, output=2_000)),
         Replaced("e1", "e3", SUMMARY, "full", boundary=Boundary()),
     )
-    assert view.tokens == round(view.estimated * 2)
+    assert view.tokens == view.head_tokens + round(view.estimated * 2)
     assert view.baseline == view.estimated
     assert view.boundary == "e5"
 
