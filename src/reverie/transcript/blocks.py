@@ -35,7 +35,6 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 THINKING = ("thinking", "redacted_thinking")
 _PLAIN = (str, int, type(None))  # a bool is an int
-_quote = json.encoder.encode_basestring
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
 
@@ -286,18 +285,6 @@ def _size(text: str, per_token: int) -> int:
     return -(-length // per_token)
 
 
-def _json_bytes(value: object) -> int:
-    """The length of `dump(value)` as UTF-8, most often without writing it."""
-    if isinstance(value, str):
-        text = _quote(value)
-        return len(text) if text.isascii() else len(dump(value).encode())
-    if isinstance(value, dict):
-        found = cast("dict[str, object]", value)
-        inner = [_json_bytes(k) + _json_bytes(v) + 2 for k, v in found.items()]
-        return sum(inner) + 2 - bool(inner)
-    return len(dump(value).encode())
-
-
 def estimate(value: object) -> int:
     """Rough tokens: 4 bytes each for text, 2 for JSON, a flat figure for media."""
     if isinstance(value, str):
@@ -315,8 +302,8 @@ def estimate(value: object) -> int:
         case "tool_result":
             tokens = estimate(found.get("content"))
         case "tool_use":
-            given = _json_bytes(found.get("input"))
-            tokens = estimate(found.get("name")) - (-given // JSON_BYTES)
+            given = _size(dump(found.get("input")), JSON_BYTES)
+            tokens = estimate(found.get("name")) + given
         case "image" | "document":
             tokens = MEDIA_TOKENS
         case "openai_items":  # what its sibling blocks say already, in the provider's own form

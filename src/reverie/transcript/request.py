@@ -219,7 +219,7 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     elif head.tools != "[]":
         marks.append(Mark("tools", len(_array(head.tools)) - 1, LONG))
     blocks = request.blocks
-    sealed = _sealed_end(request, view.sealed) if view.sealed else None
+    sealed = _sealed_end(view, request) if view.sealed else None
     previous = [m.block for m in view.marks if m.part == "messages"][-1:]
     last = _markable(request, blocks - 1)
     places = {at for at in (sealed, *previous, last) if at is not None and at < blocks}
@@ -257,8 +257,17 @@ def _holding(request: Request, block: int) -> int:
     return low
 
 
-def _sealed_end(request: Request, source: str) -> int | None:
-    """The last block of what a seal or a summary put in the place of older messages."""
+def _sealed_end(view: View, request: Request) -> int | None:
+    """The last block of what a seal or a summary put in the place of older messages. Most
+    often it stands right before the live items, and their count tells where."""
+    if view.live:
+        last = view.items[view.live - 1].pieces[-1]
+        if last.source == view.sealed and last.block.markable:
+            return view.live_block - 1
+    return _sealed_anywhere(request, view.sealed)
+
+
+def _sealed_anywhere(request: Request, source: str) -> int | None:
     end: int | None = None
     for index in range(request.count):
         message = request.at(index)
