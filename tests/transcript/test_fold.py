@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -46,7 +47,7 @@ def test_apply_is_refold(steps):
 
 
 def same(a: View, b: View) -> bool:
-    names = [n for n in View.__slots__ if n != "base"]
+    names = [f.name for f in fields(View) if f.name != "base"]
     return all(getattr(a, n) == getattr(b, n) for n in names) and a.tail() == b.tail()
 
 
