@@ -78,6 +78,14 @@ async def test_a_deleted_or_edited_file_is_said_to_be(tmp_path: Path):
     assert "deleted" in (await look(source, "t2")).warning
 
 
+async def test_a_message_of_the_user_comes_back_whole(tmp_path: Path):
+    folder = Folder(tmp_path)
+    view = append(await sealed(folder), UserMessage((text_block("a long request " * 900),)))
+    found = await look(SealedCalls(lambda: view, folder, "s"), view.leaf)
+    assert found.text == "a long request " * 900
+    assert found.title.startswith("user message")
+
+
 @pytest.mark.parametrize("odd", ["", "r:", "r:zzzzzz", "t1", "../../etc/passwd", "r:abc123 "])
 async def test_what_names_nothing_finds_nothing(tmp_path: Path, odd: str):
     folder = Folder(tmp_path)

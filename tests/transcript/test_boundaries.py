@@ -42,7 +42,7 @@ def answered(text: str, usage: Usage | None = None) -> AssistantMessage:
 SUMMARY = (Stand("user", (text_block("short " * 20),)),)
 
 
-@pytest.mark.spec("§2")
+@pytest.mark.spec("2")
 def test_a_boundary_counts_what_is_left_by_the_rate_the_last_usage_told() -> None:
     # the estimate is 2,000 tokens a message; the provider counts twice that
     long = "word " * 1600
@@ -59,7 +59,7 @@ def test_a_boundary_counts_what_is_left_by_the_rate_the_last_usage_told() -> Non
     assert view.boundary == "e5"
 
 
-@pytest.mark.spec("§2")
+@pytest.mark.spec("2")
 def test_what_is_said_behind_a_boundary_is_added_as_estimated() -> None:
     view = folded(
         said("a" * 4_000),
@@ -70,7 +70,7 @@ def test_what_is_said_behind_a_boundary_is_added_as_estimated() -> None:
     assert apply(view, Entry("n", view.leaf, 9.0, said("c" * 400))).tokens == before + 100
 
 
-@pytest.mark.spec("§6")
+@pytest.mark.spec("6")
 def test_failures_in_a_row_are_counted_and_a_success_resets_them() -> None:
     failed = (said("hello"), Failed("compaction", "x"), Failed("notes", "y"))
     view = folded(*failed, Failed("compaction", "z"))
@@ -81,7 +81,7 @@ def test_failures_in_a_row_are_counted_and_a_success_resets_them() -> None:
     assert apply(view, Entry("n", view.leaf, 9.0, snipped)).compaction_failures == 2
 
 
-@pytest.mark.spec("§8")
+@pytest.mark.spec("8")
 def test_what_was_recalled_starts_over_behind_a_boundary() -> None:
     ledger = Recalled("e0", 3, (Candidate("a.md", 1.0, "injected", size=90),))
     view = folded(said("hello"), ledger, NotesTaken("e0", 10), Extracted("e0"))

@@ -8,13 +8,14 @@ messages of a request are read the same way. Linear in the text; nothing is judg
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, Protocol, TypeAlias
 
 from reverie.transcript.blocks import Block, Json, Object
-from reverie.transcript.messages import HEAD, Item, Piece
-from reverie.transcript.names import REFERENCE, reference
+from reverie.transcript.messages import HEAD, INTERRUPTED, Item, Piece
+from reverie.transcript.names import REFERENCE
 from reverie.transcript.records import Role
 
 Who: TypeAlias = Literal["user", "assistant", "call", "result", "error", "stand", "attached"]
@@ -35,6 +36,8 @@ _TROUBLE = re.compile(
     r"|\bpermission denied\b|\bcommand not found\b).{0,300}$"
 )
 _EXIT = re.compile(r"\bexit(?:ed with)? (?:code|status):?[ \t]{0,3}(-?\d{1,9})", re.IGNORECASE)
+_OPENING = re.compile(r"\b(?:summary|notes)\b", re.IGNORECASE)
+_OPENING_LOOKED_AT = 400  # characters in which a stand-in says what it is
 _AT_END = 6_000  # characters of a result in which a failure is looked for
 
 
@@ -62,8 +65,9 @@ class Part:
     media: bool = False
 
     @property
-    def reference(self) -> str:
-        return reference(self.call)
+    def reader(self) -> str:
+        """The id whose reference reads it back: its call's, or a user's message's own."""
+        return self.call or (self.source if self.who == "user" else "")
 
     def given(self, key: str) -> str:
         """A member of a call's input that is a string."""
@@ -105,6 +109,8 @@ def _part(piece: Piece, role: Role, kind: str, at: int, made: dict[str, Part]) -
         case "tool_result":
             call = block.get("tool_use_id")
             asked = made.get(call)
+            if block.text == INTERRUPTED:
+                return None
             who: Who = "error" if is_failure(block) else "result"
             tool, given = (asked.tool, asked.input) if asked else ("", None)
             return Part(who, block.text, source, at, call, tool, given)
@@ -127,16 +133,16 @@ def _writer(block: Block, role: Role, kind: str) -> Who:
     text = block.get("text")
     if kind in ("attached", "synthetic") or text.lstrip()[: len(REMINDER)] == REMINDER:
         return "attached"
-    return "stand" if stands_for_others(text) else "user"
+    return "stand" if not kind and stands_for_others(text) else "user"
 
 
 def stands_for_others(text: str) -> bool:
-    """Whether a text in the user's place is a summary, notes or sealed lines."""
-    count = 0
-    for _ in REFERENCE.finditer(text):
-        count += 1
-        if count >= STANDS:
-            return True
+    """Whether a text in the user's place is a summary, notes or sealed lines. A request does
+    not say so, and an item does: its kind."""
+    if len(list(islice(REFERENCE.finditer(text), STANDS))) == STANDS:
+        return True
+    if not _OPENING.search(text[:_OPENING_LOOKED_AT]):
+        return False
     titles = {m[1].strip(" *:#\t").lower() for m in _HEADING.finditer(text)}
     return len(titles.intersection(HEADINGS)) >= STANDS
 
@@ -166,12 +172,9 @@ def is_failure(block: Block) -> bool:
 
 def trouble(text: str) -> str:
     """The line of a failed result that says what went wrong: the last one that names an
-    error, or the first line with words."""
+    error and says more than that, or the first line with words."""
     end = text[-_AT_END:]
-    found = [m.group() for m in _TROUBLE.finditer(end)]
+    every = [m.group() for m in _TROUBLE.finditer(end)]
+    found = [line for line in every if len(line.split()) > 1] or every
     lines = found[-1:] or [line for line in text[:_AT_END].splitlines() if line.strip()][:1]
     return " ".join(lines[0].split()) if lines else ""
-
-
-def results(found: Sequence[Part]) -> Iterator[Part]:
-    return (part for part in found if part.who in ("result", "error"))

@@ -15,7 +15,8 @@ from hashlib import blake2b
 SHORTEST = 8
 LOOKED_AT = 12_000  # characters of a text that are counted
 _STEP = 400
-_WORD = re.compile(rf"[A-Za-z0-9_./-]{{{SHORTEST},}}")
+_INSIDE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
+_SPACED = bytes([byte if byte in _INSIDE else 32 for byte in range(256)])
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [_ALPHABET[n & 31] + _ALPHABET[n >> 5] for n in range(1024)]
 REFERENCE = re.compile(r"r:[0-9a-hjkmnp-tv-z]{6}")
@@ -26,15 +27,21 @@ def names(text: str) -> Counter[str]:
     if len(text) > LOOKED_AT:
         foot = LOOKED_AT // 3
         text = text[: LOOKED_AT - foot] + "\n" + text[-foot:]
-    found = Counter(map(_name, _WORD.findall(text)))
+    found = Counter(map(_name, _words(text)))
     found.pop("", None)
     return found
 
 
+def _words(text: str) -> list[bytes]:
+    """Its long words; as bytes, which are cut apart in half the time a pattern takes."""
+    words = text.encode("utf-8", "replace").translate(_SPACED).split()
+    return [word for word in words if len(word) >= SHORTEST]
+
+
 @lru_cache(maxsize=20_000)
-def _name(word: str) -> str:
+def _name(word: bytes) -> str:
     """The word without what stands around it; empty where plain prose could hold it."""
-    bare = word.strip("./-")
+    bare = word.decode().strip("./-")
     return bare if len(bare) >= SHORTEST and _telling(bare) else ""
 
 
@@ -65,8 +72,7 @@ def first_names(text: str, limit: int, looked_at: int, without: Container[str]) 
     while at < stop and limit > SHORTEST:  # a few lines at a time: often the first are enough
         end = text.find("\n", at + _STEP, stop)
         end = stop if end < 0 else end
-        for word in _WORD.findall(text, at, end):
-            name = _name(word)
+        for name in map(_name, _words(text[at:end])):
             if name and len(name) < limit and name not in out and name not in without:
                 out[name] = None
                 limit -= len(name) + 1

@@ -506,19 +506,18 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
     sent = view.sent_items - (len(items) - last - 1 - len(kept))
     items[first:] = [*stand, *kept]
     moves, standing = first < view.sent_items, _blocks_before(view, first)
-    before = view.estimated
+    ratio = (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
     changed = _rebuilt(view, items, _sent_after(sent, first, last, len(stand), items))
     if record.boundary is not None:
-        changed = _behind_a_boundary(changed, entry, before)
+        changed = _behind_a_boundary(changed, entry, ratio)
     return _moved(changed, record.reason, standing) if moves else changed
 
 
-def _behind_a_boundary(view: View, entry: str, before: int) -> View:
+def _behind_a_boundary(view: View, entry: str, ratio: float) -> View:
     """What is counted in tokens or messages starts over. The last usage told how many real
     tokens an estimated one stands for: what is left is counted by that."""
-    if view.usage is not None and before:
-        ratio = max(0.5, (view.usage.total - view.head_tokens) / before)
-        left = view.head_tokens + round(view.estimated * ratio)
+    if view.usage is not None:
+        left = view.head_tokens + round(view.estimated * max(0.5, ratio))
         view.anchored = view.usage.total + view.estimated - left
     changes = {"boundary": entry, "baseline": view.estimated, "recalled": ()}
     return _set(view, compaction_failures=0, **changes)

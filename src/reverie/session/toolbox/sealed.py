@@ -1,8 +1,9 @@
-"""Calls and results that left the context, found again by their short reference.
+"""What left the context, found again by its short reference.
 
 `r:abc123` names a tool call of this session: its input as the model wrote it, and its
-result whole, from the transcript or from the file it was stored in. A file that was
-deleted or changed since is said to be. Nothing is written.
+result whole, from the transcript or from the file it was stored in. It may also name a
+message of the user's that a summary had to cut. A file that was deleted or changed since
+is said to be. Nothing is written.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class SealedCalls:
         view = self.view()
         calls = [call for name, call in view.calls.items() if reference(name) == wanted]
         if not calls:
-            return None
+            return _said(view, wanted)
         parts = [self._whole(view, call) for call in calls]
         title = ", ".join(f"{call.name} {call.id}" for call in calls)
         return Found(title, "\n\n".join(t for t, _ in parts), " ".join(w for _, w in parts if w))
@@ -61,6 +62,17 @@ class SealedCalls:
         same = digest(data) == decision.sha256
         warning = "" if same else "The stored result was changed since it was stored."
         return data.decode("utf-8", "replace"), warning
+
+
+def _said(view: View, wanted: str) -> Found | None:
+    """A message of the user's, whole, where a summary had to cut it."""
+    for entry in view.entries:
+        record = entry.record
+        if not isinstance(record, UserMessage) or record.origin == "tool":
+            continue
+        if reference(entry.id) == wanted:
+            return Found(f"user message {entry.id}", "\n".join(b.text for b in record.blocks))
+    return None
 
 
 def _input(view: View, call: Call) -> str:

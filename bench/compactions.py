@@ -1,0 +1,269 @@
+"""What a compaction keeps, on the compactions that recorded sessions went through.
+
+Each recorded session is folded up to each of its compactions; the embedded model then writes
+the summary through the product's own path (request with a task, reply, audit, keep-list) in
+at most 1.5 times the tokens of the summary that was recorded. What the real continuation
+needed of what went (the names in its calls, where it has ten calls or more, and the names
+the user gave) is looked for in both: in the context alone, and with what references in it
+read back. A second compaction stands on our first, as it would. Needs the recorded sessions
+and the shared bench (`REVERIE_SHARED`); the pi agent's session, which the bars leave out, is
+shown as a check on another program's tools.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bench.__main__ import ROOT_SHARED, Row
+from bench.adapter import bench_modules
+from reverie.layers.compaction import summary as layer
+from reverie.providers.embedded import ANSWERS, EmbeddedModel, summary
+from reverie.session.toolbox.sealed import SealedCalls
+from reverie.settings import DEFAULTS
+from reverie.store.files import Folder
+from reverie.transcript.audit import Audit, audit
+from reverie.transcript.blocks import estimate, text_block
+from reverie.transcript.messages import Item
+from reverie.transcript.names import REFERENCE
+from reverie.transcript.recorded import read
+from reverie.transcript.records import AssistantMessage, Entry, Replaced, Stand, UserMessage
+from reverie.transcript.request import render
+from reverie.transcript.tasks import SummaryTask
+from reverie.transcript.view import EMPTY, View, apply, widened
+from reverie.world import complete
+
+ROOM = 1.5  # times the recorded summary's tokens
+CALLS = 10  # a continuation of fewer calls needs too little to count
+FACTS = 8  # names of one text of the user's that count
+BETTER, REACHED = 0.80, 0.95
+INSTRUCTION = "Summarise the conversation."
+WHERE = "The conversation up to here was taken out of the context."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One compaction: shares of what was needed, and sizes."""
+
+    name: str
+    needed: int
+    facts: int
+    ours: float
+    recorded: float
+    reached: float
+    tokens: int
+    room: int
+    audit: Audit
+
+    @property
+    def better(self) -> bool:
+        return self.ours > self.recorded or self.ours == self.recorded == 1.0
+
+    def row(self) -> Row:
+        got = (
+            f"{self.ours:.0%} here (recorded {self.recorded:.0%}), {self.reached:.0%} reached; "
+            f"{self.tokens:,} tokens; fidelity {self.audit.fidelity:.0%}"
+        )
+        what = f"{self.name}: {self.needed} names needed, {self.facts} of the user's"
+        return what, got, f"{self.room:,} tokens", None
+
+
+def measure(out: Path) -> Iterator[Row]:
+    del out
+    folder = ROOT_SHARED / "data" / "sessions_dev"
+    if not folder.is_dir() or not (ROOT_SHARED / "bench" / "context").is_dir():
+        yield "recorded sessions", f"not found under {os.fspath(ROOT_SHARED.name)}", "", None
+        return
+    bench_modules(ROOT_SHARED)
+    counted: list[Outcome] = []
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        found = read(lines, path.name)
+        for outcome in compactions(path.name[:8], found.entries):
+            if found.program == "claude-code":
+                counted.append(outcome)
+            yield outcome.row()
+    yield from bars(counted)
+
+
+def bars(found: Sequence[Outcome]) -> Iterator[Row]:
+    judged = [o for o in found if o.needed + o.facts]
+    better = sum(o.better for o in judged) / max(1, len(judged))
+    total = f"{sum(o.better for o in judged)} of {len(judged)}, {better:.0%}"
+    what = "more of it in context than recorded, or all of it in both"
+    yield what, total, f"{BETTER:.0%}", better >= BETTER
+    weights = sum(o.needed + o.facts for o in judged)
+    for name, limit in (("ours", None), ("recorded", None), ("reached", REACHED)):
+        share = sum(getattr(o, name) * (o.needed + o.facts) for o in judged) / max(1, weights)
+        least = min((getattr(o, name) for o in judged), default=0.0)
+        met = None if limit is None else share >= limit
+        shown = f"{limit:.0%}" if limit else ""
+        what = f"all {weights} names, {name if name != 'ours' else 'in our context'}"
+        yield what, f"{share:.1%}, the least {least:.0%}", shown, met
+    widest = max((o.tokens / (o.room / ROOM) for o in found), default=0.0)
+    yield (
+        "tokens against the recorded summary's, at most",
+        f"{widest:.2f} x",
+        f"{ROOM} x",
+        (widest <= ROOM),
+    )
+
+
+# --- one session
+
+
+def compactions(name: str, entries: Sequence[Entry]) -> Iterator[Outcome]:
+    view = EMPTY
+    cuts = [n for n, e in enumerate(entries) if isinstance(e.record, Replaced)]
+    wanted = Wanted(entries)
+    for at, entry in enumerate(entries):
+        record = entry.record
+        if not isinstance(record, Replaced):
+            view = apply(view, entry)
+            continue
+        bounds = widened(view, record.first, record.last)
+        if bounds is None:
+            continue
+        gone = list(view.items)[bounds[0] : bounds[1] + 1]
+        recorded = "\n".join(b.text for stand in record.by for b in stand.blocks)
+        room = int(sum(b.tokens for stand in record.by for b in stand.blocks) * ROOM)
+        text, found = anyio.run(summarised, view, gone, room)
+        by = (Stand("user", (text_block(text),)),)
+        view = apply(
+            view,
+            Entry(
+                entry.id, view.leaf, entry.at, Replaced(gone[0].id, gone[-1].id, by, "compaction")
+            ),
+        )
+        kept = "\n".join(p.block.text for i in list(view.items)[bounds[0] + 1 :] for p in i.pieces)
+        end = next((cut for cut in cuts if cut > at), len(entries))
+        names, facts = wanted.between(at, end)
+        every = [*names, *facts]
+        read_back = anyio.run(readable, view, text)
+        yield Outcome(
+            f"{name} {cuts.index(at) + 1}",
+            len(names),
+            len(facts),
+            share(every, [text, kept]),
+            share(every, [recorded, kept]),
+            share(every, [text, kept, *read_back]),
+            estimate(text),
+            room,
+            found,
+        )
+
+
+async def summarised(view: View, gone: Sequence[Item], room: int) -> tuple[str, Audit]:
+    """The text that will stand for the range: the embedded summary and its keep-list."""
+    asked = UserMessage((text_block(INSTRUCTION),), "instruction")
+    ahead = apply(view, Entry("instruction", view.leaf, 0.0, asked))
+    frame = estimate(stand("", gone))
+    task = SummaryTask(first=gone[0].id, last=gone[-1].id, tokens=room - frame)
+    model = EmbeddedModel(answers={**ANSWERS, "compact": summary.answer})
+    reply = await complete(model, render(ahead, "compact", task))
+    text = layer.read(reply.text, sum(item.tokens for item in gone))
+    left = min(room - estimate(stand(text, gone)) - 1, DEFAULTS.compact_keep_list_tokens)
+    checked = audit(gone, stand(text, gone), keep_tokens=max(0, left))
+    return stand(text, gone, checked.keep), checked
+
+
+def stand(text: str, gone: Sequence[Item], keep: str = "") -> str:
+    """The whole text that takes the place of the range, as the product words it."""
+    return layer.stand(text, where=WHERE, gone=gone, left_out="", keep=keep, goes_on=True)
+
+
+def share(names: Sequence[str], texts: Sequence[str]) -> float:
+    """The share of names that stand in any of the texts."""
+    if not names:
+        return 1.0
+    return sum(any(name in text for text in texts) for name in names) / len(names)
+
+
+async def readable(view: View, text: str) -> list[str]:
+    """What the references in a text read back, each at most as long as one answer may be."""
+    limit = DEFAULTS.collapse_reference * DEFAULTS.text_bytes_per_token
+    out: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        calls = SealedCalls(lambda: view, Folder(Path(folder)), "bench")
+        for name in dict.fromkeys(REFERENCE.findall(text)):
+            found = await calls.find(name)
+            if found is not None:
+                out.append(first_page(found.text, limit))
+    return out
+
+
+def first_page(text: str, limit: int) -> str:
+    """The lines that one answer of ReadBack has room for, with their numbers."""
+    rows: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        limit -= len(f"{number:6d}\t{line}".encode("utf-8", "replace")) + 1
+        if limit < 0:
+            break
+        rows.append(line)
+    return "\n".join(rows)
+
+
+# --- what a continuation needs
+
+
+class Wanted:
+    """The steps of a session in the shared bench's form, and what each of them needs."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.steps: list[dict[str, Any]] = []
+        self.places: list[int] = []  # the entry each step begins with
+        for n, entry in enumerate(entries):
+            self._add(n, entry)
+        self.needs = importlib.import_module("replay").needs(self.steps)
+        self.identifiers = importlib.import_module("traces").identifiers
+
+    def _add(self, n: int, entry: Entry) -> None:
+        record = entry.record
+        if isinstance(record, AssistantMessage):
+            role = "assistant"
+        elif isinstance(record, UserMessage):
+            role = "tool" if record.origin == "tool" else "user"
+        else:
+            return
+        known = ("text", "tool_use", "tool_result")
+        blocks = [b.value for b in record.blocks if b.type in known]
+        if self.steps and self.steps[-1]["role"] == role != "user":
+            self.steps[-1]["blocks"] += blocks
+        else:
+            self.steps.append({"role": role, "blocks": blocks})
+            self.places.append(n)
+
+    def between(self, at: int, end: int) -> tuple[list[str], list[str]]:
+        """Names that calls between two entries repeat of what stood before the first, and
+        the names the user had given by then."""
+        edge = next((n for n, place in enumerate(self.places) if place > at), len(self.steps))
+        names: dict[str, None] = {}
+        for step, found in self.needs.items():
+            if at < self.places[step] < end:
+                names.update((word, None) for word, seen, _ in found if seen < edge)
+        texts = [
+            str(block.get("text") or "")
+            for step in self.steps[:edge]
+            if step["role"] == "user"
+            for block in step["blocks"]
+        ]
+        facts = dict.fromkeys(name for text in texts for name in self.identifiers(text)[:FACTS])
+        return (list(names) if self._calls(at, end) >= CALLS else []), list(facts)
+
+    def _calls(self, at: int, end: int) -> int:
+        records = [entry.record for entry in self.entries[at + 1 : end]]
+        return sum(
+            block.type == "tool_use"
+            for record in records
+            if isinstance(record, AssistantMessage)
+            for block in record.blocks
+        )
