@@ -1,0 +1,290 @@
+"""Session-memory compaction: the notes are the summary, and no model is called.
+
+All messages the notes do not cover stay, and as many before them as make a usable tail.
+Calls stay with their results, thinking with its message; on a provider that binds thinking
+to what precedes it, the thinking that stays is stripped in the same record. The layer gives
+up, with the reason, where there are no notes, where they leave too much uncovered, and where
+what is left would still be over the threshold: then nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from reverie.errors import NotFound, StoreError
+from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
+from reverie.layers.session_memory.notes import KEY, inserted, is_blank
+from reverie.memory import frames
+from reverie.settings import Settings
+from reverie.transcript.audit import Audit, Held, audit
+from reverie.transcript.blocks import TEXT_BYTES, text_block
+from reverie.transcript.messages import Item, Piece
+from reverie.transcript.records import (
+    Attached,
+    Boundary,
+    Entry,
+    Record,
+    Replaced,
+    Stand,
+    Strip,
+    UserMessage,
+)
+from reverie.transcript.view import View, apply
+from reverie.world import Notice, World
+
+REASON = "session_memory"
+READ = 8  # times the notes' budget that is read of their file, at most
+MISSING, SHOWN = 20, 200  # of what did not survive: how many are recorded, characters of each
+INTRO = (
+    "[The earlier part of this conversation was taken out of the context to make room. These are "
+    "the notes that were kept while it went on; the newest messages follow as they were.]"
+)
+OUTRO = "[Go on from there. What the notes answer need not be asked again.]"
+HOOKS = "A hook of the user's asks that this be minded:"
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """Why the notes could not stand in; full compaction is next."""
+
+    why: str
+
+
+async def settle(view: View, world: World) -> Sequence[Record]:
+    """Wait, bounded, for an update under way: what it hands in reaches the next layer's view."""
+    if world.wait is not None and _over(view, world):
+        await world.wait(NAME, world.settings.notes_wait_seconds)
+    return ()
+
+
+async def compact(view: View, world: World) -> Sequence[Record]:
+    """Let the notes stand in, where the context is over its threshold."""
+    if not _over(view, world):
+        return ()
+    found = await attempt(view, world)
+    if isinstance(found, GaveUp):
+        world.say(Notice(NAME, f"the notes cannot stand in for a summary: {found.why}"))
+        return ()
+    return found
+
+
+def _over(view: View, world: World) -> bool:
+    """Whether automatic compaction is wanted now, and the notes may do it."""
+    on = is_kept(view, world) and bool(world.flags.get("session_memory_compaction"))
+    over = view.tokens > world.settings.compact_threshold(world.window)
+    return on and over and not world.collapses
+
+
+async def attempt(view: View, world: World) -> tuple[Record, ...] | GaveUp:
+    """The records of a compaction by the notes, or why there is none."""
+    settings = numbers(world)
+    if view.notes is None:
+        return GaveUp("none were taken yet")
+    text = await _read(world, settings)
+    if isinstance(text, GaveUp):
+        return text
+    kept = kept_from(view, world, settings)
+    if isinstance(kept, GaveUp):
+        return kept
+    cut = _Cut(view, world, settings, text, kept)
+    record = cut.record()
+    return cut.gives_up(cut.ahead(record)) or await cut.with_what_is_around(record)
+
+
+async def _read(world: World, settings: Settings) -> str | GaveUp:
+    limit = settings.notes_total_tokens * TEXT_BYTES * READ
+    try:
+        data = await world.disk.read(KEY, limit)
+    except NotFound:
+        return GaveUp("their file is gone")
+    except StoreError as error:
+        return GaveUp(f"their file cannot be read: {error}")
+    text = data.decode("utf-8", "replace")
+    return GaveUp("they are empty") if is_blank(text) else text
+
+
+# --- what is kept
+
+
+def kept_from(view: View, world: World, settings: Settings) -> int | GaveUp:
+    """The first item that stays: everything uncovered, and a usable tail before it."""
+    items, last = view.items, covered(view)
+    if view.open_calls:
+        if _binding(world):  # their message keeps its thinking, so nothing before it may change
+            return GaveUp("calls still wait for their results")
+        waiting = set(view.open_calls)
+        last = min(last, *(n - 1 for n, i in enumerate(items) if waiting.intersection(i.calls)))
+    if last < _first(view):
+        return GaveUp("they cover nothing of what is in the context")
+    most = settings.notes_compact_max_tokens
+    size = sum(item.tokens for item in items.since(last + 1))
+    if size > most:
+        return GaveUp(f"{size:,} tokens came since the last update, more than {most:,}")
+    at = _tail(items.since(0), last + 1, view.live, settings)
+    if at is None:
+        return GaveUp(f"no whole round fits {most:,} tokens with what came since")
+    return GaveUp("there is nothing before what must stay") if at <= _first(view) else at
+
+
+def _first(view: View) -> int:
+    """The first item that may be replaced."""
+    return 1 if len(view.items) and view.items[0].kind == "head" else 0
+
+
+def _tail(items: Sequence[Item], last: int, first: int, settings: Settings) -> int | None:
+    """Backwards from `last`, which must stay, to the first place that keeps enough. A place
+    will do only if no result behind it has its call before it."""
+    size = texts = 0
+    joined, waiting = False, set[str]()
+    best: int | None = None
+    for at in range(len(items), first - 1, -1):
+        if at < len(items):
+            item = items[at]
+            size += item.tokens
+            texts += _has_text(item)
+            waiting = waiting.union(item.results).difference(item.calls)
+            joined = item.kind in ("attached", "synthetic")  # to the message before it
+        if at > last or waiting or joined:
+            continue
+        if size > settings.notes_compact_max_tokens:
+            break
+        best = at
+        enough = texts >= settings.notes_compact_min_messages
+        if enough and size >= settings.notes_compact_min_tokens:
+            break
+    return best
+
+
+def _has_text(item: Item) -> bool:
+    said = (p.block for p in item.pieces if p.block.type == "text")
+    return item.kind == "message" and any(not block.blank for block in said)
+
+
+def _binding(world: World) -> bool:
+    return world.model is not None and world.model.capabilities.thinking_binding
+
+
+# --- the record
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One place to cut at, and what would come of it."""
+
+    view: View
+    world: World
+    settings: Settings
+    notes: str
+    kept: int
+
+    @property
+    def gone(self) -> list[Item]:
+        return self.view.items[_first(self.view) : self.kept]
+
+    @property
+    def stays(self) -> list[Item]:
+        return self.view.items.since(self.kept)
+
+    def record(self, asked: str = "", restored: Sequence[Record] = ()) -> Replaced:
+        """The notes in the place of what goes; what the audit misses is added to them."""
+        notes = inserted(self.notes, self.settings)
+        parts = [INTRO, frames.frame(notes, session=self.view.session)]
+        if asked:
+            parts.append(f"{HOOKS} {asked}")
+        found, lost = self._audited([*parts, *_words(self.stays), *_attached(restored)])
+        text = "\n\n".join(part for part in (*parts, found.keep, OUTRO) if part)
+        gone = self.gone
+        return Replaced(
+            gone[0].id,
+            gone[-1].id,
+            (Stand("user", (text_block(text),)),),
+            REASON,
+            strips=self._strips(),
+            boundary=self._boundary(found, lost),
+            why=f"{self.view.tokens:,} tokens; the notes cover {len(gone)} messages",
+        )
+
+    def _audited(self, texts: Sequence[str]) -> tuple[Audit, tuple[Held, ...]]:
+        """The audit of what would be left, and what even its keep-list has no room for."""
+        gone = [*earlier_words(self.view, self.gone), *self.gone]
+        found = audit(gone, texts, keep_tokens=self.settings.compact_keep_list_tokens)
+        if not found.keep:
+            return found, found.missing
+        return found, audit(gone, [*texts, found.keep], keep_tokens=0).missing
+
+    def _boundary(self, found: Audit, lost: Sequence[Held]) -> Boundary:
+        stays, anchor = self.stays, self.gone[-1].id
+        return Boundary(
+            tokens_before=self.view.tokens,
+            tools=tuple(self.view.called),
+            kept=(stays[0].id, anchor, stays[-1].id) if stays else ("", anchor, ""),
+            fidelity=found.fidelity,
+            missing=tuple(one.text[:SHOWN] for one in lost[:MISSING]),
+        )
+
+    def _strips(self) -> tuple[Strip, ...]:
+        """The thinking that stays: bound to what goes, it would be refused."""
+        if not _binding(self.world):
+            return ()
+        pieces = (p for item in self.stays for p in item.pieces)
+        return tuple(Strip(p.source, p.index) for p in pieces if p.block.thinking)
+
+    def ahead(self, *records: Record) -> View:
+        """The view as it would be; not to keep."""
+        view, now = self.view, self.world.clock.now()
+        for n, record in enumerate(records):
+            view = apply(view, Entry(f"ahead-{n}", view.leaf, now, record))
+        return view
+
+    def gives_up(self, after: View) -> GaveUp | None:
+        """Why the result would not do: still over the threshold, or too little gained."""
+        window, settings = self.world.window, self.world.settings
+        left = after.tokens
+        if left > settings.compact_threshold(window):
+            return GaveUp(f"{left:,} tokens would be left, still over the threshold")
+        freed = self.view.tokens - left
+        if freed < window * settings.compact_must_free_share:
+            return GaveUp(f"only {freed:,} tokens would be free")
+        return None
+
+    async def with_what_is_around(self, record: Replaced) -> tuple[Record, ...] | GaveUp:
+        """The user's hooks before, what is restored after, and the count with all of it. Files
+        come back only where there is room: they can be read again."""
+        restored: Sequence[Record] = ()
+        around = self.world.around
+        if around is not None:
+            asked = await around.before("auto", "")
+            restored = await around.after(self.ahead(record), "auto")
+            if self.gives_up(self.ahead(record, *restored)):
+                restored = [r for r in restored if not _is_file(r)]
+            record = self.record(asked, restored)
+        after = self.ahead(record, *restored)
+        boundary = replace(record.boundary or Boundary(), tokens_after=after.tokens)
+        return self.gives_up(after) or (replace(record, boundary=boundary), *restored)
+
+
+def earlier_words(view: View, gone: Sequence[Item]) -> list[Item]:
+    """What the user said in messages that a summary already stands for: that must survive the
+    next one too."""
+    covers = {entry for item in gone for entry in item.covers}
+    places = sorted(p for entry in covers if (p := view.places.get(entry)) is not None)
+    out: list[Item] = []
+    for entry in (view.entries[place] for place in places):
+        record = entry.record
+        if isinstance(record, UserMessage) and record.origin == "user":
+            pieces = tuple(Piece(b, entry.id, n) for n, b in enumerate(record.blocks))
+            out.append(Item(entry.id, "user", pieces))
+    return out
+
+
+def _words(items: Sequence[Item]) -> list[str]:
+    return [p.block.text for item in items for p in item.pieces]
+
+
+def _attached(records: Sequence[Record]) -> list[str]:
+    return [b.text for r in records if isinstance(r, Attached) for b in r.blocks]
+
+
+def _is_file(record: Record) -> bool:
+    return isinstance(record, Attached) and record.kind == "file"
