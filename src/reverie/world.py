@@ -52,6 +52,7 @@ class Capabilities:
     compaction: bool = False
     thinking_binding: bool = False
     diagnostics: bool = False
+    free: bool = False  # nothing is billed: no budget is needed
     images: bool = True
     window: int | None = None
     max_output: int | None = None
@@ -212,6 +213,7 @@ class Notice:
 
 Say: TypeAlias = Callable[[Notice], None]
 Wait: TypeAlias = Callable[[str, float], Awaitable[bool]]
+Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
 
 
 BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "ReadBack": None})
@@ -233,6 +235,7 @@ class World:
     model: Model | None = None
     fork: Fork | None = None
     say: Say = unheard
+    ask: Ask | None = None  # a side query: one request outside the conversation, counted first
     around: Around | None = None
     wait: Wait | None = None  # for background work of a name, at most so many seconds
     model_name: str = ""  # what requests name, also where the caller has a client of its own

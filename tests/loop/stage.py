@@ -85,7 +85,10 @@ def opened(
     project.mkdir(exist_ok=True, parents=True)
     heard: list[Notice] = [] if notices is None else notices
     head = {"system": "You help.", "tools": [TOOL], **options}
-    return Session.open(project, model=model, home=tmp / "home", say=heard.append, **head)
+    # these tests count what the main agent sends: no notes are taken beside it
+    environ = {"HOME": str(tmp), "REVERIE_FLAG_SESSION_MEMORY": "0"}
+    given = {"environ": environ, "home": tmp / "home", "say": heard.append, **head}
+    return Session.open(project, model=model, **given)
 
 
 async def until(holds: Callable[[], bool]) -> None:

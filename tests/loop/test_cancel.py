@@ -162,12 +162,13 @@ async def wait(given: dict[str, Any], context: ToolContext) -> Output:
     return Output(gathered.text or "(nothing)")
 
 
+EXTRACTION = "REVERIE_FLAG_EXTRACT_MEMORIES"  # these tests count what the main agent sends
 WAIT = Tool("Wait", "Waits", {"type": "object"}, wait, read_only=True)
 
 
 def wanted(folder: Path, **more: Any) -> Wanted:
     (folder / "project").mkdir(exist_ok=True)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), EXTRACTION: "0"}
     return Wanted(folder / "project", home=folder / "home", environ=environ, **more)
 
 

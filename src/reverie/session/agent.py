@@ -22,11 +22,13 @@ from reverie.errors import NotFound, ReverieError
 from reverie.session.attachments import Attachments, date_line, local_date
 from reverie.session.clock import SystemClock
 from reverie.session.context import gather, memory_section, work_root
+from reverie.session.extraction_log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.loop import run_turn
 from reverie.session.messages import Addable
 from reverie.session.remember import Memories
-from reverie.session.session import Session
+from reverie.session.restoring import Restoring
+from reverie.session.session import Head, Session
 from reverie.session.toolbox import (
     Asker,
     Ground,
@@ -34,6 +36,7 @@ from reverie.session.toolbox import (
     Registry,
     Rule,
     Stored,
+    Tool,
     Toolbox,
     ToolContext,
     Verdict,
@@ -44,7 +47,6 @@ from reverie.session.toolbox import (
 from reverie.session.toolbox.background import BackgroundShells
 from reverie.session.toolbox.guard import Guards
 from reverie.session.toolbox.memory_tools import memory_tools
-from reverie.session.toolbox.remembering import RememberingFiles
 from reverie.session.toolbox.sandbox import Sandbox
 from reverie.session.toolbox.sealed import SealedCalls
 from reverie.session.turn import Inbox, Limits, OnEvent, Spend, TurnResult, unwatched
@@ -170,7 +172,8 @@ async def open_agent(
     place = _Place(home, work_root(cwd), cwd, known, root, settings)
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
-    for tool in memory_tools(memories) if memories is not None else ():
+    flags = Flags(known, home=home, root=root, settings=settings)
+    for tool in _memory_tools(memories, flags):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await _looked_up(model)
@@ -195,9 +198,12 @@ async def open_agent(
         ) as session,
     ):
         policy = _policy(place, session, wanted.mode, asker, memories)
-        async with _opened(Toolbox(tools, policy, _context(place, session, memories))) as box:
+        context = _context(place, session, memories, flags)
+        async with _opened(Toolbox(tools, policy, context)) as box:
             session.guards = _guards(place, session, tools, box)
             agent = _agent(place, session, model, box, wanted)
+            fresh = partial(_fresh_head, place, wanted, timer, memories, say)
+            _surround(agent, fresh)
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
             await session.append(*verdict.attached())
@@ -241,6 +247,25 @@ def _agent(place: _Place, session: Session, model: Model, box: Toolbox, wanted: 
     )
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
     return Agent(session, model, box, hooks, Attachments(place.top, bytes_each=each), wanted.limits)
+
+
+def _fresh_head(
+    place: _Place, wanted: Wanted, clock: Clock, memories: Memories | None, say: Say
+) -> Head:
+    """The system prompt and the surroundings as they are now."""
+    return Head(
+        system=_system(place, wanted, memories, say),
+        context=_surroundings(place, clock, memories, say),
+    )
+
+
+def _surround(agent: Agent, fresh: Callable[[], Head]) -> None:
+    """What the agent does around a compaction."""
+    session, box = agent.session, agent.toolbox
+    around = Restoring(
+        agent.hooks, agent.attachments, lambda: box.context, fresh, lambda: session.world
+    )
+    session.world = replace(session.world, around=around)
 
 
 def open_memories(place: _Place, clock: Clock, say: Say) -> Memories | None:
@@ -327,12 +352,27 @@ def _guards(place: _Place, session: Session, tools: Registry, box: Toolbox) -> G
     return Guards(tools, lambda: box.context, readable, refused, Sandbox())
 
 
-def _context(place: _Place, session: Session, memories: Memories | None) -> ToolContext:
+def _memory_tools(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:
+    """Remember and Forget; where a daily log is kept, they add to it."""
+    if memories is None:
+        return ()
+    return log_tools(memories) if flags.on("daily_log") else memory_tools(memories)
+
+
+def _context(
+    place: _Place, session: Session, memories: Memories | None, flags: Flags
+) -> ToolContext:
     stored = Stored(session.library.folder, session.id, lambda: session.view)
     return ToolContext(
         place.top,
         place.cwd,
-        RememberingFiles(place.cwd, place.user, memories=memories, session=session.id),
+        LoggingFiles(
+            place.cwd,
+            place.user,
+            memories=memories,
+            session=session.id,
+            daily=lambda: flags.on("daily_log"),
+        ),
         session.world.clock,
         settings=session.world.settings,
         say=session.world.say,

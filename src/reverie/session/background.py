@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from reverie.session import extraction, notes
+from reverie.session.dream import watch
+
 if TYPE_CHECKING:
     from reverie.session.session import Session
 
 Consider: TypeAlias = "Callable[[Session], Awaitable[None]]"
 
-AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = ()
+AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = (
+    ("session_memory", notes.consider),  # 3: notes, so that a summary is ready when it is needed
+)
 """Asked by `observe`."""
 
-AFTER_A_TURN: tuple[tuple[str, Consider], ...] = ()
+AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
+    ("extract_memories", extraction.consider),  # 5: what is worth keeping, by a fork
+    ("dream", watch.consider),  # 6: the memory is tidied, once a day at most
+)
 """Asked by `end_turn`, where the turn was completed."""

@@ -81,12 +81,21 @@ class Budget:
 
     def spent(self, day: str | None = None) -> Spent:
         """What a day has used; a request not settled counts as reserved."""
-        prices: dict[str, float] = {}
-        for line in self._lines(day or self._day()):
+        found = self.by_source(day or self._day()).values()
+        return Spent(sum(one.weighted for one in found), sum(one.calls for one in found))
+
+    def by_source(self, day: str) -> dict[str, Spent]:
+        """What each query source used on a day."""
+        prices: dict[str, tuple[str, float]] = {}
+        for line in self._lines(day):
             name, price = line.get("id"), line.get("spent", line.get("reserved"))
             if isinstance(name, str) and isinstance(price, (int, float)):
-                prices[name] = float(price)
-        return Spent(sum(prices.values()), len(prices))
+                prices[name] = str(line.get("source", "")), float(price)
+        found: dict[str, Spent] = {}
+        for source, price in prices.values():
+            before = found.get(source, Spent())
+            found[source] = Spent(before.weighted + price, before.calls + 1)
+        return found
 
     def _check(self, spent: Spent, weighted: float) -> None:
         limit = self._settings.background_tokens_per_day

@@ -115,6 +115,7 @@ class Conversation:
         """The exact request to send now."""
         await self.flush()
         for layer in self._before_a_request:
+            await self.flush()  # a layer may have waited for background work
             await self.append(*await self._run([layer], self.view))
         await self._close_open_calls()
         request = render(self.view, self.source, task)

@@ -77,44 +77,31 @@ class Tally:
         )
 
 
-class Fork(Conversation):
-    """One fork, open. Made by `Session.fork`."""
+class Worker(Conversation):
+    """A background agent's own conversation: what it sends is counted before it leaves."""
 
     agent: str
-    base: Request
     budget: Budget | None = None
 
-    def begin(self, agent: str, source: str, base: Request, budget: Budget | None) -> None:
+    def employ(self, agent: str, source: str, budget: Budget | None) -> None:
         self.agent = agent
         self.source = source
-        self.base = base
         self.budget = budget
         self.tally = Tally()
 
     async def instruct(self, text: str) -> None:
-        """The child's own instruction, behind a placeholder for each call of its parent's."""
+        """Its instruction, behind a placeholder for each call of whoever it was copied from."""
         placeholders = [
             block_of({"type": "tool_result", "tool_use_id": call, "content": PLACEHOLDER})
             for call in self.view.open_calls
         ]
         await self.append(UserMessage((*placeholders, text_block(text)), "instruction"))
 
-    def check(self, request: Request) -> None:
-        """Refuse to send what would not be served from the parent's cache."""
-        super().check(request)
-        found = request.difference(self.base)
-        if found is not None:
-            raise ForkRefused(
-                f"a fork would leave its parent's prefix in the part {found.part}",
-                where=f"block {found.block}, byte {found.byte}",
-                do="Append to the parent's request; never change it",
-            )
-
     async def ask(self, model: Model, task: Task) -> Reply:
         """One round: counted, sent, observed."""
         request = await self.prepare(task)
         reserved = None
-        if self.budget is not None:
+        if self.budget is not None and not model.capabilities.free:
             budget, price = self.budget, self._price(request)
             reserved = await to_thread.run_sync(lambda: budget.reserve(self.source, price))
         reply = await complete(model, request)
@@ -127,29 +114,67 @@ class Fork(Conversation):
         return await self.observe(reply)
 
     def _price(self, request: Request) -> float:
-        """What a request will cost if its parent's prefix is read and the rest is new."""
-        shared = self.base.tokens if not self.tally.requests else request.tokens
+        """What a request will cost if what was sent before is read and the rest is new."""
+        shared = self._cached() if not self.tally.requests else request.tokens
         new = max(0, request.tokens - shared)
         return weight(Usage(new, min(shared, request.tokens)), self.world.settings)
+
+    def _cached(self) -> int:
+        """Tokens that a cache holds before the first request."""
+        return 0
 
     def ended(self, outcome: Literal["completed", "failed", "cancelled"]) -> ForkEnded:
         tally = self.tally
         return ForkEnded(self.source, self.agent, tally.usage, tally.requests, outcome)
 
 
-async def run(fork: Fork, spec: ForkSpec, model: Model | None, tools: ToolRunner) -> ForkResult:
-    """A fork's whole life: instruction, rounds with guarded tools, the last words."""
+class Fork(Worker):
+    """One fork, open. Made by `Session.fork`."""
+
+    base: Request
+
+    def begin(self, agent: str, source: str, base: Request, budget: Budget | None) -> None:
+        self.employ(agent, source, budget)
+        self.base = base
+
+    def _cached(self) -> int:
+        return self.base.tokens
+
+    def check(self, request: Request) -> None:
+        """Refuse to send what would not be served from the parent's cache."""
+        super().check(request)
+        found = request.difference(self.base)
+        if found is not None:
+            raise ForkRefused(
+                f"a fork would leave its parent's prefix in the part {found.part}",
+                where=f"block {found.block}, byte {found.byte}",
+                do="Append to the parent's request; never change it",
+            )
+
+
+Watch: TypeAlias = "Callable[[Reply], None]"
+
+
+async def run(
+    worker: Worker,
+    spec: ForkSpec,
+    model: Model | None,
+    tools: ToolRunner,
+    watch: Watch = lambda _: None,
+) -> ForkResult:
+    """A background agent's whole life: instruction, rounds with guarded tools, last words."""
     if model is None:
-        raise NotAvailable("this session has no model to run a fork with", where=spec.source)
-    await fork.instruct(spec.instruction)
+        raise NotAvailable("there is no model to run a background agent with", where=spec.source)
+    await worker.instruct(spec.instruction)
     text = ""
     for _ in range(max(1, spec.rounds)):
-        reply = await fork.ask(model, spec.task)
+        reply = await worker.ask(model, spec.task)
+        watch(reply)
         text = reply.text
         if not reply.tool_calls:
             break
-        await fork.add(*await _results(tools, reply.tool_calls))
-    return ForkResult(text, fork.tally.usage, fork.tally.requests, tools.written)
+        await worker.add(*await _results(tools, reply.tool_calls))
+    return ForkResult(text, worker.tally.usage, worker.tally.requests, tools.written)
 
 
 async def _results(tools: ToolRunner, calls: Sequence[ToolCall]) -> list[UserMessage]:

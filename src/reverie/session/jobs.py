@@ -22,6 +22,8 @@ from reverie.world import Notice, Say
 Work: TypeAlias = "Callable[[], Awaitable[None]]"
 Failure: TypeAlias = "Callable[[str, str], None]"
 
+LETTING_GO = 1.0
+"""Seconds that cancelled work has to say how it ended."""
 _limits: RunVar[CapacityLimiter] = RunVar("reverie.background")
 
 
@@ -111,4 +113,7 @@ class Jobs:
         left = self.running
         for name in left:
             self.cancel(name)
+        with anyio.move_on_after(LETTING_GO):  # what they leave behind is still recorded
+            for running in list(self._running.values()):
+                await running.done.wait()
         return left

@@ -206,7 +206,7 @@ async def _answered(turn: Turn) -> None:
     try:
         reply = await _streamed(turn, turn.request)
     except PromptTooLong as error:
-        raise _too_long(error) from error
+        reply = await _made_shorter(turn, error)
     turn.reply = await turn.session.observe(reply)
     turn.results = {}
     if reply.usage is not None:
@@ -243,14 +243,14 @@ async def _closed(events: AsyncIterator[Event]) -> None:
             await close()
 
 
-def _too_long(error: PromptTooLong) -> PromptTooLong:
-    return PromptTooLong(
-        "the conversation no longer fits the model's window",
-        needed=error.needed,
-        allowed=error.allowed,
-        where=str(error),
-        do="Take back the last turn with /undo, or start afresh with /clear; nothing is lost",
-    )
+async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
+    """Compaction and one retry; the session says so where that does not help."""
+    turn.request = await turn.session.too_long(error)
+    try:
+        return await _streamed(turn, turn.request)
+    except PromptTooLong as again:
+        await turn.session.too_long(again)  # a second time it raises, in words for a person
+        raise
 
 
 async def _tools_run(turn: Turn) -> None:
@@ -331,8 +331,7 @@ ROUND: tuple[tuple[str, Step], ...] = (
     ("limits", _within_limits),  # rounds and cost, before anything leaves
     ("date", _date),  # midnight may have passed
     ("prepare", _prepared),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request
-    ("answer", _answered),  # streaming; the whole reply is recorded
-    # a prompt that is too long: compaction and one retry belong here; session notes too
+    ("answer", _answered),  # streaming; a prompt too long: compaction, one retry
     ("tools", _tools_run),  # side by side, with PreToolUse and PostToolUse hooks
     ("boundary", _joined),  # queued messages join
     ("end", _settled),  # no call left: Stop hooks, and the turn is over

@@ -19,6 +19,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -28,7 +29,10 @@ from anyio import to_thread
 
 import reverie
 from reverie import layers
-from reverie.errors import ForkRefused, NotFound
+from reverie.errors import ForkRefused, InvalidInput, NotFound, PromptTooLong
+from reverie.layers.compaction import STOPPED, broken
+from reverie.layers.dreaming import NAME as DREAM
+from reverie.session import compacting
 from reverie.session import fork as forks
 from reverie.session.alone import alone
 from reverie.session.background import AFTER_A_RESPONSE, AFTER_A_TURN, Consider
@@ -36,6 +40,7 @@ from reverie.session.budget import Budget
 from reverie.session.clock import SystemClock
 from reverie.session.conversation import Conversation
 from reverie.session.disk import NoDisk, SessionDisk
+from reverie.session.dream.watch import Watch
 from reverie.session.fork import Fork, Guards, NoTools
 from reverie.session.jobs import Jobs, process_limit
 from reverie.session.library import Begun, Library, NoLog
@@ -44,6 +49,7 @@ from reverie.session.remember import Memories
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
+from reverie.store.learned import learned_window
 from reverie.transcript.blocks import dump, elements
 from reverie.transcript.records import Entry, Failed, HeadSet, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task, so_far
@@ -101,6 +107,9 @@ class Session(Conversation):
     guards: Guards
     memories: Memories | None
     interactive: bool
+    home: Path | None  # where what is learned is kept; None in a private session
+    dreams: Watch
+    _shortened: bool = False  # the last request stands in for one that was too long
     _disk: SessionDisk | NoDisk
     _first_byte: anyio.Event
 
@@ -148,11 +157,13 @@ class Session(Conversation):
             say=say,
             model_name=_name(model),
             betas=tuple((options or {}).get("betas", ())),
+            learned_window=learned_window(base, _name(model)),
             tool_limits={**BOUND_THEMSELVES, **(tool_limits or {})},
         )
         session = cls._of(begun, library, world, guards, new_id)
         session.memories = None if private else memories
         session.interactive = interactive
+        session.home = None if private else base
         session.budget = None if private else Budget(Folder(base), numbers, world.clock)
         head = Head(_name(model), system, tools, context, options)
         try:
@@ -187,9 +198,11 @@ class Session(Conversation):
             new_id=new_id,
         )
         session.id = begun.id
+        session.dreams = Watch()
         session.library = library
         session.guards = guards
-        session.world = replace(world, fork=session.run_fork, wait=session._wait)
+        ask = partial(compacting.ask, session)
+        session.world = replace(world, fork=session.run_fork, wait=session._wait, ask=ask)
         session._disk = begun.disk
         session._first_byte = anyio.Event()
         return session
@@ -201,6 +214,9 @@ class Session(Conversation):
             await self.append(
                 Started(self.id, str(root), str(root), reverie.__version__, self.source)
             )
+        if broken(self.view, self.world):
+            failures = self.view.compaction_failures
+            self.world.say(Notice("compaction", STOPPED.format(failures=failures), "warning"))
         recorded = self.view.head
         if recorded is None:
             await self.append(head.record())
@@ -212,6 +228,7 @@ class Session(Conversation):
 
     async def _close(self, seconds: float) -> None:
         with anyio.CancelScope(shield=True):
+            self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
             left = await self.jobs.drain(seconds)
             for name in left:
                 self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
@@ -233,7 +250,9 @@ class Session(Conversation):
         self.hand(Failed(name, error))
 
     async def _wait(self, name: str, seconds: float) -> bool:
-        return await self.jobs.wait(name, seconds)
+        done = await self.jobs.wait(name, seconds)
+        await self.flush()  # what it handed in reaches the next layer's view
+        return done
 
     async def _consider(self, pieces: Sequence[tuple[str, Consider]]) -> None:
         """Let each piece of background work see whether it is due; one that fails, fails alone."""
@@ -249,8 +268,8 @@ class Session(Conversation):
         self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
     ) -> None:
         """The turn is over: what was said is on the disk."""
-        self._in_flight = False
-        await self.flush()
+        await self.settled()
+        self._shortened = False
         await self.append(TurnEnded(outcome))
         await self.sync()
         if outcome == "completed":
@@ -272,9 +291,30 @@ class Session(Conversation):
         """Another system prompt, tool set or model: an announced change."""
         await self.append(head.record(reason))
 
+    # --- compaction
+
+    async def compact(self, instructions: str = "", **part: Any) -> compacting.Compacted:
+        """Put a summary in the place of the conversation, or of a part of it; `part` as
+        `compacting.compact` takes it: `from_`, `up_to`, `by_provider`."""
+        if self._in_flight:
+            raise InvalidInput("a request is on its way", do="Observe its answer first")
+        return await compacting.compact(self, instructions, **part)
+
+    async def too_long(self, error: PromptTooLong) -> Request:
+        """The provider refused the last request as too long: what to send instead, once."""
+        again, self._shortened = self._shortened, True
+        return await compacting.too_long(self, error, again=again)
+
+    async def settled(self) -> None:
+        """No request is on its way any more; what was handed in is appended."""
+        self._in_flight = False
+        self._first_byte.set()
+        await self.flush()
+
     # --- forks
 
     async def prepare(self, task: Task = MAIN) -> Request:
+        self._first_byte.set()  # who waits for an answer that never came goes on
         self._first_byte = anyio.Event()
         return await super().prepare(task)
 
@@ -284,6 +324,7 @@ class Session(Conversation):
 
     async def observe(self, reply: Observable) -> Reply:
         found = await super().observe(reply)
+        self._shortened = False
         self._first_byte.set()
         await self._consider(AFTER_A_RESPONSE)
         return found

@@ -170,6 +170,13 @@ class Settings:
     # Compaction
     auto_compact_enabled: bool = _switch(True, "6", "compact at the threshold, and keep notes")
     summary_model: str | None = _text("6", "model that writes summaries; unset: the session's own")
+    compact_tries: int = _whole(2, "6", "times a summary is asked for in one compaction", 1, 10)
+    compact_by_provider: bool = _switch(
+        False, "6", "let the provider compact by itself, where it can"
+    )
+    api_context_management: bool = _switch(
+        False, "4", "let the provider clear old results by itself, where it can"
+    )
     compact_breaker_failures: int = _whole(
         3, "6", "failures in a row that stop automatic compaction", 1, _COUNT
     )
@@ -264,6 +271,7 @@ class Settings:
         60, "9", "age at which a dream's lock may be taken over", 1, _MINUTES
     )
     dream_limit_minutes: float = _number(50, "9", "time after which a dream ends", 1, _MINUTES)
+    dream_rounds: int = _whole(100, "9", "rounds that a dream may take", 1, _COUNT)
     dream_shown_rounds: int = _whole(30, "9", "rounds of text shown while it runs", 1, _COUNT)
     dream_grep_hits: int = _whole(50, "9", "hits a search of transcripts returns", 1, _COUNT)
     dream_review: bool = _switch(False, "B6", "leave a dream's changes for review", True)

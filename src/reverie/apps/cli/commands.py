@@ -19,11 +19,13 @@ from reverie.apps.cli.show import age, line, plural
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.settings.problems import nearest
+from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks
 
 WIDTH = 40  # signs of the bar that shows what fills the context
 LISTED = 10
+SHORT = 8  # signs of a message's id, where they tell it from the others
 
 
 class Leave(Exception):
@@ -97,7 +99,7 @@ class Commands:
 def help_(chat: Chat, rest: str) -> None:
     del rest
     for command in chat.commands:
-        chat.say(f"/{command.name} {command.usage}".ljust(24) + command.about)
+        chat.say(f"{f'/{command.name} {command.usage}':<24} {command.about}")
 
 
 # --- the context
@@ -210,6 +212,66 @@ def snip(chat: Chat, rest: str) -> None:
     chat.say(f"Snipped {record.why}; about {before - session.view.tokens:,} tokens less")
 
 
+def compact(chat: Chat, rest: str) -> None:
+    """The whole conversation, or its part from or up to a message, becomes a summary."""
+    session = chat.desk.agent.session
+    side, pivot, words = parted(rest)
+    if side:
+        found = picked(session.view, pivot)
+        if len(found) != 1:
+            _offer(chat, side, found or said(session.view))
+            return
+        pivot = found[0].id
+    tokens = f"{session.view.tokens:,} tokens"
+    chat.say(f"Compacting {tokens}; Ctrl-C leaves everything as it is…", "dim")
+    part = {"--from": {"from_": pivot}, "--up-to": {"up_to": pivot}}.get(side, {})
+    done = chat.desk.call(partial(session.compact, words, **part))
+    chat.say(f"Compacted: {done.tokens_before:,} tokens are {done.tokens_after:,} now")
+    if done.fidelity is not None:
+        chat.say(f"Fidelity {done.fidelity:.0%}: kept in the context, or readable by reference")
+    for missing in done.missing[:LISTED]:
+        chat.say(f"  missing: {line(missing, 100)}", "yellow")
+    if len(done.missing) > LISTED:
+        chat.say(f"  and {len(done.missing) - LISTED:,} more", "yellow")
+
+
+def parted(rest: str) -> tuple[str, str, str]:
+    """Which side of which message, and the words behind; all but the words may be empty."""
+    for side in ("--from", "--up-to"):
+        flag, _, more = rest.partition(" ")
+        if flag.partition("=")[0] == side:
+            given = flag.partition("=")[2]
+            ident, _, words = (given, "", more) if given else more.strip().partition(" ")
+            return side, ident.strip(), words.strip()
+    return "", "", rest
+
+
+def said(view: View) -> list[Item]:
+    """What the user said and the context still has, oldest first."""
+    ours = (view.entries[at] for i in view.items if (at := view.places.get(i.id)) is not None)
+    theirs = {e.id for e in ours if isinstance(e.record, UserMessage) and e.record.origin == "user"}
+    return [item for item in view.items if item.id in theirs and item.kind == "message"]
+
+
+def picked(view: View, ident: str) -> list[Item]:
+    """The messages whose id begins so; one that is named whole is the only one."""
+    found = [i for i in view.items if i.kind != "head" and ident and i.id.startswith(ident)]
+    return [i for i in found if i.id == ident] or found
+
+
+def _offer(chat: Chat, side: str, items: list[Item]) -> None:
+    shown = items[-LISTED * 2 :]
+    short = max([SHORT, *(_shared(a.id, b.id) + 1 for a in shown for b in shown if a is not b)])
+    for item in shown:
+        chat.say(f"  {item.id[:short]}  {line(' '.join(p.block.text for p in item.pieces), 70)}")
+    what = "from a message on" if side == "--from" else "what comes before a message"
+    chat.say(f"/compact {side} ID compacts {what}; these are yours", "dim")
+
+
+def _shared(one: str, other: str) -> int:
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
 # --- the rest
 
 
@@ -246,6 +308,12 @@ def standard() -> Commands:
             Command("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
             Command("undo", "Takes the last turn back", undo),
             Command("snip", "Takes messages out of the context", snip, "[FIRST [LAST]]"),
+            Command(
+                "compact",
+                "Puts a summary in the place of the conversation",
+                compact,
+                "[TEXT | --from ID | --up-to ID]",
+            ),
             Command("tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"),
             Command("skill", "Attaches a skill of the project", skill, "NAME"),
             Command("quit", "Leaves", leave),

@@ -1,0 +1,291 @@
+"""Layer 4: compaction. A summary takes the place of messages; the transcript keeps them.
+
+`automatic` fires over the threshold, where the notes could not help. `full` and `partial`
+are what a person asks for. Each is one `Replaced` with a boundary, and the records that
+restore what is needed at once: nothing is edited, and until they are appended nothing has
+happened. Every compaction is audited: what the summary has not, a bounded keep-list has. One
+that frees too little is a failure; after a few in a row automatic tries stop, and it says so.
+
+A call is never cut from its result. Thinking that a replacement makes invalid is named in
+its record. Never from a fork, never while calls wait for their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from reverie.errors import InvalidInput, ReverieError
+from reverie.layers.compaction import provider, ranges, summary
+from reverie.layers.compaction.asking import CompactionFailed, Written, written
+from reverie.layers.compaction.ranges import Side, Span
+from reverie.transcript.audit import Audit, audit
+from reverie.transcript.blocks import text_block
+from reverie.transcript.messages import Item
+from reverie.transcript.records import (
+    Attached,
+    Boundary,
+    Entry,
+    Record,
+    Replaced,
+    Stand,
+    Strip,
+)
+from reverie.transcript.view import View, apply
+from reverie.world import Notice, World
+
+NAME = "compaction"
+TOLD = 3  # missing things that are named to a person
+STOPPED = (
+    "Automatic compaction stops for this session after {failures} failures in a row. "
+    "/compact tries again and switches it back on; /snip and /clear make room without a model"
+)
+Trigger: TypeAlias = Literal["auto", "manual"]
+
+
+async def automatic(view: View, world: World) -> Sequence[Record]:
+    """Compact where the count has passed the threshold."""
+    settings = world.settings
+    if view.is_fork or world.fork is None or world.model is None or world.collapses:
+        return ()
+    if not settings.auto_compact_enabled or view.open_calls:
+        return ()
+    if view.tokens <= settings.compact_threshold(world.window) or broken(view, world):
+        return ()
+    if not _worth_it(view, world):
+        return ()
+    by_itself = settings.compact_by_provider and world.model.capabilities.compaction
+    try:
+        return await (by_provider(view, world, "auto") if by_itself else full(view, world))
+    except ReverieError as error:
+        failures = view.compaction_failures + 1
+        if failures < settings.compact_breaker_failures:
+            raise
+        raise CompactionFailed(str(error), do=STOPPED.format(failures=failures)) from error
+
+
+def broken(view: View, world: World) -> bool:
+    """Whether automatic compaction has stopped for this session."""
+    return view.compaction_failures >= world.settings.compact_breaker_failures
+
+
+def _worth_it(view: View, world: World) -> bool:
+    """Whether enough could be freed at all: what the user said last stays, however long."""
+    try:
+        span = ranges.whole(view)
+    except InvalidInput:
+        return False
+    return span.tokens * _ratio(view) > _least(world, "auto")
+
+
+async def full(
+    view: View, world: World, trigger: Trigger = "auto", instructions: str = ""
+) -> tuple[Record, ...]:
+    """The whole conversation becomes a summary; what the user said last stays."""
+    return await _compacted(view, world, ranges.whole(view), trigger, instructions)
+
+
+async def partial(
+    view: View, world: World, side: Side, pivot: str, instructions: str = ""
+) -> tuple[Record, ...]:
+    """The messages from one on (`from`), or those before it (`up_to`), become a summary."""
+    return await _compacted(view, world, ranges.part(view, side, pivot), "manual", instructions)
+
+
+async def by_provider(
+    view: View, world: World, trigger: Trigger = "manual", instructions: str = "", up_to: str = ""
+) -> tuple[Record, ...]:
+    """The same by the provider's own compaction: thinking that stays behind it stays valid."""
+    span = ranges.part(view, "up_to", up_to) if up_to else ranges.whole(view)
+    if world.around is not None:
+        instructions = await world.around.before(trigger, instructions)
+    made = await provider.made(view, world, span, instructions)
+    stand, ends = Stand("assistant", (made.block,)), span.last == len(view.items) - 1
+    draft = _replaced(view, span, trigger, stand, made.calls)
+    behind = foreseen(view, world, (draft,))
+    _must_free(view, behind, world, trigger)
+    restored = () if world.around is None else await world.around.after(behind, trigger)
+    follows = provider.around(view, restored, "", ends=ends)
+    behind = foreseen(view, world, (draft, *follows))
+    texts = [made.block.get("content"), *_texts(behind)]
+    found, missing = audited(ranges.with_earlier_words(view, span.gone), texts, world)
+    follows = provider.around(view, restored, found.keep, ends=ends)
+    record = _replaced(view, span, trigger, stand, made.calls, found, missing)
+    behind = foreseen(view, world, (record, *follows))
+    return (_counted(record, _tokens(view, behind)), *follows)
+
+
+async def _compacted(
+    view: View, world: World, span: Span, trigger: Trigger, instructions: str
+) -> tuple[Record, ...]:
+    if world.around is not None:
+        instructions = await world.around.before(trigger, instructions)
+    made = await written(view, world, span, instructions)
+    draft = _record(view, world, span, trigger, made)
+    behind = foreseen(view, world, (draft,))
+    _must_free(view, behind, world, trigger)
+    restored: Sequence[Record] = ()
+    if world.around is not None:
+        restored = await world.around.after(behind, trigger)
+    if trigger == "auto":
+        restored = _fitting(view, world, draft, restored)
+    behind = foreseen(view, world, (draft, *restored))
+    gone = ranges.with_earlier_words(view, span.gone)
+    found, missing = audited(gone, _texts(behind), world)
+    record = _record(view, world, span, trigger, made, found, missing)
+    behind = foreseen(view, world, (record, *restored))
+    record = _counted(record, _tokens(view, behind))
+    if trigger == "auto" and record.boundary is not None:  # who asked is told by their door
+        world.say(Notice(NAME, told(record.boundary)))
+    return (record, *restored)
+
+
+def foreseen(view: View, world: World, records: Sequence[Record]) -> View:
+    """The view as it would be behind some records; to look at, not to keep."""
+    at = world.clock.now()
+    for n, record in enumerate(records):
+        view = apply(view, Entry(f"foreseen:{n}", view.leaf, at, record))
+    return view
+
+
+# --- the record
+
+
+def _record(
+    view: View,
+    world: World,
+    span: Span,
+    trigger: Trigger,
+    made: Written,
+    found: Audit | None = None,
+    missing: tuple[str, ...] = (),
+) -> Replaced:
+    text = summary.stand(
+        made.text,
+        where=span.where,
+        gone=span.gone,
+        left_out=made.left_out,
+        keep=found.keep if found else "",
+        goes_on=trigger == "auto" and span.last == len(view.items) - 1,
+    )
+    stand = Stand("user", (text_block(text),))
+    record = _replaced(view, span, trigger, stand, made.calls, found, missing)
+    return replace(record, strips=_strips(view, world, span.last + 1))
+
+
+def _replaced(
+    view: View,
+    span: Span,
+    trigger: Trigger,
+    stand: Stand,
+    calls: int,
+    found: Audit | None = None,
+    missing: tuple[str, ...] = (),
+) -> Replaced:
+    """The range, what stands for it, and all that is recorded of the compaction."""
+    before = [i.id for i in view.items.cut(span.first) if i.kind != "head"]
+    tail = "".join(i.id for i in view.items.since(span.last + 1)[:1])
+    boundary = Boundary(
+        trigger,
+        view.tokens,
+        tools=tuple(sorted(view.called)),
+        kept=(before[0], before[-1], tail) if before else ("", "", tail),
+        fidelity=found.fidelity if found else None,
+        missing=missing,
+        calls=calls,
+    )
+    return Replaced(
+        span.gone[0].id,
+        span.gone[-1].id,
+        (stand,),
+        NAME,
+        boundary=boundary,
+        why=f"{trigger}, {span.side.replace('_', ' ')}: {view.tokens:,} tokens",
+    )
+
+
+def _counted(record: Replaced, tokens: int) -> Replaced:
+    if record.boundary is None:  # pragma: no cover - ours always has one
+        return record
+    return replace(record, boundary=replace(record.boundary, tokens_after=tokens))
+
+
+def _strips(view: View, world: World, behind: int) -> tuple[Strip, ...]:
+    """The thinking in what stays behind the range: bound to what is gone, it would be refused."""
+    if world.model is None or not world.model.capabilities.thinking_binding:
+        return ()
+    return tuple(
+        Strip(piece.source, piece.index)
+        for item in view.items.since(behind)
+        for piece in item.pieces
+        if piece.block.thinking
+    )
+
+
+# --- what it must do
+
+
+def _must_free(view: View, behind: View, world: World, trigger: Trigger) -> None:
+    """An automatic compaction frees a share of the window, one that was asked for anything."""
+    freed, least = view.tokens - _tokens(view, behind), _least(world, trigger)
+    if freed < least:
+        raise CompactionFailed(
+            f"it would free {max(0, freed):,} tokens, and must free {least:,}",
+            where=f"{view.tokens:,} tokens in the context",
+            do="Nothing was changed; /snip takes out what you name",
+        )
+
+
+def _least(world: World, trigger: Trigger) -> int:
+    share = world.settings.compact_must_free_share
+    return int(world.window * share) if trigger == "auto" else 1
+
+
+def _ratio(view: View) -> float:
+    """Counted tokens for one that we estimate."""
+    return (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
+
+
+def _tokens(view: View, behind: View) -> int:
+    """The count behind a boundary, by what an estimated token has been so far."""
+    return behind.head_tokens + round(behind.estimated * max(0.5, _ratio(view)))
+
+
+def _fitting(
+    view: View, world: World, draft: Replaced, restored: Sequence[Record]
+) -> Sequence[Record]:
+    """What is restored, without the files where they would leave too little room: those can
+    be read again."""
+    try:
+        _must_free(view, foreseen(view, world, (draft, *restored)), world, "auto")
+    except CompactionFailed:
+        return [r for r in restored if not (isinstance(r, Attached) and r.kind == "file")]
+    return restored
+
+
+def _texts(view: View) -> list[str]:
+    return [p.block.text for item in (*view.items, *view.waiting) for p in item.pieces]
+
+
+def audited(
+    gone: Sequence[Item], texts: Sequence[str], world: World
+) -> tuple[Audit, tuple[str, ...]]:
+    """The audit of a context, and what even its keep-list has no room for."""
+    found = audit(gone, texts, keep_tokens=world.settings.compact_keep_list_tokens)
+    if not found.keep:
+        return found, tuple(one.text for one in found.missing)
+    still = audit(gone, [*texts, found.keep], keep_tokens=0)
+    return found, tuple(one.text for one in still.missing)
+
+
+def told(boundary: Boundary) -> str:
+    """A compaction in a sentence."""
+    text = f"compacted {boundary.tokens_before:,} tokens to {boundary.tokens_after:,}"
+    if boundary.fidelity is not None:
+        text += f"; {boundary.fidelity:.0%} of what must survive is there or can be read back"
+    if boundary.missing:
+        named = ", ".join(" ".join(one.split())[:60] for one in boundary.missing[:TOLD])
+        more = len(boundary.missing) - TOLD
+        text += f"; missing: {named}" + (f" and {more:,} more" if more > 0 else "")
+    return text

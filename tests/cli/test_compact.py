@@ -1,0 +1,125 @@
+"""/compact at the chat: whole, from or up to a message, picked from a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reverie.apps.cli.commands import parted, picked, standard
+from reverie.apps.cli.desk import Desk
+from reverie.apps.cli.screens import Printed
+from reverie.errors import InvalidInput, ReverieError
+from reverie.session.agent import Wanted
+from reverie.simulator import Engine, SimulatedModel
+from reverie.simulator.answers import Given, last_text
+from reverie.transcript.blocks import Object, text_block
+from reverie.transcript.records import Entry, UserMessage
+from reverie.transcript.view import fold
+from tests.session.compacts import ASKED, NOTES, a_summary
+
+pytestmark = [pytest.mark.spec("6"), pytest.mark.spec("18.commands")]
+
+
+class Typed:
+    """A chat as commands see it, that keeps what was said."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.commands = standard()
+        self.heard: list[str] = []
+
+    def say(self, text: str, style: str = "") -> None:
+        self.heard.append(text)
+
+    def types(self, text: str) -> str:
+        self.heard = []
+        self.commands.run(self, text)
+        return "\n".join(self.heard)
+
+
+@contextmanager
+def chatting(tmp: Path, summary: str = "") -> Iterator[Typed]:
+    def answer(body: Object) -> Given:
+        return (summary or a_summary()) if ASKED in last_text(body) else "fine"
+
+    wanted = Wanted(tmp, home=tmp / "home", environ={"HOME": str(tmp), NOTES: "0"})
+    model = SimulatedModel(Engine(answerer=answer), window=200_000)
+    with Desk(Printed()).open(wanted, model) as desk:
+        chat = Typed(desk)
+        for n in range(4):
+            desk.turn(f"Wish {n}. " + "It goes on and on. " * 60)
+        yield chat
+
+
+def test_the_whole_conversation(tmp_path: Path):
+    with chatting(tmp_path) as chat:
+        before = chat.desk.agent.session.view.tokens
+        told = chat.types("/compact keep the names")
+        assert told.startswith(f"Compacting {before:,} tokens")
+        assert "tokens are" in told
+        assert "Fidelity" in told
+        view = chat.desk.agent.session.view
+        assert [i.kind for i in view.items][:2] == ["head", "replaced"]
+        chat.desk.turn("And now?")
+
+
+@pytest.mark.parametrize("side", ["--from", "--up-to"])
+def test_a_message_is_picked_by_a_short_id(tmp_path: Path, side: str):
+    with chatting(tmp_path) as chat:
+        listed = chat.types(f"/compact {side}")
+        assert "Wish 2." in listed
+        row = next(one for one in listed.splitlines() if "Wish 2." in one)
+        ident = row.split()[0]
+        assert len(ident) <= 12
+        again = chat.types(f"/compact {side} zzzz")
+        assert again == listed
+        assert "tokens are" in chat.types(f"/compact {side} {ident} mind the names")
+        items = chat.desk.agent.session.view.items
+        text = "".join(p.block.text for i in items for p in i.pieces if i.kind == "message")
+        assert ("Wish 1." in text) is (side == "--from")
+        assert ("Wish 3." in text) is (side == "--up-to")
+        chat.desk.turn("And now?")
+
+
+def test_a_failure_is_said_and_the_conversation_goes_on(tmp_path: Path):
+    with chatting(tmp_path, "No.") as chat:
+        tokens = chat.desk.agent.session.view.tokens
+        with pytest.raises(ReverieError, match="no usable summary"):
+            chat.types("/compact")
+        assert chat.desk.agent.session.view.tokens == tokens
+        chat.desk.turn("And now?")
+
+
+def test_nothing_to_compact(tmp_path: Path):
+    with chatting(tmp_path) as chat:
+        chat.types("/compact")
+        ident = chat.desk.agent.session.view.items[1].id
+        with pytest.raises(InvalidInput, match="nothing before"):
+            chat.types(f"/compact --up-to {ident}")
+
+
+def test_what_is_typed_is_told_apart():
+    assert parted("") == ("", "", "")
+    assert parted("keep the names") == ("", "", "keep the names")
+    assert parted("--from") == ("--from", "", "")
+    assert parted("--from abc") == ("--from", "abc", "")
+    assert parted("--from=abc keep it") == ("--from", "abc", "keep it")
+    assert parted("--up-to abc keep it") == ("--up-to", "abc", "keep it")
+    assert parted("--from-here on") == ("", "", "--from-here on")
+
+
+def test_an_id_may_be_shortened_as_long_as_it_is_clear():
+    said = [Entry(i, p, 1.0, UserMessage((text_block(i),))) for i, p in pairwise("12", "123", "2")]
+    view = fold(said)
+    assert [i.id for i in picked(view, "12")] == ["12"]
+    assert [i.id for i in picked(view, "1")] == ["12", "123"]
+    assert [i.id for i in picked(view, "2")] == ["2"]
+    assert picked(view, "") == picked(view, "3") == []
+
+
+def pairwise(*ids: str) -> list[tuple[str, str]]:
+    """Ids, each with the one before."""
+    return list(zip(ids, ("", *ids), strict=False))
