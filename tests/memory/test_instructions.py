@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from reverie.memory import includes, instructions
 from reverie.memory.instructions import Collected, File, Found, render
-from reverie.memory.paths import Place
-from reverie.session.context import gather, instruction_files, open_memory, work_root
+from reverie.session.agent import Wanted, open_agent
+from reverie.session.context import gather, instruction_files, work_root
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder
+from reverie.testing import ManualClock, ScriptedModel
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("12")
@@ -377,15 +378,19 @@ def test_the_head_has_instructions_then_the_index_and_says_warnings(
     assert [one.layer for one in said] == ["instructions"]
 
 
-def test_memory_that_cannot_be_had_is_said_and_the_rest_goes_on(repo: Path, home: Path) -> None:
-    laid(repo, {"CLAUDE.md": "C", "file": ""})
+async def test_memory_that_cannot_be_had_is_said_and_the_rest_goes_on(
+    repo: Path, home: Path
+) -> None:
+    laid(repo, {"CLAUDE.md": "Mind the gap.", "file": ""})
     said: list[Notice] = []
-    place = Place(repo / "file" / "memory", "project")
-    memory = open_memory(Settings(), lambda: place, say=said.append)
-    assert memory is None
+    environ = {"HOME": str(home), "REVERIE_MEMORY_PATH_OVERRIDE": str(repo / "file" / "memory")}
+    model = ScriptedModel(["hello"])
+    wanted = Wanted(repo, home=home, environ=environ)
+    async with open_agent(wanted, model, clock=ManualClock(), say=said.append) as agent:
+        assert agent.memories is None
+        await agent.turn("go on")
     assert "no long-term memory in this session" in said[0].text
-    context = gather(repo, Settings(), home=home, environ={}, memory=memory, managed=home / "none")
-    assert [one.text for one in context.files] == ["C"]
+    assert "Mind the gap." in model.requests[0].body()
 
 
 # -- real files ------------------------------------------------------------------------

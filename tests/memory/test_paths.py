@@ -10,7 +10,7 @@ import pytest
 
 from reverie.errors import PathRefused
 from reverie.memory import paths
-from reverie.session.context import Places
+from reverie.session.remember import Memories, memory_folder
 from reverie.settings import Settings, load
 from reverie.store.home import canonical_root, project_folder
 
@@ -73,19 +73,19 @@ def git(*command: str, cwd: Path) -> None:
 
 
 @pytest.mark.needs("git")
-def test_worktrees_share_one_memory_and_it_is_found_once(tmp_path: Path, home: Path) -> None:
+def test_worktrees_share_one_memory(tmp_path: Path, home: Path) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()
     git("init", "-q", cwd=repo)
     git("commit", "-q", "--allow-empty", "-m", "x", cwd=repo)
     git("worktree", "add", "-q", str(tmp_path / "tree"), cwd=repo)
     (tmp_path / "tree" / "sub").mkdir()
-    places = Places(Settings(), home, {})
-    found = [places.of(canonical_root(one)) for one in (repo, tmp_path / "tree" / "sub")]
-    assert found[0] is found[1]
-    assert found[0].folder == project_folder(home, repo) / "memory"
-    elsewhere = places.of(canonical_root(tmp_path))
-    assert elsewhere.folder != found[0].folder
+    found = [
+        memory_folder(home, canonical_root(one), Settings())
+        for one in (repo, tmp_path / "tree" / "sub")
+    ]
+    assert found[0] == found[1] == project_folder(home, repo) / "memory"
+    assert memory_folder(home, canonical_root(tmp_path), Settings()) != found[0]
 
 
 @pytest.mark.spec("B16")
@@ -94,9 +94,11 @@ def test_a_moved_repository_keeps_its_memory(tmp_path: Path, home: Path) -> None
     repo = tmp_path / "old"
     repo.mkdir()
     git("init", "-q", cwd=repo)
-    before = Places(Settings(), home, {}).of(repo)
+    with Memories.of(home, repo, {}, Settings(), now=lambda: 0.0) as memories:
+        before = memories.folder.root
     moved = repo.rename(tmp_path / "new")
-    assert Places(Settings(), home, {}).of(moved) == before
+    with Memories.of(home, moved, {}, Settings(), now=lambda: 0.0) as memories:
+        assert memories.folder.root == before
 
 
 def test_a_remote_base_takes_the_place_of_home(tmp_path: Path, home: Path) -> None:
@@ -104,14 +106,13 @@ def test_a_remote_base_takes_the_place_of_home(tmp_path: Path, home: Path) -> No
     settings = Settings(remote=True, remote_memory_dir=str(remote))
     root = tmp_path / "repo"
     root.mkdir()
-    folder = Places(settings, home, {}).of(root).folder
+    folder = memory_folder(home, root, settings)
     assert folder == remote / "projects" / project_folder(remote, root).name / "memory"
     assert not home.exists()
 
 
-def test_a_look_without_claim_writes_nothing(tmp_path: Path, home: Path) -> None:
-    place = Places(Settings(), home, {}).of(tmp_path, claim=False)
-    assert place.folder.parts[-1] == "memory"
+def test_a_look_writes_nothing(tmp_path: Path, home: Path) -> None:
+    assert memory_folder(home, tmp_path, Settings()).parts[-1] == "memory"
     assert not home.exists()
 
 

@@ -12,11 +12,12 @@ import pytest
 from reverie.memory import frontmatter
 from reverie.memory.entry import TYPES
 from reverie.memory.index import parse
-from reverie.memory.paths import Place
 from reverie.memory.prompt import Options, both_modes, section
-from reverie.session.context import memory_section, open_memory
+from reverie.session.agent import Wanted, open_agent
+from reverie.session.context import memory_section
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder
+from reverie.testing import ManualClock, ScriptedModel
 from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("7.prompt")
@@ -171,15 +172,20 @@ def test_the_section_says_what_the_settings_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "environ",
     [
-        Settings(disable_auto_memory=True),
-        Settings(simple=True),
-        Settings(remote=True),
-        Settings(auto_memory_enabled=False),
+        {"REVERIE_DISABLE_AUTO_MEMORY": "1"},
+        {"REVERIE_SIMPLE": "1"},
+        {"REVERIE_REMOTE": "1"},
+        {"REVERIE_AUTO_MEMORY_ENABLED": "false"},
     ],
 )
-def test_switched_off_there_is_no_memory_and_no_folder(tmp_path: Path, settings: Settings) -> None:
-    place = Place(tmp_path / "m", "project")
-    assert open_memory(settings, lambda: place) is None
-    assert not (tmp_path / "m").exists()
+async def test_switched_off_there_is_no_memory_and_no_folder(
+    tmp_path: Path, home: Path, environ: dict[str, str]
+) -> None:
+    folder = tmp_path / "memories" / "m"
+    known = {**environ, "HOME": str(tmp_path), "REVERIE_MEMORY_PATH_OVERRIDE": str(folder)}
+    wanted = Wanted(tmp_path, home=home, environ=known)
+    async with open_agent(wanted, ScriptedModel([]), clock=ManualClock()) as agent:
+        assert agent.memories is None
+    assert not folder.exists()

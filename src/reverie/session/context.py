@@ -1,9 +1,9 @@
 """What a session's head says of its surroundings: instruction files, memory, the memory prompt.
 
 Everything is read when a session begins, or when its beginning is replaced, and never while a
-request is rendered. The memory folder is found once for each project. Reading is bounded, takes
-plain files only, and follows a link no further than the rules of `instructions` allow. Whatever
-fails here is said once, and the session goes on without it.
+request is rendered. Reading is bounded, takes plain files only, and follows a link no further
+than the rules of `instructions` allow. Whatever fails here is said once, and the session goes
+on without it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reverie.errors import NotFound, StoreError
-from reverie.memory import instructions, paths, prompt
+from reverie.errors import StoreError
+from reverie.memory import instructions, prompt
 from reverie.memory.entry import INDEX, TEAM, shown
 from reverie.memory.instructions import MOST_BYTES, Collected, File, Found, Kind, Refused
-from reverie.memory.paths import Place
-from reverie.memory.ranking import Limits
 from reverie.settings import Settings
-from reverie.store import home as homes
-from reverie.store.memory import Guard, Landed, MemoryFolder
+from reverie.store.memory import MemoryFolder
 from reverie.world import Notice, Say, unheard
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
@@ -135,58 +132,6 @@ def instruction_files(
 
 
 # Memory
-
-
-class Places:
-    """Where the memory of each project lies, found once and then kept."""
-
-    def __init__(self, settings: Settings, home: Path, environ: Mapping[str, str]) -> None:
-        self._settings = settings
-        self._home = home
-        self._environ = environ
-        self._known: dict[tuple[Path, bool], Place] = {}
-
-    def of(self, root: Path, *, claim: bool = True) -> Place:
-        """The memory folder of a project's canonical root; `claim` may make its project folder."""
-        key = (root, claim)
-        if key not in self._known:
-            self._known[key] = paths.resolve(self._settings, self._project(root, claim))
-        return self._known[key]
-
-    def _project(self, root: Path, claim: bool) -> Path:
-        base = paths.base(self._settings, self._home)
-        if claim:
-            return homes.project_folder(base, root, environ=self._environ)
-        return homes.find_project_folder(base, root)
-
-
-def open_memory(
-    settings: Settings,
-    find: Callable[[], Place],
-    *,
-    create: bool = True,
-    guard: Guard | None = None,
-    landed: Landed | None = None,
-    say: Say = unheard,
-) -> MemoryFolder | None:
-    """The session's memory folder; None where memory is off or cannot be had, which is said."""
-    if settings.memory_off():
-        return None
-    try:
-        return MemoryFolder(
-            find().folder,
-            create=create,
-            guard=guard,
-            landed=landed,
-            say=say,
-            limits=Limits.of(settings),
-            header_lines=settings.recall_header_lines,
-        )
-    except (StoreError, NotFound) as error:
-        if create or not isinstance(error, NotFound):
-            text = f"there is no long-term memory in this session: {error}"
-            say(Notice("memory", text, "warning"))
-        return None
 
 
 def memory_section(

@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reverie.errors import InvalidInput, NotFound
+from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.memory import entry as entries
 from reverie.memory import paths, secrets
 from reverie.memory.entry import Entry
 from reverie.memory.ranking import Limits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
+from reverie.session.dream import landing
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store.files import digest
@@ -30,7 +31,7 @@ from reverie.store.forgotten import ForgottenWords
 from reverie.store.history import NAME, History
 from reverie.store.memory import Change, MemoryFolder, Saved
 from reverie.store.review import Item, Review
-from reverie.world import Say, unheard
+from reverie.world import Notice, Say, unheard
 
 _NAME_WORDS = 8
 _NAME = 60
@@ -111,7 +112,13 @@ class Memories:
         places.project_folder(home, root, environ=environ)
         folder = memory_folder(home, root, settings)
         history = history_folder(home, root, environ)
-        return cls(folder, history, home, now=now, say=say, settings=settings)
+        memories = cls(folder, history, home, now=now, say=say, settings=settings)
+        try:
+            landing.finish(memories)
+        except ReverieError as error:
+            text = f"a dream that was cut off while it landed is not whole yet: {error}"
+            say(Notice("dream", text, "warning"))
+        return memories
 
     def close(self) -> None:
         self.folder.close()
@@ -192,7 +199,7 @@ class Memories:
         if evidence:
             self.allow(key, data)
             return Remembered(key, None, self.review.add(key, text, self._now(), origin, evidence))
-        with self.history.by(origin):
+        with self.folder.locked(), self.history.by(origin):
             done = self.folder.save(key, data, hook=hook, expect=expect, exclusive=exclusive)
         return Remembered(key, done)
 
@@ -283,8 +290,15 @@ class Memories:
                 self._restore(one)
         return Reverted(group, done, refused)
 
-    def _restore(self, undone: Undone) -> None:
+    def take_out(self, key: str, expect: str) -> None:
+        """Remove one file that still has this SHA-256, and nothing else; its versions stay."""
         files = self.folder.files
+        self.history.intend(key, None)
+        before = files.read(key)
+        files.remove(key, expect=expect)
+        self.history.landed(Change(key, before, None))
+
+    def _restore(self, undone: Undone) -> None:
         if undone.data is not None:
             same = undone.expect == digest(undone.data)
             if not same:
@@ -292,10 +306,7 @@ class Memories:
                 self.folder.write(undone.key, undone.data, expect=expect, exclusive=new)
             return
         if undone.expect:
-            self.history.intend(undone.key, None)
-            before = files.read(undone.key)
-            files.remove(undone.key, expect=undone.expect)
-            self.history.landed(Change(undone.key, before, None))
+            self.take_out(undone.key, undone.expect)
 
     # The review queue
 

@@ -40,6 +40,7 @@ from reverie.apps.cli.show import (
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.hidden import reveal
 from reverie.memory.versions import BY, By, Version, blame, difference
+from reverie.session.agent_memory import Ground, agent_memories
 from reverie.session.forget import Forgetting, Report
 from reverie.session.remember import Memories, Reverted, history_folder, memory_folder
 
@@ -209,7 +210,8 @@ def _work(place: Place) -> Forgetting:
     memory = memory_folder(place.home, place.root, place.loaded().settings)
     kept = history_folder(place.home, place.root, place.environ)
     outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-    return Forgetting(place.home, place.environ, time.time, outside)
+    ground = Ground(place.home, place.root, place.environ, place.loaded().settings)
+    return Forgetting(place.home, place.environ, time.time, [*outside, *agent_memories(ground)])
 
 
 def _watched(work: Forgetting, text: str, *, dry_run: bool) -> Report:

@@ -28,7 +28,9 @@ class EmbeddedModel:
     def __init__(
         self, settings: Settings = DEFAULTS, answers: Mapping[str, Answer] = ANSWERS
     ) -> None:
-        self._capabilities = Capabilities(images=False, window=settings.fallback_window)
+        self._capabilities = Capabilities(
+            images=False, window=settings.fallback_window, free=True
+        )
         self._answers = answers
 
     @property

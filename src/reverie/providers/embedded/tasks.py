@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from reverie.errors import NotAvailable
-from reverie.providers.embedded import main
+from reverie.providers.embedded import dream, extraction, main, notes, selecting, summary
 from reverie.transcript.blocks import Block
 from reverie.transcript.request import Request
 
@@ -21,6 +21,11 @@ Answer: TypeAlias = Callable[[Request], Sequence[Block]]
 ANSWERS: Mapping[str, Answer] = MappingProxyType(
     {
         "main": main.answer,
+        "session_memory": notes.answer,
+        "compact": summary.answer,
+        "extract_memories": extraction.answer,
+        "recall": selecting.answer,
+        "dream": dream.answer,
     }
 )
 

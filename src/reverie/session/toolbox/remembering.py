@@ -25,6 +25,7 @@ class RememberingFiles(AnyFiles):
 
     memories: Memories | None = None
     session: str = ""
+    agent: str = "main"
 
     def granted(self) -> RememberingFiles:
         return replace(self, settled=True)
@@ -34,9 +35,9 @@ class RememberingFiles(AnyFiles):
             # not super(): a slotted dataclass is made anew, and the old class is what it names
             return AnyFiles.write(self, path, data, expect)
         key = path.relative_to(self.memories.folder.root).as_posix()
-        origin = Origin("save", Trust.AGENT, agent="main", session=self.session, tool="Write")
+        origin = Origin("save", Trust.AGENT, agent=self.agent, session=self.session, tool="Write")
         try:
-            with self.memories.history.by(origin):
+            with self.memories.folder.locked(), self.memories.history.by(origin):
                 self.memories.folder.write(key, data, expect=expect, exclusive=expect is None)
         except ReverieError as error:
             raise ToolFailed(error.what, where=error.where, do=error.do) from error

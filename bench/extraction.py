@@ -1,0 +1,333 @@
+"""The embedded extraction against labelled turns: what it saves, and whether it should.
+
+Each session is walked turn by turn, the memory folder growing as it would; after each turn the
+answer is asked for until it stops calling tools, and its calls are carried out on files in
+memory. A turn counts as saved if its run wrote a topic file: saves and labels are matched by
+turn, their types are compared apart. Junk is a save on a turn that the labels call the task, the
+code, a recipe, an instruction file's, a secret or a duplicate. Intervals are Wilson's, 95 %.
+
+The rules were made with the half `tune` and the unlabelled turns of LoCoMo in sight and without
+the texts of `test`; so a share over both halves owes most to `tune`, and only `test` tells what
+turns unseen would get. The synthetic set was written by whoever wrote the rules: it shows what is
+covered, not how well.
+
+    python -m bench extraction
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.__main__ import HERE, ROOT_SHARED, Row
+from bench.labels import HALVES, Labelled, locomo, recorded, sessions, spoken, typed
+from reverie.memory import entry as entries
+from reverie.memory.secrets import scan
+from reverie.providers.embedded.extraction import answer
+from reverie.transcript.blocks import Block, block_of, text_block
+from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
+from reverie.transcript.request import render
+from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.view import EMPTY, View, apply
+
+SYNTHETIC = HERE / "labels" / "synthetic.jsonl"
+FOLDER = "/memory"
+ROUNDS = 5
+TOOLS = json.dumps([{"name": name, "input_schema": {}} for name in ("Read", "Write", "Edit")])
+JUNK = ("task", "code", "recipe", "instruction_file", "secret", "duplicate")
+RULES = ("correction", "standing_instruction")
+PRECISION = 0.9
+RECALL = 0.6
+MOST_JUNK = 0.05
+
+
+@dataclass
+class Files:
+    """A memory folder as texts, and the three tools on it."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+    written: list[str] = field(default_factory=list)
+
+    def run(self, name: str, given: dict[str, Any]) -> tuple[str, bool]:
+        key = str(given["file_path"]).removeprefix(f"{FOLDER}/")
+        old = self.texts.get(key)
+        if name == "Read":
+            if old is None:
+                return "there is no such file", False
+            self.read.add(key)
+            rows = old.splitlines()
+            return "\n".join(f"{n:6d}\t{row}" for n, row in enumerate(rows, 1)), True
+        if old is not None and key not in self.read:
+            return "the file was not read yet", False
+        if name == "Write":
+            return self.put(key, str(given["content"]))
+        gone = str(given["old_string"])
+        if old is None or old.count(gone) != 1:
+            return "old_string is not in the file once", False
+        return self.put(key, old.replace(gone, str(given["new_string"])))
+
+    def put(self, key: str, text: str) -> tuple[str, bool]:
+        self.texts[key] = text
+        self.read.add(key)
+        if key != entries.INDEX:
+            self.written.append(key)
+        return "written", True
+
+    def known(self) -> tuple[Known, ...]:
+        found = [entries.Entry(k, t.encode()) for k, t in self.texts.items() if k != entries.INDEX]
+        return tuple(Known(one.key, one.type, one.name, one.description) for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the answer did with a turn: the types it saved, and texts it wrote."""
+
+    types: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    rounds: int = 0
+
+
+def put(view: View, record: Record, at: float = 0.0, ident: str = "") -> View:
+    name = ident or f"b{len(view.entries)}"
+    return apply(view, Entry(name, view.leaf, at, record))
+
+
+def extracted(view: View, files: Files, task: ExtractTask) -> Outcome:
+    """Rounds of extraction over a conversation, until no tool is called."""
+    given = replace(
+        task, folder=FOLDER, memories=files.known(), index=files.texts.get(entries.INDEX, "")
+    )
+    files.read.clear()
+    files.written.clear()
+    view = put(view, UserMessage((text_block("Write what is worth keeping."),), "instruction"))
+    rounds = 0
+    while rounds < ROUNDS:
+        rounds += 1
+        blocks = tuple(answer(replace(render(view), task=given)))
+        calls = [block for block in blocks if block.type == "tool_use"]
+        if not calls:
+            break
+        view = put(view, AssistantMessage(blocks))
+        view = put(view, UserMessage(tuple(result(files, call) for call in calls), "tool"))
+    kept = [entries.Entry(key, files.texts[key].encode()) for key in dict.fromkeys(files.written)]
+    return Outcome(tuple(one.type for one in kept), tuple(one.text for one in kept), rounds)
+
+
+def result(files: Files, call: Block) -> Block:
+    value = call.value["input"]
+    text, good = files.run(call.get("name"), value if isinstance(value, dict) else {})
+    made = {"type": "tool_result", "tool_use_id": call.get("id"), "content": text}
+    return block_of(made if good else {**made, "is_error": True})
+
+
+def walk_sessions(shared: Path) -> dict[str, Outcome]:
+    """Every typed turn of the recorded sessions, by id."""
+    known = typed(shared)
+    out: dict[str, Outcome] = {}
+    for name, one in recorded(shared):
+        view, files, since = put(EMPTY, HeadSet("embedded", "[]", TOOLS)), Files(), ""
+        for entry in one.entries:
+            record = entry.record
+            if not isinstance(record, (UserMessage, AssistantMessage)):
+                continue
+            view = put(view, record, entry.at, entry.id)
+            ident = f"{name}:{entry.id}"
+            if ident in known:
+                task = ExtractTask(since=since, times=((entry.id, entry.at),))
+                out[ident] = extracted(view, files, task)
+                since = entry.id
+    return out
+
+
+def walk_locomo(shared: Path, labels: Sequence[Labelled]) -> dict[str, Outcome]:
+    """The labelled turns of LoCoMo, each session from its beginning, the speaker as the user."""
+    turns: dict[str, list[tuple[str, Any]]] = defaultdict(list)
+    for ident, turn in spoken(shared).items():
+        turns[turn.session].append((ident, turn))
+    wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for label in labels:
+        wanted[label.session, label.speaker].add(label.id)
+    out: dict[str, Outcome] = {}
+    for (session, speaker), idents in wanted.items():
+        view, files, since = put(EMPTY, HeadSet("embedded", "[]", TOOLS)), Files(), ""
+        for ident, turn in turns[session]:
+            blocks = (text_block(turn.text),)
+            if turn.speaker != speaker:
+                view = put(view, AssistantMessage(blocks), turn.time, ident)
+                continue
+            view = put(view, UserMessage(blocks), turn.time, ident)
+            task = ExtractTask(since=since, times=((ident, turn.time),))
+            found = extracted(view, files, task)
+            since = ident
+            if ident in idents:
+                out[ident] = found
+    return out
+
+
+# Figures
+
+
+def wilson(hits: int, of: int) -> tuple[float, float]:
+    """The interval that holds a share with 95 %."""
+    if not of:
+        return 0.0, 1.0
+    z, p = 1.96, hits / of
+    middle = p + z * z / (2 * of)
+    around = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
+    return (middle - around) / (1 + z * z / of), (middle + around) / (1 + z * z / of)
+
+
+def share(hits: int, of: int) -> str:
+    low, high = wilson(hits, of)
+    return f"{hits}/{of} = {hits / of:.2f} [{low:.2f}, {high:.2f}]" if of else "0/0"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts over some labelled turns."""
+
+    saved: int
+    right: int
+    typed: int
+    wanted: int
+    rules: tuple[int, int]
+    junk: int
+    turns: int
+
+    @property
+    def precision(self) -> float:
+        return self.right / self.saved if self.saved else 1.0
+
+
+def figures(labels: Iterable[Labelled], outcomes: dict[str, Outcome]) -> Figures:
+    rows = [(one, outcomes[one.id]) for one in labels]
+    saved = [(one, found) for one, found in rows if found.types]
+    right = [(one, found) for one, found in saved if one.save]
+    rules = [(one, found) for one, found in rows if one.save and one.kind in RULES]
+    return Figures(
+        saved=len(saved),
+        right=len(right),
+        typed=sum(one.type in found.types for one, found in right),
+        wanted=sum(one.save for one, _ in rows),
+        rules=(sum(bool(found.types) for _, found in rules), len(rules)),
+        junk=sum(not one.save and one.why in JUNK for one, _ in saved),
+        turns=len(rows),
+    )
+
+
+def rows_of(what: str, got: Figures, *, bar: bool) -> Iterator[Row]:
+    met = got.precision >= PRECISION if bar and got.saved else None  # of nothing, nothing is known
+    limit = f"{PRECISION}" if bar else ""
+    yield f"{what}: precision, {got.turns} turns", share(got.right, got.saved), limit, met
+    yield f"{what}: recall", share(got.right, got.wanted), "", None
+    if got.right:
+        yield f"{what}: of those, type as labelled", share(got.typed, got.right), "", None
+
+
+def disagreements(labels: Iterable[Labelled], outcomes: dict[str, Outcome]) -> list[str]:
+    """Turns that the label and the answer judge differently, without their texts."""
+    out: list[str] = []
+    for one in labels:
+        found = outcomes[one.id].types
+        if bool(found) != one.save:
+            said = f"saved as {', '.join(found)}" if found else "not saved"
+            label = f"{one.type}/{one.kind}" if one.save else f"none ({one.why})"
+            out.append(f"| {one.half} | `{one.id}` | {label} | {said} |")
+    return out
+
+
+# The synthetic set
+
+
+def synthetic() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in SYNTHETIC.read_text(encoding="utf-8").splitlines()]
+
+
+def one_case(row: dict[str, Any]) -> Outcome:
+    view = put(EMPTY, HeadSet("embedded", "[]", TOOLS))
+    if row.get("before"):
+        view = put(view, UserMessage((text_block("go on"),)))
+        view = put(view, AssistantMessage((text_block(row["before"]),)))
+    view = put(view, UserMessage((text_block(row["text"]),)), row["time"], "said")
+    return extracted(view, Files(), ExtractTask(times=(("said", row["time"]),)))
+
+
+def case_rows() -> Iterator[Row]:
+    rows = synthetic()
+    found = {row["id"]: one_case(row) for row in rows}
+    for language in ("en", "zh"):
+        here = [row for row in rows if row["language"] == language]
+        saved = [row for row in here if found[row["id"]].types]
+        right = [row for row in saved if row["save"]]
+        typed_right = sum(row["type"] in found[row["id"]].types for row in right)
+        wanted = sum(row["save"] for row in here)
+        what = f"synthetic, {language}"
+        yield f"{what}: precision, {len(here)} cases", share(len(right), len(saved)), "", None
+        yield f"{what}: recall", share(len(right), wanted), "", None
+        yield f"{what}: of those, type as labelled", share(typed_right, len(right)), "", None
+    held = [row for row in rows if row.get("says")]
+    kept = sum(any(row["says"] in text for text in found[row["id"]].texts) for row in held)
+    yield "synthetic: dates and reasons written as expected", share(kept, len(held)), "", None
+    wrong = [row["id"] for row in rows if bool(found[row["id"]].types) != row["save"]]
+    yield "synthetic: judged differently", ", ".join(wrong) or "none", "", None
+
+
+def secrets_in(outcomes: Iterable[Outcome]) -> int:
+    return sum(bool(scan(text)) for one in outcomes for text in one.texts)
+
+
+def twins_in(outcomes: Iterable[Outcome]) -> int:
+    """Texts that were written twice, word for word."""
+    seen = [re.sub(r"\s+", " ", text) for one in outcomes for text in one.texts]
+    return len(seen) - len(set(seen))
+
+
+def measure(out: Path) -> Iterator[Row]:
+    yield from case_rows()
+    if not (ROOT_SHARED / "data" / "sessions_dev").is_dir():
+        yield "labelled turns", f"not found under {os.fspath(ROOT_SHARED.name)}", "", None
+        return
+    talk, lives = sessions(), locomo()
+    outcomes = walk_sessions(ROOT_SHARED)
+    lived = walk_locomo(ROOT_SHARED, lives)
+    everything = {**outcomes, **lived}
+    for half in HALVES:
+        parts = {"sessions": talk, "locomo": lives, "both": [*talk, *lives]}
+        for name, labels in parts.items():
+            here = [one for one in labels if one.half == half]
+            yield from rows_of(f"{name}, {half}", figures(here, everything), bar=half == "test")
+    whole = figures(talk, outcomes)
+    hit, of = whole.rules
+    what = "sessions: corrections and standing instructions saved"
+    yield what, share(hit, of), f"{RECALL}", hit >= RECALL * of
+    for half in HALVES:
+        part = figures([one for one in talk if one.half == half], outcomes)
+        yield f"{what}, {half}", share(*part.rules), "", None
+    junk = whole.junk / whole.saved if whole.saved else 0.0
+    yield (
+        "sessions: junk among the saves",
+        share(whole.junk, whole.saved),
+        "0.05",
+        junk <= MOST_JUNK,
+    )
+    yield (
+        "sessions: written twice",
+        str(twins_in(outcomes.values())),
+        "0",
+        not twins_in(outcomes.values()),
+    )
+    leaked = secrets_in(everything.values())
+    yield "secrets in what was written", str(leaked), "0", leaked == 0
+    most = max(one.rounds for one in everything.values())
+    yield "rounds, at most", str(most), f"{ROUNDS}", most <= ROUNDS
+    head = ["# Judged differently", "", "| half | turn | label | answer |", "|---|---|---|---|"]
+    page = "\n".join([*head, *disagreements([*talk, *lives], everything)]) + "\n"
+    (out / "extraction-disagreements.md").write_text(page, encoding="utf-8")

@@ -1,0 +1,267 @@
+"""`reverie memory learn`: what past sessions hold that is worth keeping, learned now.
+
+Session files of Claude Code, pi and our own, packed or plain, folders of them, or sessions of
+this project by their ids. They are only read. It goes on where it was the last time, stops at
+its budget, and with `--dry-run` saves nothing. A file that cannot be read is named, and the
+others go on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reverie.apps.cli import transfer
+from reverie.apps.cli.memory_open import must_open
+from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.show import Column, Json, clean, document, note, plural, say, table
+from reverie.errors import InvalidMessage, NotFound, ReverieError
+from reverie.store.files import Folder
+from reverie.store.journal import unseal
+from reverie.transcript import recorded
+from reverie.transcript.codec import decode
+from reverie.transcript.recorded import is_ours
+from reverie.transcript.records import Entry, Started
+from reverie.world import Notice
+
+if TYPE_CHECKING:
+    from reverie.session.budget import Budget
+    from reverie.session.extraction_past import Learned, Past
+    from reverie.session.extraction_run import Ground
+    from reverie.session.remember import Memories
+    from reverie.transcript.records import HeadSet
+    from reverie.world import Model
+
+ENDINGS = (".jsonl", ".jsonl.gz")
+SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
+
+
+def learn(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE…", show_default=False, help="Session files, folders of them, or ids."
+        ),
+    ],
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Ask the model, show what it would save, save nothing."),
+    ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, help="In price-weighted tokens; else the day's."),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", metavar="M", help="Which model.")] = "",
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Learn from past sessions: Claude Code's, pi's, and our own."""
+    from reverie.apps.cli.chat import model_named
+
+    place = Place.of(project)
+    chosen = model_named(place, model)
+    with must_open(project) as memories, ExitStack() as stack:
+        purse = _budget(place, chosen, budget)
+        if purse is not None:
+            stack.callback(purse.close)
+        ground = _ground(place, memories, chosen, dry=dry_run)
+        done, failed = _all(files, place, ground, purse, quiet=as_json)
+    if not done and failed:
+        raise failed[0][1]
+    _tell(done, failed, chosen.name, dry_run, as_json)
+    if failed:
+        raise typer.Exit(failed[-1][1].exit_code)
+
+
+def _all(
+    files: Sequence[str], place: Place, ground: Ground, budget: Budget | None, *, quiet: bool
+) -> tuple[list[Learned], list[tuple[str, ReverieError]]]:
+    """What came of each file; one that cannot be gone through is named, and the others go on."""
+    import anyio
+
+    done: list[Learned] = []
+    failed: list[tuple[str, ReverieError]] = []
+
+    async def work() -> None:
+        head = _head(ground)
+        close: Callable[[], Awaitable[None]] | None = getattr(ground.world.model, "aclose", None)
+        try:
+            for given in _expanded(files):
+                try:
+                    done.append(await _one(given, place, ground, head, budget, quiet=quiet))
+                except ReverieError as error:
+                    failed.append((given, error))
+                if done and done[-1].over_budget:  # the next would stop too
+                    break
+        finally:
+            if close is not None:
+                await close()
+
+    anyio.run(work)
+    return done, failed
+
+
+async def _one(
+    given: str, place: Place, ground: Ground, head: HeadSet, budget: Budget | None, *, quiet: bool
+) -> Learned:
+    from reverie.session.extraction_past import learn as go_through
+
+    shown = not quiet and sys.stderr.isatty()
+
+    def step(at: int, total: int) -> None:
+        if shown:
+            end = f"{os.path.basename(given)[:60]}: {at}/{total}" if at < total else ""
+            sys.stderr.write(f"\r\x1b[K{clean(end)}")
+            sys.stderr.flush()
+
+    return await go_through(past_of(given, place), ground, head, budget, step)
+
+
+# --- what it stands on
+
+
+def _budget(place: Place, model: Model, most: float | None) -> Budget | None:
+    """What may be spent: as asked, else the day's; what costs nothing needs none."""
+    from reverie.providers.embedded import EmbeddedModel
+    from reverie.session.budget import Budget
+    from reverie.session.clock import SystemClock
+    from reverie.session.extraction_past import Allowance
+
+    settings = place.loaded().settings
+    if most is not None:
+        return Allowance(most, settings)
+    if isinstance(model, EmbeddedModel):
+        return None
+    return Budget(Folder(place.home), settings, SystemClock())
+
+
+def _ground(place: Place, memories: Memories, model: Model, *, dry: bool) -> Ground:
+    from reverie.session.clock import SystemClock
+    from reverie.session.disk import NoDisk
+    from reverie.session.extraction_landing import Source
+    from reverie.session.extraction_run import Ground, guards_at
+    from reverie.world import World
+
+    settings = place.loaded().settings
+    world = World(
+        SystemClock(), NoDisk(), place.flags(), settings, model, say=_heard, model_name=model.name
+    )
+    guards = guards_at(place.root, place.library_to_write().path, memories, world)
+    return Ground(memories, world, guards, Source(""), dry)
+
+
+def _heard(notice: Notice) -> None:
+    note(f"{notice.layer}: {notice.text}")
+
+
+def _head(ground: Ground) -> HeadSet:
+    from reverie.session.context import index_files, memory_section
+    from reverie.session.session import Head
+    from reverie.session.toolbox import standard
+
+    memory, world = ground.memories.folder, ground.world
+    about = memory_section(world.settings, memory, transcripts=memory.root.parent)
+    index = "\n\n".join(one.text for one in index_files(memory))
+    system = f"{SYSTEM}\n\n{about}"
+    options = {"max_tokens": 8_000}
+    return Head(world.model_name, system, standard().definitions(), index, options).record("learn")
+
+
+# --- what there is to learn from
+
+
+def _expanded(files: Sequence[str]) -> Iterator[str]:
+    """The files, each folder by the session files in it."""
+    for given in files:
+        path = Path(given)
+        if path.is_dir():
+            yield from (str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS))
+        else:
+            yield given
+
+
+def past_of(given: str, place: Place) -> Past:
+    """The recorded session in a file, or of this project by its id."""
+    from reverie.session.extraction_past import Past
+
+    path = Path(given)
+    if not path.exists():
+        if path.name.endswith(ENDINGS) or len(path.parts) > 1:
+            raise NotFound("There is no such file", where=given)
+        library = place.library()
+        session = one(library, given)
+        entries = library.read(session).entries if library else ()
+        return Past(session, entries, given, "reverie")
+    lines, faults = transfer.lines_of(path)
+    for fault in faults:
+        note(f"{given}: {fault}")
+    if lines and is_ours(lines[0]):
+        return _ours(lines, path)
+    found = recorded.read(lines, given)
+    name = found.session or path.name.partition(".")[0]
+    return Past(name, found.entries, given, found.program, found.cwd)
+
+
+def _ours(lines: Sequence[str], path: Path) -> Past:
+    from reverie.session.extraction_past import Past
+
+    entries: list[Entry] = []
+    for text in lines:
+        found = unseal(text.encode("utf-8", "surrogateescape"))
+        try:
+            entries.append(decode((found[0].decode() if found else text), lambda _: None))
+        except (InvalidMessage, UnicodeDecodeError):
+            continue  # a head whose parts lie elsewhere, or a torn line: nobody's words
+    started = next((e.record for e in entries if isinstance(e.record, Started)), None)
+    name = started.session if started else path.name.partition(".")[0]
+    return Past(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
+
+
+# --- what is told
+
+
+def _tell(
+    done: Sequence[Learned],
+    failed: Sequence[tuple[str, ReverieError]],
+    model: str,
+    dry: bool,
+    as_json: bool,
+) -> None:
+    if as_json:
+        value: dict[str, Any] = {"model": model, "dry_run": dry}
+        value["sessions"] = [asdict(each) for each in done]
+        value["failed"] = [{"file": given, "error": str(error)} for given, error in failed]
+        document(value)
+        return
+    names = ("session", "turns", "saved", "review", "not saved", "calls", "cost")
+    rows = [
+        [
+            each.session[:8],
+            str(each.turns),
+            str(len(each.written)),
+            str(len(each.queued)),
+            str(len(each.refused)),
+            str(each.calls),
+            f"{each.cost:,.0f}",
+        ]
+        for each in done
+    ]
+    table([Column(name, right=name != "session") for name in names], rows)
+    keys = dict.fromkeys(key for each in done for key in each.written)
+    if keys:
+        say(f"{'Would save' if dry else 'Saved'}: {', '.join(keys)}")
+    waiting = sum(len(each.queued) for each in done)
+    if waiting and not dry:
+        note(f"{plural(waiting, 'memory', 'memories')} in review: `reverie memory review list`")
+    for each in done:
+        if each.stopped:
+            note(f"{each.file}: stopped: {each.stopped}")
+    for given, error in failed:
+        note(f"{given}: {error}")

@@ -1,0 +1,228 @@
+"""Layer 5, the choices: when a turn is looked through for memories, from where, with which words.
+
+Pure functions of a view and what is handed in. The cursor is the newest `Extracted` whose
+message is still in the conversation: after a rewind that is an earlier one, after a compaction
+the summary counts as new where it stands for messages that were never looked at. So nothing is
+passed over, and at worst something is seen twice. Running the fork, and what becomes of what it
+writes, is the session's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from reverie.memory.frames import defused
+from reverie.transcript.blocks import elements
+from reverie.transcript.messages import Item, Piece
+from reverie.transcript.records import AssistantMessage, Extracted, TurnEnded, UserMessage
+from reverie.transcript.view import View
+from reverie.world import World
+
+NAME = "extract_memories"
+WRITERS = ("Edit", "Write", "MultiEdit")
+REMEMBERING = ("Remember", "Forget")
+FRAMED = ("<system-reminder", "<command-", "<local-command-", "<bash-", "<task-notification")
+"""How text begins that a client or a layer put into a user's message."""
+NOTHING_THERE = "Nothing yet."
+
+
+# --- when
+
+
+def closed(view: View, world: World, *, has_memory: bool, interactive: bool) -> str:
+    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7."""
+    off = world.settings.memory_off()
+    gates: tuple[tuple[bool, str], ...] = (
+        (not off and has_memory, off or "there is no memory folder"),
+        (bool(world.flags.get("extract_memories")), "extract_memories is off"),
+        (not world.flags.get("daily_log"), "the daily log is kept instead"),
+        (_is_main(view), "it is not the main agent"),
+        (bool(tools(view) & set(WRITERS)), "the conversation has no tool to write with"),
+        (
+            interactive or bool(world.flags.get("extract_noninteractive")),
+            "nobody is there, and extract_noninteractive is off",
+        ),
+        (turns_since(view, every(world)) >= every(world), "it is not this turn's turn"),
+    )
+    return next((why for opened, why in gates if not opened), "")
+
+
+def _is_main(view: View) -> bool:
+    return not view.is_fork and (view.started is None or view.started.source == "main")
+
+
+def tools(view: View) -> frozenset[str]:
+    """The names of the tools that the model was told of."""
+    found = [] if view.head is None else elements(view.head.tools)
+    return frozenset(str(value.get("name")) for _, value in found if isinstance(value, dict))
+
+
+def every(world: World) -> int:
+    found = world.flags.get("extract_every")
+    return found if isinstance(found, int) and not isinstance(found, bool) else 1
+
+
+def turns_since(view: View, most: int) -> int:
+    """Turns that ended since the last extraction, as far as `most` of them."""
+    count = 0
+    for at in range(len(view.entries) - 1, -1, -1):
+        record = view.entries[at].record
+        if isinstance(record, Extracted) or count >= most:
+            break
+        count += isinstance(record, TurnEnded)
+    return count
+
+
+# --- from where
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What came since the last look: `since` is the last message seen, `last` the newest."""
+
+    since: str
+    last: str
+    items: tuple[Item, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(item.kind in ("message", "replaced") for item in self.items)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether anybody said anything; results of tools are nobody's words."""
+        return any(
+            _is_said(piece)
+            for item in self.items
+            if item.kind in ("message", "replaced")
+            for piece in item.pieces
+        )
+
+
+def _is_said(piece: Piece) -> bool:
+    text = piece.block.get("text") if piece.block.type == "text" else ""
+    return bool(text.strip()) and not text.lstrip().startswith(FRAMED)
+
+
+def fresh(view: View, cursor: str = "") -> Fresh:
+    """The items behind the cursor; `cursor` is one that the view does not have yet."""
+    start = 0
+    for last in _cursors(view, cursor):
+        found = _behind(view, last)
+        if found is not None:
+            start = found
+            break
+    items = tuple(item for item in view.items.since(start) if item.kind != "head")
+    named = [item.id for item in items if item.kind in ("message", "attached", "replaced")]
+    before = view.items[start - 1] if start else None
+    since = before.id if before is not None and before.kind != "head" else ""
+    return Fresh(since, named[-1] if named else "", items)
+
+
+def _cursors(view: View, cursor: str) -> Iterator[str]:
+    """Where extraction has been, the newest first."""
+    if cursor:
+        yield cursor
+    if view.extracted is None:
+        return
+    yield view.extracted.last
+    for at in range(len(view.entries) - 1, -1, -1):
+        record = view.entries[at].record
+        if isinstance(record, Extracted):
+            yield record.last
+
+
+def _behind(view: View, last: str) -> int | None:
+    """The first item behind a message, or None where it is not in the conversation."""
+    for at in range(len(view.items) - 1, -1, -1):
+        item = view.items[at]
+        if item.id == last:
+            return at + 1
+        if last in item.covers:
+            return at if _holds_unseen(view, item, last) else at + 1
+    return None
+
+
+def _holds_unseen(view: View, item: Item, last: str) -> bool:
+    """Whether a summary stands for messages that came behind the last one seen."""
+    seen = view.places.get(last)
+    if seen is None:
+        return True
+    said = (UserMessage, AssistantMessage)
+    for ident in item.covers:
+        place = view.places.get(ident)
+        if place is not None and place > seen and isinstance(view.entries[place].record, said):
+            return True
+    return False
+
+
+# --- whether the main agent saw to it
+
+
+def saved_itself(fresh: Fresh, inside: Callable[[str], bool]) -> str:
+    """The call by which the main agent saw to memory, or ""."""
+    for item in fresh.items:
+        for piece in item.pieces:
+            block = piece.block
+            if block.type != "tool_use":
+                continue
+            name, given = block.get("name"), block.value.get("input")
+            if name in REMEMBERING:
+                return name
+            path = given.get("file_path") if isinstance(given, dict) else None
+            if name in WRITERS and isinstance(path, str) and inside(path):
+                return f"{name} {path[:200]}"
+    return ""
+
+
+# --- with which words
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What somebody said since, by the message it stands in; `before` is what it answers."""
+
+    source: str
+    text: str
+    at: float
+    before: str = ""
+
+
+def user_words(view: View, items: Iterable[Item]) -> list[Words]:
+    """What the user wrote, and nothing that a tool, a hook or a layer put in."""
+    found: list[Words] = []
+    before = ""
+    for item in items:
+        place = view.places.get(item.id)
+        record = None if place is None else view.entries[place].record
+        text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
+        if isinstance(record, UserMessage) and record.origin == "user" and text.strip():
+            found.append(Words(item.id, text, view.entries[place or 0].at, before))
+        if item.role == "assistant" and text.strip():
+            before = text
+    return found
+
+
+@cache
+def _prompt() -> str:
+    return (files("reverie.layers") / "prompts" / "extraction.md").read_text("utf-8")
+
+
+def instruction(fresh: Fresh, folder: str, manifest: Sequence[str], rounds: int) -> str:
+    """What the fork is told. The manifest's lines are of files that others may have written."""
+    there = "\n".join(defused(line) for line in manifest) or NOTHING_THERE
+    values: Mapping[str, str] = {
+        "count": f"{fresh.count:,}",
+        "rounds": str(rounds),
+        "folder": " ".join(folder.split("\n")),
+        "manifest": there,
+    }
+    parts = _prompt().split("{")
+    out = [parts[0]]
+    for part in parts[1:]:
+        name, _, rest = part.partition("}")
+        out.append(values[name] + rest)
+    return "".join(out)

@@ -1,0 +1,94 @@
+"""The labels that extraction is measured with: whole, split by their rule, and without texts."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from bench import labels
+from bench.extraction import Outcome, disagreements, figures, one_case, share, synthetic, wilson
+from bench.labels import Labelled, locomo, unlabelled
+
+pytestmark = pytest.mark.spec("7.extraction")
+
+KEYS = {"id", "half", "save", "type", "kind", "gist", "why"}
+TYPES = {"user", "feedback", "project", "reference"}
+
+
+def rows(name: str) -> list[dict[str, object]]:
+    lines = (labels.LABELS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("name", ["sessions", "locomo"])
+def test_a_label_holds_a_judgement_and_no_text(name: str):
+    for row in rows(name):
+        assert set(row) <= KEYS
+        assert ("why" in row) != bool(row["save"])
+        assert not row["save"] or row["type"] in TYPES
+        assert len(str(row.get("gist", "")).split()) <= 12
+
+
+@pytest.mark.parametrize("name", ["sessions", "locomo"])
+def test_the_half_follows_from_the_id(name: str):
+    for row in rows(name):
+        even = sha256(str(row["id"]).encode()).digest()[0] % 2 == 0
+        assert row["half"] == ("tune" if even else "test")
+    assert len({row["id"] for row in rows(name)}) == len(rows(name))
+
+
+def test_every_typed_turn_has_a_label(shared: Path):
+    assert unlabelled(shared) == []
+    assert len(locomo(shared)) == len(rows("locomo"))
+
+
+def test_the_synthetic_set_is_marked_and_mostly_what_is_not_saved():
+    cases = synthetic()
+    assert len(cases) >= 120
+    assert all(case["synthetic"] is True for case in cases)
+    assert sum(not case["save"] for case in cases) * 2 >= len(cases)
+    assert len({case["id"] for case in cases}) == len(cases)
+    assert {case["language"] for case in cases} == {"en", "zh"}
+
+
+def test_every_synthetic_case_is_judged_as_it_says():
+    for case in synthetic():
+        done = one_case(case)
+        assert bool(done.types) == case["save"], case["id"]
+        assert not case["save"] or case["type"] in done.types, case["id"]
+        assert case.get("says", "") in "".join(done.texts), case["id"]
+
+
+def test_an_interval_holds_its_share():
+    assert wilson(0, 0) == (0.0, 1.0)
+    low, high = wilson(9, 10)
+    assert 0.55 < low < 0.9 < high < 1.0
+    assert share(9, 10).startswith("9/10 = 0.90 [0.60, 0.98")
+    assert share(0, 0) == "0/0"
+
+
+def labelled(ident: str, kind: str = "", why: str = "") -> Labelled:
+    type_ = "feedback" if kind else ""
+    return Labelled(ident, "tune", bool(kind), type_, kind, "", why, "", "", "", "user", 0.0)
+
+
+def test_saves_and_labels_are_matched_by_turn():
+    turns = [
+        labelled("right", "correction"),
+        labelled("other type", "correction"),
+        labelled("missed", "standing_instruction"),
+        labelled("junk", why="code"),
+        labelled("wrong", why="chatter"),
+        labelled("left", why="task"),
+    ]
+    saved = {"right": "feedback", "other type": "user", "junk": "project", "wrong": "user"}
+    done = {one.id: Outcome((saved[one.id],) if one.id in saved else ()) for one in turns}
+    got = figures(turns, done)
+    assert (got.turns, got.saved, got.right, got.typed, got.wanted) == (6, 4, 2, 1, 3)
+    assert (got.rules, got.junk, got.precision) == ((2, 3), 1, 0.5)
+    told = "\n".join(disagreements(turns, done))
+    assert all(f"`{name}`" in told for name in ("missed", "junk", "wrong"))
+    assert told.count("\n") == 2

@@ -1,0 +1,125 @@
+"""`reverie memory learn`, as a process, against a simulated provider."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.apps.cli import memory
+from reverie.apps.cli.memory_learn import learn
+from reverie.session.remember import memory_folder
+from reverie.settings import DEFAULTS
+from reverie.store.home import canonical_root
+
+from .conftest import Run, assert_private
+
+pytest.importorskip("starlette", reason="needs starlette: the extra `server` is not installed")
+pytestmark = [pytest.mark.spec("18.memory"), pytest.mark.spec("7.learn")]
+RULE = """---
+name: pnpm
+description: which package manager
+type: feedback
+---
+
+Always use pnpm instead of npm.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    known = {command.name for command in memory.app.registered_commands}
+    if "learn" not in known:
+        memory.app.command("learn")(learn)
+
+
+def row(number: int, kind: str, said: str) -> str:
+    parent = f"r{number - 1}" if number else None
+    content: Any = said if kind == "user" else [{"type": "text", "text": said}]
+    base = {"type": kind, "uuid": f"r{number}", "parentUuid": parent, "sessionId": "cc-9"}
+    message = {"role": kind, "content": content, "id": f"m{number}"}
+    return json.dumps({**base, "timestamp": "2026-01-02T03:04:05Z", "message": message})
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Path:
+    path = tmp_path / "past.jsonl"
+    said = ("Always use pnpm instead of npm.", "All right.", "Thanks.", "You are welcome.")
+    rows = [row(n, ("user", "assistant")[n % 2], text) for n, text in enumerate(said)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def provider(home: Path, project: Path, tmp_path: Path) -> Iterator[str]:
+    """A simulated provider that saves one memory, then has nothing more to say."""
+    folder = memory_folder(home, canonical_root(project), DEFAULTS)
+    given = {"file_path": f"{folder}/feedback_pnpm.md", "content": RULE}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": given}
+    script = tmp_path / "script.jsonl"
+    script.write_text(json.dumps([{"content": [call]}, "Saved."]))
+    line = [sys.executable, "-m", "reverie.apps.cli", "simulate", "--port", "0", "--json"]
+    with subprocess.Popen(
+        [*line, "--script", str(script)], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        told = "".join(iter(server.stdout.readline, "}\n")) + "}"
+        yield str(json.loads(told)["url"])
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+
+
+def at(url: str) -> dict[str, str]:
+    return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "test"}
+
+
+def test_a_file_is_learned_from_and_the_second_time_adds_nothing(
+    run: Run, past: Path, provider: str, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in at(provider).items():
+        monkeypatch.setenv(name, value)
+    done = run("memory", "learn", past, "--json").json()
+    (session,) = done["sessions"]
+    assert (session["session"], session["turns"]) == ("cc-9", 2)
+    assert session["written"] == ["feedback_pnpm.md"]
+    assert session["calls"] == 2
+    assert session["cost"] > 0
+    folder = memory_folder(home, canonical_root(project), DEFAULTS)
+    assert (folder / "feedback_pnpm.md").read_text() == RULE
+    assert "(feedback_pnpm.md)" in (folder / "MEMORY.md").read_text()
+    again = run("memory", "learn", past, "--json").json()["sessions"][0]
+    assert (again["turns"], again["calls"], again["written"]) == (0, 0, [])
+    versions = run("memory", "log", "--json").json()["versions"]
+    assert {v["origin"]["session"] for v in versions} == {"cc-9"}
+    assert_private(home)
+
+
+def test_a_dry_run_and_a_budget_save_nothing(
+    run: Run, past: Path, provider: str, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in at(provider).items():
+        monkeypatch.setenv(name, value)
+    small = run("memory", "learn", past, "--budget", "10", "--json").json()["sessions"][0]
+    assert small["over_budget"]
+    assert (small["calls"], small["written"]) == (0, [])
+    done = run("memory", "learn", past, "--dry-run", code=0)
+    assert "Would save: feedback_pnpm.md" in done.out
+    folder = memory_folder(home, canonical_root(project), DEFAULTS)
+    assert not (folder / "feedback_pnpm.md").exists()
+
+
+def test_what_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
+    assert run("memory", "learn", tmp_path / "no.jsonl", "--json").error["type"] == "NotFound"
+    (tmp_path / "odd.jsonl").write_text('{"a": 1}\n')
+    done = run("memory", "learn", tmp_path / "odd.jsonl", "--json")
+    assert done.error["type"] == "ImportFailed"
+    assert run("memory", "learn", "not an id", "--json").code != 0
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert run("memory", "learn", empty, "--json").json()["sessions"] == []

@@ -1,0 +1,162 @@
+"""An agent whose background forks follow a script, and ways to look at what they did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reverie.session import extraction
+from reverie.session.agent import Agent, Wanted, open_agent
+from reverie.session.background import AFTER_A_TURN
+from reverie.session.remember import Memories
+from reverie.session.session import Session
+from reverie.settings import Settings
+from reverie.testing import ManualClock, ScriptedModel, call, reply
+from reverie.transcript.blocks import Block
+from reverie.transcript.records import Extracted, Failed
+from reverie.transcript.request import Request
+from reverie.transcript.tasks import ExtractTask
+from reverie.world import Notice, Reply
+
+NAME = extraction.NAME
+Answer = Any
+Rounds = Callable[[ExtractTask, int], Answer]
+
+
+def topic(
+    body: str, *, name: str = "A note", about: str = "about it", kind: str = "feedback"
+) -> str:
+    return f"---\nname: {name}\ndescription: {about}\ntype: {kind}\n---\n\n{body}\n"
+
+
+@dataclass
+class Script:
+    """The main agent answers from a list, then with `ok`; forks answer by round."""
+
+    rounds: Rounds
+    main: list[Answer] = field(default_factory=list)
+    forks: list[Request] = field(default_factory=list)
+    told: list[Request] = field(default_factory=list)
+    _count: int = 0
+
+    def __call__(self, request: Request) -> Answer:
+        if request.source != NAME:
+            self.told.append(request)
+            return self.main.pop(0) if self.main else "ok"
+        if not self.forks or request.count < self.forks[-1].count or _fresh(request):
+            self._count = 0
+        self.forks.append(request)
+        self._count += 1
+        assert isinstance(request.task, ExtractTask)
+        return self.rounds(request.task, self._count)
+
+    @property
+    def model(self) -> ScriptedModel:
+        return ScriptedModel(self)
+
+
+def _fresh(request: Request) -> bool:
+    """Whether a request is a fork's first: its last words are the instruction."""
+    last = request.at(request.count - 1).pieces[-1].block
+    return last.type == "text" and "keeps its long-term memory" in last.get("text")
+
+
+def said_last(request: Request) -> str:
+    return request.at(request.count - 1).pieces[-1].block.text
+
+
+def results(request: Request) -> list[dict[str, Any]]:
+    """What came back from the calls of the round before."""
+    content = json.loads(request.body())["messages"][-1]["content"]
+    return [block for block in content if block.get("type") == "tool_result"]
+
+
+def writes(files: dict[str, str], then: str = "done") -> Rounds:
+    """A fork that writes these files, by name, and stops."""
+
+    def rounds(task: ExtractTask, number: int) -> Answer:
+        if number > 1:
+            return then
+        return reply(*(write(task, name, text, n) for n, (name, text) in enumerate(files.items())))
+
+    return rounds
+
+
+def write(task: ExtractTask, name: str, text: str, number: int = 0) -> Block:
+    path = name if name.startswith("/") else f"{task.folder}/{name}"
+    return call("Write", f"w{number}-{id(text)}", file_path=path, content=text)
+
+
+def calls(blocks: Sequence[Block], then: str = "done") -> Rounds:
+    return lambda _, number: reply(*blocks) if number == 1 else then
+
+
+@dataclass
+class Stage:
+    """One project and home."""
+
+    base: Path
+    notices: list[Notice] = field(default_factory=list)
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    @property
+    def home(self) -> Path:
+        return self.base / "home"
+
+    @property
+    def project(self) -> Path:
+        folder = self.base / "work"
+        folder.mkdir(exist_ok=True, parents=True)
+        return folder
+
+    def agent(
+        self, script: Script | ScriptedModel, **parts: Any
+    ) -> AbstractAsyncContextManager[Agent]:
+        environ = {"HOME": str(self.base), **parts.pop("environ", {})}
+        model = script.model if isinstance(script, Script) else script
+        wanted = Wanted(self.project, home=self.home, environ=environ, mode="allow", **parts)
+        return open_agent(wanted, model, clock=self.clock, say=self.notices.append)
+
+    @asynccontextmanager
+    async def memories(self) -> AsyncIterator[Memories]:
+        with Memories.of(self.home, self.project, {}, Settings(), now=self.clock.now) as found:
+            yield found
+
+    def said(self, level: str = "") -> list[str]:
+        return [n.text for n in self.notices if n.layer == NAME and level in ("", n.level)]
+
+
+async def turn(agent: Agent, *said: str) -> None:
+    """Turns, each looked through to the end."""
+    for text in said:
+        await agent.turn(text)
+        await looked(agent)
+
+
+async def considered(session: Session) -> None:
+    """What the end of a turn does by itself, where it is among its pieces."""
+    if NAME not in dict(AFTER_A_TURN):
+        await extraction.consider(session)
+
+
+async def looked(agent: Agent) -> None:
+    await considered(agent.session)
+    assert await agent.session.jobs.wait(NAME, 60)
+    await agent.session.flush()
+
+
+def cursor(agent: Agent) -> Extracted | None:
+    return agent.session.view.extracted
+
+
+def failures(agent: Agent) -> list[Failed]:
+    found: Iterable[Any] = (e.record for e in agent.session.view.entries)
+    return [r for r in found if isinstance(r, Failed) and r.layer == NAME]
+
+
+def final(*content: Any) -> Reply:
+    return reply(*content)
