@@ -20,7 +20,7 @@ from tests.conftest import Scale
 
 HOUR = 3600.0
 STALE = 60 * 60.0
-pytestmark = pytest.mark.spec("§9")
+pytestmark = pytest.mark.spec("9")
 
 
 class Hand:

@@ -52,6 +52,10 @@ COMMANDS = {
     "memory": Target(
         f"{HERE}.memory:app", "List, show, change, search, undo, forget, review and move memories."
     ),
+    "recall": Target(f"{HERE}.recall:recall", "Find the memories that help, and say why."),
+    "ask": Target(f"{HERE}.ask:ask", "Answer from memories and past sessions, with sources."),
+    "dream": Target(f"{HERE}.dream:app", "Tidy the memory, as a branch that is checked first."),
+    "stats": Target(f"{HERE}.stats:stats", "Show how well it works, and what it costs."),
     "team": Target(f"{HERE}.team:app", "Search what would be shared for secrets."),
     "simulate": Target(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
 }

@@ -19,7 +19,13 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli import memory_moves, memory_past, memory_review
+from reverie.apps.cli import (
+    memory_check,
+    memory_learn,
+    memory_moves,
+    memory_past,
+    memory_review,
+)
 from reverie.apps.cli.memory_open import by_user, must_open, opened, text_from
 from reverie.apps.cli.place import CURRENT, Project
 from reverie.apps.cli.show import Column, Json, age, document, line, note, plural, say, table
@@ -269,5 +275,7 @@ def _match(one: Entry, wanted: list[str]) -> dict[str, Any]:
 
 memory_past.join(app)
 app.add_typer(memory_review.app, name="review")
+app.command("check")(memory_check.check_all)
+app.command("learn")(memory_learn.learn)
 app.command("import")(memory_moves.bring)
 app.command("export")(memory_moves.export)

@@ -1,0 +1,193 @@
+"""The memory check and the embedded dream against planted faults, and against real documents.
+
+500 documents are made into memories and faults planted by a seed (`bench/planted.py`); then the
+documents are looked at as they are. What the check says of those is judged one by one in
+`hygiene_alarms.md`; an alarm that is not in that file, or is judged false there, counts as false.
+Needs the memory documents (`REVERIE_SHARED`).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import resource
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import anyio
+
+from bench.__main__ import ROOT_SHARED, Row
+from bench.hygiene_dream import Dreaming, state, task_of, written
+from bench.planted import INDEX, NOW, Fault, Planted, documents, planted, untouched
+from reverie.memory.branch import faults
+from reverie.memory.facts import reasons_in
+from reverie.memory.hygiene.check import Given, check
+from reverie.memory.hygiene.report import Finding, Report
+from reverie.memory.ranking import Limits
+
+ALARMS = Path(__file__).with_name("hygiene_alarms.md")
+SEEDS = (1, 2, 3)
+DOCUMENTS = 500
+_KINDS = {
+    "duplicate": "duplicate",
+    "contradiction": "contradiction",
+    "stale": "stale_date",
+    "pointer": "index",
+    "link": "link",
+}
+
+
+def given(made: Planted, files: Mapping[str, bytes] | None = None) -> Given:
+    return Given(files or made.files, made.times, NOW.timestamp())
+
+
+def line_of(text: str, words: str) -> int:
+    at = text.find(words)
+    return text.count("\n", 0, at) + 1 if at >= 0 else 0
+
+
+def is_found(fault: Fault, report: Report, made: Planted) -> bool:
+    """Whether the check names the fault, in the right place."""
+    kind = _KINDS[fault.kind.partition("-")[0]]
+    return any(_names(one, fault, made) for one in report.findings if one.kind == kind)
+
+
+def _names(one: Finding, fault: Fault, made: Planted) -> bool:
+    if fault.kind in ("duplicate", *_ODDS):
+        return {one.file, one.with_file} == {fault.file, fault.with_file}
+    if fault.kind == "pointer-unlisted":
+        return one.rule == "unlisted" and one.file == fault.file
+    rows = made.files[fault.file].decode().splitlines()
+    if fault.file == INDEX:
+        same = [n for n, row in enumerate(rows, 1) if row == fault.line]
+        return one.rule == fault.kind.partition("-")[2] and one.line in same
+    return one.file == fault.file and one.line == line_of("\n".join(rows), fault.line)
+
+
+_ODDS = ("contradiction-value", "contradiction-denial", "contradiction-date")
+
+
+def is_repaired(fault: Fault, new: Mapping[str, bytes]) -> bool:
+    """Whether a fault is gone from the folder and what had to stay is there."""
+    every = {key: _flat(data) for key, data in new.items()}
+    stays = all(any(_flat(one) in text for text in every.values()) for one in fault.wanted)
+    text = every.get(fault.file, "")
+    if fault.kind == "duplicate":
+        return stays and (fault.file in new) != (fault.with_file in new)
+    if fault.kind in _ODDS:
+        return stays and not any(_flat(one) in text for one in fault.gone)
+    if fault.kind == "stale-relative":
+        return fault.wanted[0] in text and _flat(fault.line) not in text
+    if fault.kind == "stale-deadline":
+        return f"{_flat(fault.line).rstrip('.')} (passed)" in text
+    if fault.kind == "link":
+        return f"]({fault.line})" not in text and _leads(fault, new)
+    rows = new[INDEX].decode().splitlines()
+    about = fault.file if fault.kind == "pointer-unlisted" else fault.with_file
+    mine = [row for row in rows if f"]({about})" in row]
+    if fault.kind == "pointer-missing":
+        return not mine
+    return stays and len(mine) == 1 and len(mine[0]) <= 150
+
+
+def _flat(text: str | bytes) -> str:
+    return " ".join((text if isinstance(text, str) else text.decode()).split())
+
+
+def _leads(fault: Fault, new: Mapping[str, bytes]) -> bool:
+    below = posixpath.dirname(fault.file)
+    links = re.findall(r"\]\(([^)#\s]+)", new[fault.file].decode())
+    return fault.with_file in {posixpath.normpath(posixpath.join(below, one)) for one in links}
+
+
+def lost_facts(made: Planted, new: Mapping[str, bytes]) -> list[str]:
+    """Planted statements of which no line of the folder has all the words."""
+    lines = [set(_words(row)) for data in new.values() for row in data.decode().splitlines()]
+    return [one for one in made.facts if not any(set(_words(one)) <= row for row in lines)]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[\w-]+", text.lower())
+
+
+def measure(out: Path) -> Iterator[Row]:
+    if not (ROOT_SHARED / "data" / "memory_docs_dev.jsonl.gz").is_file():
+        yield "memory documents", "not found", "", None
+        return
+    docs = documents(ROOT_SHARED)
+    yield from _alarms(untouched(docs), out)
+    for seed in SEEDS:
+        made = planted(Random(seed).sample(docs, DOCUMENTS), seed)
+        yield from _finding(made, seed)
+        yield from _mending(made, seed)
+
+
+def _finding(made: Planted, seed: int) -> Iterator[Row]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    report = check(given(made))
+    took = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
+    hit = {n: is_found(fault, report, made) for n, fault in enumerate(made.faults)}
+    share = sum(hit.values()) / len(hit)
+    yield f"seed {seed}: found of {len(hit)} planted faults", f"{share:.1%}", "90 %", share >= 0.9
+    for name, numbers in sorted(groups(made.faults).items()):
+        got = sum(hit[n] for n in numbers)
+        yield f"seed {seed}: found, {name}", f"{got} of {len(numbers)}", "", None
+    yield f"seed {seed}: CPU for {report.memories} memories", f"{took:.1f} s", "", None
+
+
+def _mending(made: Planted, seed: int) -> Iterator[Row]:
+    look = given(made)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "memory"
+        written(folder, made.files)
+        text = anyio.run(Dreaming(folder, task_of(folder, made.times, look.now)).run)
+        new = state(folder)
+        again = Path(name) / "again"
+        written(again, new)
+        anyio.run(Dreaming(again, task_of(again, made.times, look.now)).run)
+        same = sum(new.get(key) != data for key, data in state(again).items())
+    mended = {n: is_repaired(fault, new) for n, fault in enumerate(made.faults)}
+    share = sum(mended.values()) / len(mended)
+    yield f"seed {seed}: repaired by a dream, of {len(mended)}", f"{share:.1%}", "85 %", share >= 0.85
+    for name, numbers in sorted(groups(made.faults).items()):
+        got = sum(mended[n] for n in numbers)
+        yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
+    gone = len(lost_facts(made, new))
+    yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
+    bare = len(faults(look.files, new, reasons_in(text), limits=Limits(), now=look.now))
+    yield f"seed {seed}: faults that would keep it from landing", f"{bare}", "0", not bare
+    yield f"seed {seed}: files that a second dream changes", f"{same}", "0", not same
+
+
+def _alarms(made: Planted, out: Path) -> Iterator[Row]:
+    """What the check says of documents that nothing was done to, against the judged list."""
+    report = check(given(made))
+    judged = dict(
+        re.findall(r"(?m)^\| `([^`]+)` \|.*\| (real|false) \|", ALARMS.read_text("utf-8"))
+    )
+    verdicts = {ident(one): judged.get(ident(one), "not judged") for one in report.findings}
+    rows = [f"| `{name}` | {verdict} |" for name, verdict in sorted(verdicts.items())]
+    (out / "hygiene_alarms.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    wrong = [name for name, verdict in verdicts.items() if verdict != "real"]
+    files = {name.split(":")[1] for name in wrong}
+    share = len(files) / report.memories
+    yield f"alarms on {report.memories} untouched documents", f"{len(verdicts)}", "", None
+    yield "of them judged real", f"{len(verdicts) - len(wrong)}", "", None
+    yield "documents with a false alarm", f"{len(files)} ({share:.1%})", "2 %", share <= 0.02
+
+
+def ident(one: Finding) -> str:
+    """A finding by kind, file and line, without its text."""
+    rule = f"/{one.rule}" if one.rule else ""
+    return f"{one.kind}{rule}:{one.file}:{one.line}"
+
+
+def groups(faults: Sequence[Fault]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for number, fault in enumerate(faults):
+        split = fault.kind == "duplicate" or fault.kind in _ODDS
+        name = f"{fault.kind} ({fault.half} operators)" if split else fault.kind
+        found.setdefault(name, []).append(number)
+    return found

@@ -1,0 +1,559 @@
+"""Memories made from real documents, with faults planted in them by a seed.
+
+A document becomes a memory: its title the name, its first sentence the description, its type
+reference. Then faults go in: duplicates in other words, contradictions by value, denial or date,
+dates that say nothing without the day they were written on, deadlines that have passed, and
+pointers and links that lead nowhere. Each fault is kept with what a check should find, what a
+repair should leave, and which facts must survive it.
+
+It shares no code with what looks for such faults. Rewording is done by operators in two halves:
+`OPEN` may be looked at by whoever sets a detector's limits, `HELD` may not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
+INDEX = "MEMORY.md"
+FOLDER = "docs/learned/"
+
+Reword = Callable[[str, Random], str]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planted fault."""
+
+    kind: str
+    half: str
+    file: str
+    with_file: str = ""
+    line: str = ""  # the text that is at fault
+    wanted: tuple[str, ...] = ()  # texts that a repair must leave somewhere
+    gone: tuple[str, ...] = ()  # texts that a repair must take away from `file`
+
+
+@dataclass
+class Planted:
+    """A memory folder with its faults. `facts` are planted statements that must never be lost."""
+
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    faults: list[Fault] = field(default_factory=list[Fault])
+    facts: list[str] = field(default_factory=list[str])
+
+
+# -- documents as memories -----------------------------------------------------------
+
+
+def documents(shared: Path) -> list[dict[str, Any]]:
+    with gzip.open(shared / "data" / "memory_docs_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
+        found = [json.loads(line) for line in lines]
+    return [one | {"title": one["title"] or Path(one["path"]).stem} for one in found]
+
+
+def first_sentence(body: str) -> str:
+    text = re.sub(r"```.*?```", "", body, flags=re.DOTALL)
+    for block in text.split("\n\n"):
+        one = " ".join(block.split())
+        if one and one[0] not in "#|>-*!<[":
+            return re.split(r"(?<=[.!?])\s", one)[0][:280]
+    return ""
+
+
+def memory(title: str, about: str, body: str, kind: str = "reference") -> bytes:
+    quoted = (json.dumps(text, ensure_ascii=False) for text in (title, about))
+    name, description = quoted
+    head = f"---\nname: {name}\ndescription: {description}\ntype: {kind}\n---\n"
+    return f"{head}\n{body.strip()}\n".encode()
+
+
+def key_of(document: dict[str, Any]) -> str:
+    return str(document["path"]).removeprefix(FOLDER)
+
+
+def pointer(key: str, title: str, about: str) -> str:
+    plain = " ".join(title.replace("[", "(").replace("]", ")").split())
+    start = f"- [{plain[:70]}]({key})"
+    room = 148 - len(start) - 3
+    hook = about if len(about) <= room else about[: max(room - 1, 12)].rsplit(" ", 1)[0] + "…"
+    return f"{start} — {hook}" if hook and len(start) < 118 else start
+
+
+def untouched(docs: Sequence[dict[str, Any]], seed: int = 0) -> Planted:
+    """The documents as memories, each with its pointer and a time, and no fault added."""
+    chance = Random(seed)
+    made = Planted()
+    rows = ["# Memory", ""]
+    for doc in docs:
+        key, title = key_of(doc), str(doc["title"])
+        about = first_sentence(doc["body"])
+        made.files[key] = memory(title, about, doc["body"])
+        days = chance.randrange(60, 500)
+        made.times[key] = (NOW - timedelta(days, chance.randrange(86_400))).timestamp()
+        rows.append(pointer(key, title, about))
+    made.files[INDEX] = ("\n".join(rows) + "\n").encode()
+    made.times[INDEX] = NOW.timestamp()
+    return made
+
+
+# -- rewording -----------------------------------------------------------------------
+
+
+def _swap(table: str) -> Reword:
+    pairs = dict(line.strip().split(" > ") for line in table.strip().splitlines())
+    names = "|".join(sorted(map(re.escape, pairs), key=len, reverse=True))
+    pattern = re.compile(rf"(?<![`\w/.-])({names})(?![`\w/-])", re.IGNORECASE)
+
+    def swapped(found: re.Match[str]) -> str:
+        other = pairs[found[1].lower()]
+        return other[0].upper() + other[1:] if found[1][0].isupper() else other
+
+    return lambda text, _: pattern.sub(swapped, text)
+
+
+_OPEN_WORDS = """
+    use > employ
+    uses > employs
+    ensure > make sure
+    ensures > makes sure
+    requires > needs
+    require > need
+    allows > lets
+    prevents > stops
+    prevent > stop
+    contains > holds
+    provides > supplies
+    provide > supply
+    must > has to
+    should > ought to
+    check > verify
+    checks > verifies
+    error > failure
+    errors > failures
+    remove > delete
+    removes > deletes
+    update > refresh
+    updates > refreshes
+    display > show
+    existing > present
+    multiple > several
+    pattern > scheme
+    patterns > schemes
+    approach > method
+    create > make
+    creates > makes
+    created > made
+    documentation > docs
+    automatically > by itself
+    immediately > at once
+"""
+_HELD_WORDS = """
+    before > prior to
+    after > following
+    because > since
+    instead of > rather than
+    only > solely
+    every > each
+    handles > takes care of
+    handle > take care of
+    runs > executes
+    run > execute
+    change > modification
+    changes > modifications
+    common > frequent
+    correct > right
+    missing > absent
+    separate > distinct
+    specific > particular
+    simple > plain
+    detect > spot
+    detects > spots
+    avoid > steer clear of
+    avoids > steers clear of
+    returns > yields
+    return > yield
+    fetch > retrieve
+    fetches > retrieves
+    validate > confirm
+    validates > confirms
+    generate > produce
+    generates > produces
+    command > instruction
+    commands > instructions
+    directory > folder
+    directories > folders
+    fails > breaks
+    fail > break
+    call > invoke
+    calls > invokes
+    default > standard
+    example > instance
+    examples > instances
+    new > fresh
+    different > other
+    via > by way of
+    determine > work out
+    determines > works out
+    implementation > realisation
+    implementations > realisations
+    tests > trials
+    function > routine
+    functions > routines
+    method > procedure
+    methods > procedures
+"""
+
+
+def _passive(text: str, _: Random) -> str:
+    verbs = {"uses": "used", "employs": "employed", "handles": "handled", "creates": "created"}
+    verbs |= {"returns": "returned", "provides": "provided", "supplies": "supplied"}
+    verbs |= {"contains": "contained", "holds": "held", "calls": "called", "reads": "read"}
+    pattern = rf"(The [\w`. ()-]{{3,50}}?) ({'|'.join(verbs)}) (.+?)([.:]?)"
+    found = re.fullmatch(pattern, text)
+    if found is None or len(found[3].split()) > 14:
+        return text
+    what = found[3][0].upper() + found[3][1:]
+    return f"{what} is {verbs[found[2]]} by {found[1][0].lower()}{found[1][1:]}{found[4]}"
+
+
+def _reordered(text: str, _: Random) -> str:
+    parts = re.split(r"; | — ", text.rstrip("."))
+    if len(parts) != 2 or "`" in text[:1]:
+        return text
+    return f"{parts[1][0].upper()}{parts[1][1:]}; {parts[0][0].lower()}{parts[0][1:]}."
+
+
+def _fronted(text: str, _: Random) -> str:
+    found = re.fullmatch(r"(When|If|After|Before|Once) ([^,`]{6,80}), (.{8,}?)\.", text)
+    if found is None:
+        return text
+    return f"{found[3][0].upper()}{found[3][1:]} {found[1].lower()} {found[2]}."
+
+
+def _agentless(text: str, _: Random) -> str:
+    found = re.fullmatch(r"(Use|Run|Call|Add|Read|Create|Execute|Invoke) (`[^`]+`)(.*)", text)
+    if found is None:
+        return text
+    done = {"Use": "used", "Run": "run", "Call": "called", "Add": "added", "Read": "read"}
+    done |= {"Create": "created", "Execute": "executed", "Invoke": "invoked"}
+    return f"{found[2]} is to be {done[found[1]]}{found[3]}"
+
+
+def _introduced(text: str, chance: Random) -> str:
+    if chance.random() < 0.8 or not re.match(r"[A-Z][a-z]+ ", text):
+        return text
+    start = chance.choice(("In short, ", "As a rule, ", "In practice, ", "Put simply, "))
+    return start + text[0].lower() + text[1:]
+
+
+OPEN: tuple[Reword, ...] = (_swap(_OPEN_WORDS), _passive, _reordered)
+HELD: tuple[Reword, ...] = (_swap(_HELD_WORDS), _fronted, _agentless, _introduced)
+HALVES: dict[str, tuple[Reword, ...]] = {"open": OPEN, "held": HELD}
+
+
+def reworded(text: str, how: Sequence[Reword], chance: Random) -> str:
+    for operator in how:
+        text = operator(text, chance)
+    return text
+
+
+def reworded_body(body: str, how: Sequence[Reword], chance: Random, *, code: bool) -> str:
+    """A document in other words: sections and list items in another order, each one reworded."""
+    fences = re.split(r"(```.*?```)", body, flags=re.DOTALL)
+    texts = [part if code or n % 2 == 0 else "" for n, part in enumerate(fences)]
+    sections = re.split(r"(?m)^(?=## )", "".join(texts))
+    head, rest = sections[0], sections[1:]
+    chance.shuffle(rest)
+    return "".join(_section(one, how, chance) for one in (head, *rest))
+
+
+def _section(text: str, how: Sequence[Reword], chance: Random) -> str:
+    out: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        inside = inside != line.lstrip().startswith("```")
+        plain = (
+            line.lstrip().startswith(("#", "|", "```", "<", "    ")) or inside or not line.strip()
+        )
+        if plain:
+            out.append(line)
+            continue
+        mark = re.match(r"\s*(?:[-*] |\d+\. )?", line)
+        start = mark[0] if mark else ""
+        said = re.split(r"(?<=[.!?])\s+(?=[A-Z`])", line[len(start) :])
+        out.append(start + " ".join(reworded(one, how, chance) for one in said))
+    return "\n".join(_bullets(out, chance)) + "\n"
+
+
+def _bullets(lines: list[str], chance: Random) -> list[str]:
+    """Runs of top-level bullets in another order."""
+    out: list[str] = []
+    run: list[str] = []
+    for line in [*lines, ""]:
+        if re.match(r"- \S", line):
+            run.append(line)
+            continue
+        chance.shuffle(run)
+        out += [*run, line]
+        run = []
+    return out[:-1]
+
+
+# -- planting ------------------------------------------------------------------------
+
+_PEOPLE = ("Amara Okafor", "Jonas Lindqvist", "Mei-Ling Chou", "Pavel Novák", "Rosa Delgado")
+_THINGS = ("rollout", "migration", "clean-up", "audit", "hand-over", "freeze", "review")
+_UNIT = re.compile(r"(?<![\w#.`/-])(\d{1,5}) (?=[a-z]{3,}\b)")
+_AUX = re.compile(r"\b(is|are|can|must|should|will|does|do) (?!not\b|n't)(?=[a-z]{3,})")
+_LABELS = re.compile(r"(?i)\b(?:steps?|phases?|layers?|lines?|prs?|tiers?|levels?|parts?) \d")
+
+
+class _Planter:
+    def __init__(self, docs: Sequence[dict[str, Any]], seed: int) -> None:
+        self.chance = Random(seed)
+        self.made = untouched(docs, seed)
+        self.docs = {key_of(doc): doc for doc in docs}
+        names = {"index.md", "tripwires.md", "tripwires-index.md"}  # generated pages
+        self.free = [k for k, d in self.docs.items() if Path(k).name not in names]
+        self.free = [k for k in self.free if len(self.docs[k]["body"]) > 1_200]
+        self.chance.shuffle(self.free)
+        self.rows = self.made.files[INDEX].decode().splitlines()
+
+    def take(self) -> str:
+        return self.free.pop()
+
+    def text(self, key: str) -> str:
+        return self.made.files[key].decode()
+
+    def append(self, key: str, sentence: str) -> None:
+        self.made.files[key] = f"{self.text(key).rstrip()}\n\n{sentence}\n".encode()
+
+    def add(self, key: str, title: str, body: str, when: float) -> None:
+        about = first_sentence(body) or title
+        self.made.files[key] = memory(title, about, body)
+        self.made.times[key] = when
+        self.rows.append(pointer(key, title, about))
+
+    def later(self) -> float:
+        """A time after that of every document."""
+        return (NOW - timedelta(self.chance.randrange(2, 50))).timestamp()
+
+    def done(self) -> Planted:
+        self.made.files[INDEX] = ("\n".join(self.rows) + "\n").encode()
+        return self.made
+
+    # Duplicates
+
+    def duplicate(self, half: str) -> None:
+        key = self.take()
+        doc = self.docs[key]
+        body = reworded_body(
+            doc["body"], HALVES[half], self.chance, code=self.chance.random() < 0.5
+        )
+        title = reworded(str(doc["title"]), HALVES[half], self.chance)
+        body = re.sub(r"\A\s*# .*\n", f"# {title}\n", body)
+        who, number = self.chance.choice(_PEOPLE), self.chance.randrange(1000, 9999)
+        extra = f"Questions about {doc['title']} go to {who}, extension {number}."
+        twin = f"{key.removesuffix('.md')}-notes.md"
+        self.add(twin, title, f"{body.rstrip()}\n\n{extra}\n", self.later())
+        self.made.facts.append(extra)
+        self.made.faults.append(Fault("duplicate", half, twin, key, "", (extra,)))
+
+    # Contradictions
+
+    def _sentences(self, key: str) -> list[str]:
+        text = re.sub(r"```.*?```", "", self.docs[key]["body"], flags=re.DOTALL)
+        found: list[str] = []
+        for block in re.split(r"\n\s*\n|\n(?=\s*[-*] |\s*\d+\. )", text):
+            one = " ".join(block.split())
+            if one and one[0] not in "#|>!<-*[" and not re.match(r"\d+\. ", one):
+                found += re.split(r"(?<=[.!?])\s+(?=[A-Z`])", one)
+        every = [one for one in found if 8 <= len(one.split()) <= 30 and one.endswith(".")]
+        return [one for one in every if one in self.text(key)]
+
+    def _update(self, key: str, old: str, new: str, kind: str, half: str) -> None:
+        said = new if self.chance.random() < 0.5 else reworded(new, HALVES[half], self.chance)
+        name = f"{key.removesuffix('.md')}-update.md"
+        title = f"Update: {self.docs[key]['title']}"
+        self.add(name, title, said, self.later())
+        self.made.facts.append(said)
+        self.made.faults.append(Fault(kind, half, key, name, old, (said,), (old,)))
+
+    def value(self, half: str) -> None:
+        while True:
+            key = self.take()
+            fits = [s for s in self._sentences(key) if _UNIT.search(s) and not _LABELS.search(s)]
+            if fits:
+                break
+        old = self.chance.choice(fits)
+        found = _UNIT.search(old)
+        assert found is not None
+        other = str(int(found[1]) * 2 + self.chance.randrange(3, 9))
+        new = old[: found.start(1)] + other + old[found.end(1) :]
+        self._update(key, old, new, "contradiction-value", half)
+
+    def denial(self, half: str) -> None:
+        while True:
+            key = self.take()
+            fits = [s for s in self._sentences(key) if _AUX.search(s)]
+            fits = [s for s in fits if not re.search(r"(?i)\b(?:not|no|never|without)\b|n't", s)]
+            if fits:
+                break
+        old = self.chance.choice(fits)
+        new = _AUX.sub(lambda found: f"{found[1]} not ", old, count=1)
+        self._update(key, old, new, "contradiction-denial", half)
+
+    def date(self, half: str) -> None:
+        key = self.take()
+        day = NOW + timedelta(self.chance.randrange(20, 200))
+        other = day + timedelta(self.chance.randrange(3, 40))
+        what = self.chance.choice(_THINGS)
+        start = f"The {what} of {self.docs[key]['title']} happens on"
+        old, new = (f"{start} {one:%Y-%m-%d} with the whole team." for one in (day, other))
+        self.append(key, old)
+        self._update(key, old, new, "contradiction-date", half)
+
+    # Dates
+
+    def relative(self, number: int) -> None:
+        key = self.take()
+        base = datetime.fromtimestamp(self.made.times[key], UTC).date()
+        monday = base - timedelta(base.weekday())
+        month = base.month % 12 + 1
+        words: list[tuple[str, str]] = [
+            ("{} decided yesterday to keep this for {}.", str(base - timedelta(1))),
+            ("{} moves {} tomorrow.", str(base + timedelta(1))),
+            ("{} reviewed {} two weeks ago.", str(base - timedelta(14))),
+            ("{} finished {} last week.", str(monday - timedelta(7))),
+            ("{} begins {} next week.", str(monday + timedelta(7))),
+            ("{} takes over {} next month.", f"{base.year + (base.month == 12)}-{month:02d}"),
+            ("{} measured {} 3 days ago.", str(base - timedelta(3))),
+            ("{} presents {} the day after tomorrow.", str(base + timedelta(2))),
+            ("{} first wrote {} last year.", str(base.year - 1)),
+            ("{} met about {} last Monday.", str(monday - timedelta(0 if base.weekday() else 7))),
+        ]
+        form, wanted = words[number % len(words)]
+        said = form.format(self.chance.choice(_PEOPLE), f"“{self.docs[key]['title']}”".strip("“”"))
+        self.append(key, said)
+        kept = re.sub(r"\s*\b(?:yesterday|tomorrow|two weeks ago|last week|next week)\b", "", said)
+        self.made.facts.append(self._rest(kept))
+        self.made.faults.append(Fault("stale-relative", "open", key, "", said, (wanted,)))
+
+    @staticmethod
+    def _rest(said: str) -> str:
+        """What of the sentence has to survive: who and what it is about."""
+        cut = r"\s*\b(?:next month|3 days ago|the day after|last year|last Monday)\b"
+        return re.sub(cut, "", said)
+
+    def deadline(self, number: int) -> None:
+        key = self.take()
+        day = NOW - timedelta(self.chance.randrange(20, 400))
+        title = self.docs[key]["title"]
+        forms = (
+            f"The deadline for {title} is {day:%Y-%m-%d}.",
+            f"{title} has to be finished by {day:%B} {day.day}, {day.year}.",
+            f"The exception for {title} expires on {day:%Y-%m-%d}.",
+            f"{title} is due on {day.day} {day:%B} {day.year}.",
+        )
+        said = forms[number % len(forms)]
+        self.append(key, said)
+        self.made.facts.append(said.rstrip("."))
+        self.made.faults.append(Fault("stale-deadline", "open", key, "", said))
+
+    # Pointers
+
+    def missing(self) -> None:
+        word = "".join(self.chance.choice("bcdfghklmnprst") for _ in range(7))
+        name = f"{word}.md"
+        at = self.chance.randrange(2, len(self.rows))
+        self.rows.insert(at, f"- [{word.title()}]({name}) — see there")
+        self.made.faults.append(Fault("pointer-missing", "open", INDEX, name, self.rows[at]))
+
+    def _row(self, key: str) -> int:
+        return next(n for n, row in enumerate(self.rows) if f"]({key})" in row)
+
+    def unlisted(self) -> None:
+        key = self.take()
+        del self.rows[self._row(key)]
+        self.made.faults.append(Fault("pointer-unlisted", "open", key))
+
+    def twice(self) -> None:
+        key = self.take()
+        self.rows.append(self.rows[self._row(key)])
+        self.made.faults.append(Fault("pointer-twice", "open", INDEX, key, self.rows[-1]))
+
+    def long(self) -> None:
+        key = self.take()
+        at = self._row(key)
+        who, number = self.chance.choice(_PEOPLE), self.chance.randrange(100, 999)
+        extra = f"{who} keeps the list of its {number} open points"
+        row = f"- [{self.docs[key]['title']}]({key}) — {first_sentence(self.docs[key]['body'])}"
+        self.rows[at] = (
+            row + " " * (len(row) < 1) + f" {extra}, sorted by age and by owner, with links"
+        )
+        self.rows[at] += " to each and a short note on what has been tried before"
+        self.made.facts.append(extra)
+        self.made.faults.append(Fault("pointer-long", "open", INDEX, key, self.rows[at], (extra,)))
+
+    def link(self) -> None:
+        while True:
+            key = self.take()
+            text = self.text(key)
+            found = [
+                one
+                for one in re.finditer(r"\]\(([\w/.-]+\.md)\)", text)
+                if self._target(key, one[1]) in self.made.files
+            ]
+            found = [one for one in found if self._alone(one[1])]
+            if found:
+                break
+        one = self.chance.choice(found)
+        moved = f"](moved-away/{Path(one[1]).name})"
+        self.made.files[key] = (text[: one.start()] + moved + text[one.end() :]).encode()
+        self.made.faults.append(Fault("link", "open", key, self._target(key, one[1]), moved[2:-1]))
+
+    def _alone(self, target: str) -> bool:
+        name = Path(target).name
+        return sum(Path(key).name == name for key in self.made.files) == 1
+
+    @staticmethod
+    def _target(key: str, target: str) -> str:
+        names: list[str] = key.split("/")[:-1]
+        for part in target.split("/"):
+            if part == "..":
+                names = names[:-1]
+            elif part != ".":
+                names.append(part)
+        return "/".join(names)
+
+
+def planted(docs: Sequence[dict[str, Any]], seed: int, each: int = 1) -> Planted:
+    """The documents as memories with `210 * each` faults; it takes 500 documents for each = 1."""
+    plant = _Planter(docs, seed)
+    for number in range(20 * each):
+        for half in HALVES:
+            plant.duplicate(half)
+            if number < 10 * each:
+                plant.value(half)
+                plant.denial(half)
+                plant.date(half)
+        plant.relative(number)
+        plant.deadline(number)
+    for number in range(14 * each):
+        plant.missing()
+        plant.unlisted()
+        plant.twice()
+        plant.long()
+        if number < 12 * each:
+            plant.link()
+    return plant.done()

@@ -1,0 +1,325 @@
+"""`reverie dream`: tidy the memory now, and look at what dreams did.
+
+A dream works on a copy. What it made is checked before it lands, as one step that `undo` takes
+back; with `--dry-run`, or the setting `dream_review`, it waits until it is accepted or dropped.
+Its state is on the disk: every command works from any terminal, also while a dream runs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reverie.apps.cli.memory_open import must_open, opened
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.show import Column, Json, age, document, line, note, plural, say, table
+from reverie.errors import NotFound
+from reverie.world import Notice
+
+if TYPE_CHECKING:
+    from reverie.session.dream.branch import Dream
+    from reverie.session.dream.run import Dreamer
+    from reverie.session.remember import Memories
+    from reverie.world import Model
+
+app = typer.Typer(
+    add_completion=False, invoke_without_command=True, help="Tidy the memory, as a branch."
+)
+Id = Annotated[str, typer.Argument(metavar="[ID]", help="The beginning of its id; else the last.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Dream, show it, and change nothing.")]
+Named = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
+All = Annotated[bool, typer.Option("--all", help="Every project under home that is due.")]
+AT_ONCE = 4
+
+
+@app.callback()
+def default(
+    ctx: typer.Context,
+    dry_run: Dry = False,
+    model: Named = "",
+    everything: All = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Without a command: `run`."""
+    if ctx.invoked_subcommand is None:
+        run(dry_run, model, everything, as_json, project)
+
+
+@app.command()
+def run(
+    dry_run: Dry = False,
+    model: Named = "",
+    everything: All = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Dream now; only another dream that runs keeps it from starting."""
+    from reverie.apps.cli.chat import model_named
+
+    place = Place.of(project)
+    chosen = model_named(place, model)
+    if everything:
+        from reverie.apps.cli.dream_all import run_all
+
+        run_all(place, chosen, dry_run=dry_run, as_json=as_json)
+        return
+    _allow(place, chosen)
+    done = _dreamt(project, place, chosen, dry_run, quiet=as_json)
+    if as_json:
+        document(asdict(done))
+    else:
+        _told(done)
+    if done.status in ("failed", "killed"):
+        raise typer.Exit(1)
+
+
+def _allow(place: Place, model: Model) -> None:
+    from reverie.session.dream.watch import allow
+
+    if not model.capabilities.free:
+        allow(place.home)
+
+
+def _dreamt(project: Path, place: Place, model: Model, dry_run: bool, *, quiet: bool) -> Dream:
+    import anyio
+
+    from reverie.session.dream.run import dream
+
+    with must_open(project) as memories, dreaming(place, memories, model) as dreamer:
+
+        async def work() -> Dream:
+            shown = _unseen if quiet else _progress
+            return await dream(dreamer, "manual", dry_run=dry_run, shown=shown)
+
+        try:
+            return anyio.run(work)
+        finally:
+            if not quiet and sys.stderr.isatty():
+                sys.stderr.write("\r\x1b[K")
+
+
+@contextmanager
+def dreaming(place: Place, memories: Memories, model: Model) -> Generator[Dreamer]:
+    """Everything a dream needs, without a session."""
+    from reverie.session.budget import Budget
+    from reverie.session.clock import SystemClock
+    from reverie.session.disk import NoDisk
+    from reverie.session.dream.run import Dreamer
+    from reverie.session.extraction_run import guards_at
+    from reverie.store.files import Folder
+    from reverie.world import World
+
+    settings, clock = place.loaded().settings, SystemClock()
+    library = place.library_to_write()
+    world = World(clock, NoDisk(), place.flags(), settings, model, say=_said)
+    guards = guards_at(place.root, library.path, memories, world)
+    budget = None if model.capabilities.free else Budget(Folder(place.home), settings, clock)
+    try:
+        yield Dreamer(
+            memories,
+            library,
+            place.root,
+            model,
+            guards,
+            clock,
+            settings,
+            place.flags(),
+            budget,
+        )
+    finally:
+        library.close()
+        if budget is not None:
+            budget.close()
+
+
+def _said(notice: Notice) -> None:
+    if notice.level != "info":
+        note(notice.text)
+
+
+def _unseen(dream: Dream) -> None:
+    del dream
+
+
+def _progress(dream: Dream) -> None:
+    """The pill: phase, rounds, calls; on a terminal alone."""
+    if sys.stderr.isatty():
+        last = line(dream.rounds[-1], 60) if dream.rounds else ""
+        text = f"dreaming · {dream.phase} · {plural(dream.tools, 'call')} · {last}"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _told(dream: Dream) -> None:
+    from reverie.session.dream.run import told
+
+    style = {"completed": "green", "waiting": "yellow"}.get(dream.status, "red")
+    say(told(dream), style)
+    if dream.summary:
+        say(dream.summary)
+    for fault in dream.faults[:20]:
+        say(f"  {fault}", "yellow")
+    if len(dream.faults) > 20:
+        note(f"{len(dream.faults) - 20} more: `reverie dream status {dream.id[:8]} --json`")
+
+
+@app.command()
+def status(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+    """Dreams of this project, the newest first, and when the next is due."""
+    from reverie.session.dream.doors import find, known
+
+    place = Place.of(project)
+    with opened(project) as memories:
+        if memories is None:
+            found, gates = [], "there is no memory yet"
+        else:
+            found = [find(memories, dream)] if dream else known(memories)
+            gates = _gates(place, memories)
+    if as_json:
+        document({"next": gates, "dreams": [asdict(one) for one in found]})
+        return
+    say(f"Next dream: {gates or 'at the end of the next turn'}")
+    if dream and found:
+        _told(found[0])
+        return
+    names = ("id", "status", "age", "files", "calls", "by", "reason")
+    now = time.time()
+    rows = [
+        [
+            one.id[:8],
+            one.status,
+            age(now - one.began),
+            f"{len(one.changed)}",
+            f"{one.tools}",
+            one.model,
+            line(one.reason or one.summary, 80),
+        ]
+        for one in found
+    ]
+    if rows:
+        table([Column(n, wraps=n == "reason", right=n in ("files", "calls")) for n in names], rows)
+
+
+def _gates(place: Place, memories: Memories) -> str:
+    """Why none is due, or nothing."""
+    from reverie.layers.dreaming import Gates
+    from reverie.store.consolidation import Consolidation
+
+    settings, flags = place.loaded().settings, place.flags()
+    stale = settings.dream_stale_lock_minutes * 60
+    lock = Consolidation(memories.folder.root, now=time.time, stale_seconds=stale)
+    seen = lock.look()
+    if seen.state == "held":
+        return f"one runs now, in process {seen.pid}"
+    library = place.library()
+
+    def off() -> str:
+        return settings.memory_off() or ("" if flags.on("dream") else "the flag dream is off")
+
+    def touched(since: float) -> int:
+        return sum(1 for one in library.sessions() if one.mtime > since) if library else 0
+
+    return Gates(off, lambda: seen.last, None, touched).shut(settings, time.time())
+
+
+@app.command()
+def diff(dream: Id = "", project: Project = CURRENT) -> None:
+    """What a dream that waits, or was refused, would change."""
+    from reverie.session.dream import doors
+
+    with must_open(project) as memories:
+        found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
+        for row in doors.diff(memories, found):
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "")
+            say(row, style)
+
+
+@app.command()
+def accept(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+    """Land a dream that waits."""
+    from reverie.session.dream import doors
+
+    settings = Place.of(project).loaded().settings
+    with must_open(project) as memories:
+        found = doors.find(memories, dream, "waiting")
+        done = doors.accept(memories, found, time.time, settings.dream_stale_lock_minutes * 60)
+    if as_json:
+        document({"accepted": found.id, **asdict(done)})
+        return
+    say(f"{plural(len(done.changed), 'file')} changed; `reverie dream undo` takes it back")
+    for key in done.conflicts:
+        note(f"{key} was changed on both sides; both are in it")
+
+
+@app.command()
+def drop(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+    """Throw a dream's branch away."""
+    from reverie.session.dream import doors
+
+    with must_open(project) as memories:
+        found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
+        doors.drop(memories, found)
+    _answer(as_json, {"dropped": found.id}, "It is dropped; the memory is as it was")
+
+
+@app.command()
+def kill(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+    """End a dream that runs, in whichever process."""
+    from reverie.session.dream import doors
+
+    with must_open(project) as memories:
+        found = doors.find(memories, dream, "running")
+        doors.kill(memories, found)
+        ended = _until_over(memories, found.id)
+    _answer(as_json, {"killed": found.id, "ended": ended}, "It is over" if ended else "Asked")
+
+
+def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
+    from reverie.session.dream import doors
+
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if doors.find(memories, dream).over:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@app.command()
+def undo(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+    """Take back what a dream changed; what others wrote since stays."""
+    from reverie.session.dream import doors
+
+    with must_open(project) as memories:
+        found = _changed(memories, dream)
+        done = doors.undo(memories, found)
+    value = {"undone": found.id, "files": [one.key for one in done.done]}
+    _answer(as_json, value, f"{plural(len(done.done), 'file')} as before")
+    for one in done.refused:
+        note(f"{one.key} stays: {one.refusal}")
+
+
+def _changed(memories: Memories, name: str) -> Dream:
+    from reverie.session.dream import doors
+
+    if name:
+        return doors.find(memories, name, "completed")
+    found = [one for one in doors.known(memories) if one.status == "completed" and one.changed]
+    if not found:
+        raise NotFound("No dream has changed anything", do="`reverie dream status` lists them")
+    return found[0]
+
+
+def _answer(as_json: bool, value: dict[str, Any], text: str) -> None:
+    if as_json:
+        document(value)
+    else:
+        say(text)

@@ -1,0 +1,249 @@
+"""`reverie memory check`: what is wrong with the memory of a project, with evidence and a score.
+
+It needs no model and changes nothing. With `--fix` the repairs that lose nothing are made: dates
+written out, duplicates merged, contradictions settled for the newer statement, links and pointers
+led right. They are one step of the history, so `reverie memory undo` takes them back together.
+Secrets, junk and orders are named and left: what becomes of them is for a person to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.memory_open import by_user, must_open, opened
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.show import Column, Json, document, line, note, plural, say, table
+from reverie.errors import (
+    InvalidInput,
+    NotFound,
+    ReverieError,
+    ScanFailed,
+    SecretFound,
+    StoreError,
+)
+from reverie.memory.claims import Claim, claims
+from reverie.memory.entry import MOST_READ, is_index, is_topic, shown
+from reverie.memory.facts import lost
+from reverie.memory.hidden import reveal
+from reverie.memory.hygiene.check import Given, TrustIn, check
+from reverie.memory.hygiene.links import Present
+from reverie.memory.hygiene.report import Finding, Report
+from reverie.memory.repair.edits import Repaired
+from reverie.memory.repair.repair import kept, repaired
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Version, trust_in
+from reverie.session.checked import Repository
+from reverie.session.remember import Memories
+from reverie.store.files import Changed, digest
+
+SECONDS = 20.0
+"""Time for looking up in the repository what all memories name."""
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What `--fix` did, and what it could not do."""
+
+    files: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    edits: Mapping[str, int] | None = None
+    group: str = ""
+    failed: str = ""
+
+
+def check_all(
+    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that lose nothing.")] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Find junk, duplicates, contradictions, stale dates, secrets, orders and index faults."""
+    done = Mended()
+    with must_open(project) if fix else opened(project) as memories:
+        given = Given({}) if memories is None else looked(memories, Place.of(project))
+        report = check(given)
+        if fix and memories is not None:
+            done = _mend(memories, given)
+            given = looked(memories, Place.of(project))
+            report = check(given)
+    if as_json:
+        document(_value(report, done, fix))
+    else:
+        _tell(report, done, fix)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+# --- looking
+
+
+def looked(memories: Memories, place: Place) -> Given:
+    """The folder as a check sees it, and the repository beside it."""
+    files: dict[str, bytes] = {}
+    times: dict[str, float] = {}
+    unread: set[str] = set()
+    for key in memories.folder.files.list():
+        if not key.lower().endswith(".md"):
+            continue
+        try:
+            found = memories.folder.files.stat(key)
+            data = memories.folder.files.read(key, MOST_READ + 1)
+        except (NotFound, StoreError):
+            unread.add(key)
+            continue
+        if len(data) > MOST_READ:
+            unread.add(key)
+            continue
+        files[key], times[key] = data, found.modified / 1e9
+    return Given(
+        files,
+        times,
+        time.time(),
+        memories.folder.limits,
+        _present(files, place),
+        _trust(memories),
+        unread=frozenset(unread),
+    )
+
+
+def _trust(memories: Memories) -> TrustIn:
+    """The trust in each memory, from one look at the history."""
+    steps: dict[str, list[Version]] = {}
+    for version in memories.history.log():
+        steps.setdefault(version.key, []).append(version)
+
+    def trust(key: str) -> Trust:
+        return trust_in(steps.get(key, ()), key)
+
+    return trust
+
+
+def _present(files: Mapping[str, bytes], place: Place) -> Present | None:
+    """Whether the repository has what the memories name; None where there is no repository."""
+    if not (place.root / ".git").exists():
+        return None
+    every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
+    wanted = list(dict.fromkeys(one for one in every if one.sure))
+    found = Repository(place.root, seconds=SECONDS).check(wanted)
+    gone = {one.claim for one in found if one.status == "gone"}
+
+    def present(claim: Claim) -> bool:
+        return claim not in gone
+
+    return present
+
+
+# --- mending
+
+
+def _mend(memories: Memories, given: Given) -> Mended:
+    """Make the repairs as one step; nothing where a fact would be lost by them."""
+    barred = frozenset(
+        key for key, data in given.files.items() if not _allowed(memories, key, data)
+    )
+    rest = {key: data for key, data in given.files.items() if key not in barred}
+    given = replace(given, files=rest, unread=given.unread | barred)
+    done = repaired(given)
+    if not done.files:
+        return Mended()
+    missing = lost(given.files, kept(given, done), done.reasons, now=given.now)
+    if missing:
+        first = missing[0]
+        return Mended(failed=f"nothing was mended: {first.file}:{first.line} would lose a fact")
+    counts: dict[str, int] = {}
+    for one in done.edits:
+        counts[one.why] = counts.get(one.why, 0) + 1
+    try:
+        group = _write(memories, given, done)
+    except ReverieError as error:
+        return Mended(failed=str(error))
+    written = tuple(sorted(key for key, data in done.files.items() if data is not None))
+    gone = tuple(sorted(key for key, data in done.files.items() if data is None))
+    return Mended(written, gone, counts, group)
+
+
+def _allowed(memories: Memories, key: str, data: bytes) -> bool:
+    """Whether a file could be written as it is: one with a secret is left as it lies."""
+    try:
+        memories.allow(key, data)
+    except (SecretFound, ScanFailed, InvalidInput):
+        return False
+    return True
+
+
+def _write(memories: Memories, given: Given, done: Repaired) -> str:
+    """Files, then indexes, then removals; whatever somebody changed meanwhile stops it."""
+    order = sorted(done.files.items(), key=lambda one: (one[1] is None, is_index(one[0]), one[0]))
+    why = "; ".join(dict.fromkeys(f"{one.why} {one.target}" for one in done.edits))[:400]
+    with memories.folder.locked():
+        for key, _ in order:
+            now = memories.folder.files.read(key) if memories.folder.files.exists(key) else None
+            if now != given.files.get(key):
+                raise Changed("The file has changed since it was read", where=key)
+        with memories.history.by(by_user("check", why)) as group:
+            for key, data in order:
+                before = given.files.get(key)
+                known = None if before is None else digest(before)
+                if data is not None:
+                    memories.folder.write(key, data, expect=known, exclusive=known is None)
+                else:
+                    memories.take_out(key, known or "")
+    return group
+
+
+# --- telling
+
+
+def _value(report: Report, done: Mended, fix: bool) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "score": report.score,
+        "memories": report.memories,
+        "counts": report.counts,
+        "findings": [_finding(one) for one in report.findings],
+    }
+    if fix:
+        value["fixed"] = {
+            "files": list(done.files),
+            "removed": list(done.removed),
+            "edits": dict(done.edits or {}),
+            "version": done.group,
+            "failed": done.failed,
+        }
+    return value
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    found = {"kind": one.kind, "file": one.file, "line": one.line, "evidence": one.evidence}
+    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fix is not None}
+
+
+def _tell(report: Report, done: Mended, fix: bool) -> None:
+    if done.files or done.removed:
+        told = ", ".join(f"{why.replace('_', ' ')} {n}" for why, n in (done.edits or {}).items())
+        say(f"{plural(len(done.files), 'file')} changed, {len(done.removed)} removed: {told}")
+        say("`reverie memory undo` takes it back")
+    elif fix and not done.failed:
+        say("Nothing to mend.")
+    if done.failed:
+        note(done.failed)
+    if report.findings:
+        columns = [Column("kind"), Column("where"), Column("evidence", wraps=True)]
+        table(columns, [_row(one) for one in report.findings[:_SHOWN]])
+        if len(report.findings) > _SHOWN:
+            note(f"{len(report.findings) - _SHOWN:,} more: --json lists all")
+    memories = plural(report.memories, "memory", "memories")
+    counts = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in report.counts.items())
+    say(f"score {report.score} of 100: {memories}, {counts or 'no fault found'}")
+    mends = sum(one.fix is not None for one in report.findings)
+    if mends and not fix:
+        note(f"{plural(mends, 'fault')} can be mended: `reverie memory check --fix`")
+
+
+def _row(one: Finding) -> list[str]:
+    where = f"{one.file}:{one.line}" if one.line else one.file
+    return [one.kind.replace("_", " "), line(reveal(where), 80), line(reveal(one.evidence), 240)]

@@ -1,0 +1,209 @@
+"""`reverie stats`: how well it works and what it costs, today and this week.
+
+Cache hit rate, summary rate, breaker trips, memory pollution and background cost by source, worked
+out from transcripts and ledgers. The score of the memory is noted once a day beside the sessions,
+so that its trend can be shown; nothing else is written, and no model is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from reverie.apps.cli.memory_check import looked
+from reverie.apps.cli.memory_open import opened
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.show import Column, Json, document, plural, say, table
+from reverie.errors import NotFound
+from reverie.memory.hygiene.check import check
+from reverie.session.budget import Budget
+from reverie.session.clock import SystemClock
+from reverie.session.library import Library
+from reverie.session.metrics import Day, Figures, days, figures
+from reverie.store.files import Folder
+
+TREND = "hygiene.jsonl"
+SHOWN = 14
+WEEK = 7 * 86_400
+POLLUTES = ("junk", "duplicate", "secret", "instruction_like")
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The memory's state on one day."""
+
+    day: str
+    score: int
+    memories: int
+    pollution: float
+
+
+def stats(
+    everything: Annotated[bool, typer.Option("--all", help="All sessions, not this week's.")] = (
+        False
+    ),
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """Show cache hit rate, summaries, breaker trips, memory hygiene and background cost."""
+    place, now = Place.of(project), time.time()
+    settings = place.loaded().settings
+    library = place.library()
+    since = 0.0 if everything else now - WEEK
+    found = Figures()
+    if library is not None:
+        files = [file for file in library.sessions() if file.mtime >= since]
+        found = figures(library, files, settings.compact_breaker_failures)
+    with _ledger(place) as ledgers:
+        spent = list(days(ledgers, now)) if ledgers else []
+    trend = _trend(project, place, library, now)
+    if as_json:
+        document(_value(found, spent, trend, found.cost(settings), everything))
+        return
+    _tell(found, found.cost(settings), everything)
+    _tell_spent(spent, settings.background_tokens_per_day)
+    _tell_trend(trend)
+
+
+@contextmanager
+def _ledger(place: Place) -> Generator[Budget | None]:
+    if not place.home.is_dir():
+        yield None
+        return
+    budget = Budget(Folder(place.home), place.loaded().settings, SystemClock())
+    try:
+        yield budget
+    finally:
+        budget.close()
+
+
+# --- the memory's trend
+
+
+def _trend(project: Path, place: Place, library: Library | None, now: float) -> list[Noted]:
+    """What was noted before, and today."""
+    with opened(project) as memories:
+        if memories is None or library is None:
+            return []
+        report = check(looked(memories, place))
+    bad = {one.file for one in report.findings if one.kind in POLLUTES}
+    share = round(len(bad) / report.memories, 4) if report.memories else 0.0
+    today = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+    with Folder(library.path) as folder:
+        known = [one for one in _noted(folder) if one.day != today]
+        kept = [*known, Noted(today, report.score, report.memories, share)][-366:]
+        rows = [json.dumps([n.day, n.score, n.memories, n.pollution]) for n in kept]
+        folder.write(TREND, ("\n".join(rows) + "\n").encode())
+    return kept
+
+
+def _noted(folder: Folder) -> Iterator[Noted]:
+    try:
+        data = folder.read(TREND, 2**20)
+    except NotFound:
+        return
+    for row in data.splitlines():
+        try:
+            day, score, memories, share = cast("list[Any]", json.loads(row))
+            yield Noted(str(day), int(score), int(memories), float(share))
+        except (ValueError, TypeError):
+            continue
+
+
+# --- telling
+
+
+def _value(
+    found: Figures,
+    spent: list[Day],
+    trend: list[Noted],
+    cost: dict[str, float],
+    everything: bool,
+) -> dict[str, Any]:
+    fidelity = sum(found.fidelities) / len(found.fidelities) if found.fidelities else None
+    return {
+        "sessions": found.sessions,
+        "unreadable": found.unreadable,
+        "since": "always" if everything else "7 days",
+        "hit_rate": found.hit_rate,
+        "compactions": found.compactions,
+        "summary_rate": found.summary_rate,
+        "fidelity": fidelity,
+        "compaction_failures": found.compaction_failures,
+        "breaker_trips": found.breaker_trips,
+        "notes": found.notes,
+        "extractions": found.extractions,
+        "memories_written": found.memories_written,
+        "recalls": found.recalls,
+        "injected": found.injected,
+        "cost": {name: round(price, 1) for name, price in cost.items()},
+        "requests": {name: one.requests for name, one in sorted(found.sources.items())},
+        "unasked": [
+            {"day": day.day, "weighted": day.weighted, "calls": day.calls} for day in spent
+        ],
+        "memory": [
+            {"day": n.day, "score": n.score, "memories": n.memories, "pollution": n.pollution}
+            for n in trend
+        ],
+        "failures": found.failures,
+    }
+
+
+def _tell(found: Figures, cost: dict[str, float], everything: bool) -> None:
+    when = "in all" if everything else "in seven days"
+    say(f"{plural(found.sessions, 'session')} {when}", "bold")
+    share = found.summary_rate
+    rows = [
+        ["cache hit rate of the main agent", _percent(found.hit_rate)],
+        ["compactions", f"{found.compactions:,}"],
+        ["of these asked a model", _percent(share)],
+        ["breaker trips", f"{found.breaker_trips:,}"],
+        ["notes taken", f"{found.notes:,}"],
+        ["memories written by extraction", f"{found.memories_written:,}"],
+        ["turns with a recalled memory", f"{found.recalls:,}"],
+    ]
+    table([Column("figure"), Column("value", right=True)], rows)
+    if cost:
+        names = [Column("source"), Column("requests", right=True), Column("cost", right=True)]
+        sources = found.sources
+        table(names, [[n, f"{sources[n].requests:,}", f"{cost[n]:,.0f}"] for n in cost])
+        say("Cost is in price-weighted tokens: read 0.1, write 1.25 or 2, output 5.", "dim")
+
+
+def _tell_spent(spent: list[Day], limit: int) -> None:
+    if not spent:
+        say("Nothing ran unasked this week.")
+        return
+    rows = [
+        [day.day, source, f"{day.calls[source]:,}", f"{day.weighted[source]:,.0f}"]
+        for day in spent
+        for source in sorted(day.weighted)
+    ]
+    names = ("day", "source", "calls", "cost")
+    table([Column(name, right=name in ("calls", "cost")) for name in names], rows)
+    today = sum(spent[0].weighted.values())
+    say(f"{today:,.0f} of {limit:,} on {spent[0].day}", "dim")
+
+
+def _tell_trend(trend: list[Noted]) -> None:
+    if not trend:
+        return
+    last = trend[-1]
+    line = "".join(_BARS[min(7, n.score * 8 // 101)] for n in trend[-SHOWN:])
+    say(
+        f"memory score {last.score} of 100, {last.pollution:.1%} polluted, "
+        f"{plural(last.memories, 'memory', 'memories')}  {line}"
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"

@@ -1,0 +1,199 @@
+"""A dream's branch: what it changed, what is wrong with it, and how it joins what came meanwhile.
+
+Three states of a folder as plain maps from key to bytes: `base`, which the dream began with;
+`work`, what it made of it; `here`, what the folder holds by now. `faults` says why `work` may not
+land: a fact is gone without a reason that holds, the index is broken or over its limits, a secret
+or an instruction came in, the folder grew out of proportion, a file is none of ours. `joined`
+merges it with what others wrote. Nothing is decided by a model, and nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from reverie.errors import SecretFound
+from reverie.memory import entry as entries
+from reverie.memory import index as indexes
+from reverie.memory import ranking, secrets
+from reverie.memory.entry import is_index
+from reverie.memory.facts import Reason, lost
+from reverie.memory.frontmatter import parse as parse_head
+from reverie.memory.merge import merge
+from reverie.memory.ranking import Limits
+from reverie.memory.trust import reads_like_instruction
+
+State: TypeAlias = Mapping[str, bytes]
+FaultKind: TypeAlias = Literal[
+    "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log"
+]
+GROWS = 1.5
+"""How many times larger a dream may leave the folder, beside a little room."""
+ROOM = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that keeps a dream from landing."""
+
+    kind: FaultKind
+    file: str
+    text: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{self.kind}: {where}: {self.text}"
+
+
+def settled(work: State, base: State) -> dict[str, bytes]:
+    """A dream's folder, where a file it emptied counts as removed."""
+    return {key: data for key, data in work.items() if data.strip() or not base.get(key, data)}
+
+
+def changed(base: State, work: State) -> tuple[str, ...]:
+    """Files that differ, sorted."""
+    keys = sorted({*base, *work})
+    return tuple(key for key in keys if base.get(key) != work.get(key))
+
+
+def faults(
+    base: State,
+    work: State,
+    reasons: Sequence[Reason] = (),
+    *,
+    limits: Limits,
+    now: float,
+) -> tuple[Fault, ...]:
+    """Why a dream's work may not land; none where it may."""
+    keys = changed(base, work)
+    if not keys:
+        return ()
+    return (
+        *_names(base, work, keys),
+        *_lost(base, work, reasons, now),
+        *_indexes(base, work, limits),
+        *_brought_in(base, work, keys),
+        *_size(base, work),
+    )
+
+
+def _lost(base: State, work: State, reasons: Sequence[Reason], now: float) -> Iterator[Fault]:
+    for one in lost(base, work, reasons, now=now):
+        yield Fault("fact lost", one.file, f"{one.text[:160]} ({one.note})", one.line)
+
+
+def _names(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault]:
+    for key in keys:
+        if key.startswith("logs/"):
+            yield Fault("log", key, "a daily log is never rewritten")
+        elif key not in base and not (entries.is_topic(key) or is_index(key)):
+            yield Fault("name", key, "this is no memory file")
+        elif key in work and entries.is_topic(key) and _lost_its_head(base.get(key), work[key]):
+            yield Fault("name", key, "the head with name, description and type is missing")
+
+
+def _lost_its_head(before: bytes | None, after: bytes) -> bool:
+    had = before is None or parse_head(before).present
+    return had and not parse_head(after).present
+
+
+def _indexes(base: State, work: State, limits: Limits) -> Iterator[Fault]:
+    for key in sorted(key for key in {*base, *work} if is_index(key)):
+        before, after = base.get(key, b""), work.get(key, b"")
+        if before == after and _below(base, key) == _below(work, key):
+            continue
+        known = {row for _, row in _index_faults(key, before, base, limits)}
+        for fault, row in _index_faults(key, after, work, limits):
+            if row not in known:
+                told = f"{fault.key}: {fault.reason}" if fault.key else fault.reason
+                yield Fault("index", key, told, fault.line)
+        if ranking.limits_hit(after, limits) and not ranking.limits_hit(before, limits):
+            yield Fault("limits", key, f"{len(after):,} bytes are over what is sent of an index")
+
+
+def _below(state: State, index: str) -> frozenset[str]:
+    return frozenset(k for k in state if entries.is_topic(k) and entries.index_of(k) == index)
+
+
+def _index_faults(
+    key: str, data: bytes, state: State, limits: Limits
+) -> Iterator[tuple[indexes.Fault, tuple[str, str, bytes]]]:
+    """What is wrong with an index, each with what tells it from another fault."""
+    below, rows = key.removesuffix(entries.INDEX), data.splitlines()
+    own = {name.removeprefix(below) for name in _below(state, key)}
+    for fault in indexes.check(indexes.parse(data), own, width=limits.width):
+        row = rows[fault.line - 1] if fault.line else b""
+        yield fault, (fault.kind, fault.key, row)
+
+
+def _brought_in(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault]:
+    """Secrets, and text that reads like an instruction, in lines that are new to the folder."""
+    known = {line for data in base.values() for line in data.splitlines()}
+    for key in keys:
+        fresh = b"\n".join(line for line in work.get(key, b"").splitlines() if line not in known)
+        try:
+            secrets.checked(fresh, key)
+        except SecretFound as error:
+            yield Fault("secret", key, error.what)
+        for found in reads_like_instruction(fresh.decode("utf-8", "replace")):
+            yield Fault("instruction", key, f"{found.rule}: {found.words[:80]}")
+
+
+def _size(base: State, work: State) -> Iterator[Fault]:
+    before, after = (sum(map(len, state.values())) for state in (base, work))
+    if after > before * GROWS + ROOM:
+        yield Fault("size", ".", f"the folder would grow from {before:,} to {after:,} bytes")
+
+
+# --- joining
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What lands: each file's new bytes, None for a removal; and what a person should look at."""
+
+    changes: Mapping[str, bytes | None]
+    conflicts: tuple[str, ...] = ()
+
+
+def joined(base: State, work: State, here: State) -> Joined:
+    """A dream's work, merged with what the folder holds by now. Nobody's words are dropped:
+    what was changed on both sides has both, and what was edited meanwhile is not removed."""
+    changes: dict[str, bytes | None] = {}
+    conflicts: list[str] = []
+    for key in changed(base, work):
+        old, mine, now = base.get(key), work.get(key), here.get(key)
+        if now == mine:
+            continue
+        if now == old:
+            changes[key] = mine
+        elif mine is None or now is None:
+            conflicts.append(key)  # changed on one side, removed on the other: it stays as it is
+            if now is None and mine is not None:
+                changes[key] = mine
+        else:
+            found = merge(key, _text(old or b""), _text(mine), _text(now))
+            changes[key] = found.text.encode("utf-8", "surrogateescape")
+            conflicts += [key] if found.conflicts else []
+    _pointed(changes, here)
+    return Joined(changes, tuple(conflicts))
+
+
+def _pointed(changes: dict[str, bytes | None], here: State) -> None:
+    """A file that stays keeps its pointer, though the dream took it out."""
+    kept = {k for k in here if entries.is_topic(k) and changes.get(k, here[k]) is not None}
+    for key in [k for k, data in changes.items() if is_index(k) and data is not None]:
+        data, below = changes[key] or b"", key.removesuffix(entries.INDEX)
+        before = indexes.parse(here.get(key, b""))
+        for pointer in before.pointers:
+            name = below + pointer.key
+            gone = indexes.parse(data).find(pointer.key) is None
+            if pointer.key and gone and name in kept and name not in changes:
+                data = indexes.parse(data).put(pointer.key, pointer.title, pointer.hook)
+        changes[key] = data
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

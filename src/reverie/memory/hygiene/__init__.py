@@ -1,0 +1,1 @@
+"""Whether a memory folder is in order, told from its texts alone, without a model."""

@@ -1,0 +1,225 @@
+"""The check: every fault of a memory folder, with evidence and what would mend it.
+
+It works on texts that it is given and calls no model. Its work grows with the size of the folder,
+not with its square. It changes nothing and drops nothing: what it says is for a person, for
+`memory check --fix` or for a dream to act on. A fault of one file never hides those of others.
+
+Text that reads like an instruction is a fault in a memory from an untrusted source; in one that
+the user or the agent wrote, rules are what memories are for, and only what no honest memory says
+counts: hidden words, or an attack by two rules at once.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reverie.errors import ScanFailed
+from reverie.memory import frontmatter, secrets
+from reverie.memory import index as indexes
+from reverie.memory.entry import INDEX, index_of, is_index, is_topic
+from reverie.memory.hygiene import odds
+from reverie.memory.hygiene.alike import duplicates
+from reverie.memory.hygiene.dates import PASSED, expired, relative
+from reverie.memory.hygiene.junk import junk
+from reverie.memory.hygiene.links import Present, broken, gone
+from reverie.memory.hygiene.passages import Passage
+from reverie.memory.hygiene.reading import Memory, logs, read
+from reverie.memory.hygiene.report import Finding, Fix, Report
+from reverie.memory.ranking import Limits, limits_hit
+from reverie.memory.trust import Trust, reads_like_instruction
+
+TrustIn = Callable[[str], Trust]
+
+_SHOWN = 160
+_HOSTILE = frozenset({"override", "secrecy", "persona", "role", "exfiltration", "secrets"})
+_PROSE = frozenset({"sentence", "item", "value"})
+
+
+def by_agent(_: str) -> Trust:
+    return Trust.AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A folder as it is looked at. `files` are all its files, indexes and logs among them."""
+
+    files: Mapping[str, bytes]
+    times: Mapping[str, float] = field(default_factory=dict[str, float])
+    now: float = 0.0
+    limits: Limits = field(default_factory=Limits)
+    present: Present | None = None
+    trust: TrustIn = by_agent
+    guarded: bool = True  # whether to look for secrets and instructions too
+    unread: frozenset[str] = frozenset()  # files that are there and whose text is not known
+
+
+def check(given: Given) -> Report:
+    """Everything that is wrong with a memory folder."""
+    memories = read(given.files, given.times)
+    every = list(memories.values())
+    found: list[Finding] = []
+    names: dict[str, list[str]] = {}
+    for key in memories:
+        names.setdefault(posixpath.basename(key).casefold(), []).append(key)
+    for one in every:
+        found += _of_one(one, given)
+        found += _links(one, memories.keys() | given.unread, names)
+    found += [hit for log in logs(given.files).values() for hit in _guarded(log, given)]
+    twins = duplicates(every)
+    found += [_duplicate(a, b, share) for a, b, share in twins]
+    pairs = frozenset((a.key, b.key) for a, b, _ in twins)
+    found += [_odds(one) for one in odds.contradictions(every, pairs)]
+    found += _indexes(given, memories)
+    order = sorted(found, key=lambda one: (one.file, one.line, one.kind, one.evidence))
+    return Report(tuple(order), len(every))
+
+
+# One memory
+
+
+def _of_one(memory: Memory, given: Given) -> Iterator[Finding]:
+    yield from _guarded(memory, given)
+    spoilt = junk(memory)
+    if spoilt is not None:
+        evidence = f"{spoilt.rule}: {_cut(spoilt.words)}"
+        yield Finding("junk", memory.key, spoilt.line, evidence, rule=spoilt.rule)
+    yield from _dates(memory, given.now)
+    if given.present is not None:
+        for one in gone(memory, given.present):
+            yield Finding(
+                "stale_reference", memory.key, one.line, f"{one.kind} {_cut(one.text)} is gone"
+            )
+
+
+def _guarded(memory: Memory, given: Given) -> Iterator[Finding]:
+    """What must not be in a memory at all: secrets, and orders to whoever reads it."""
+    if not given.guarded:
+        return
+    try:
+        hits = secrets.scan(given.files[memory.key], memory.key)
+    except ScanFailed:
+        yield Finding("secret", memory.key, 1, "it could not be searched for secrets")
+        hits = ()
+    for hit in hits:
+        yield Finding("secret", memory.key, hit.line, f"rule {hit.rule}", rule=hit.rule)
+    evidence = reads_like_instruction(memory.text)
+    rules = {one.rule for one in evidence}
+    trusted = given.trust(memory.key) is not Trust.UNTRUSTED
+    if trusted and "hidden" not in rules and len(rules & _HOSTILE) < 2:
+        return
+    for one in evidence:
+        if not trusted or one.rule in _HOSTILE or one.rule == "hidden":
+            words = f"{one.rule}: {_cut(one.words)}"
+            yield Finding("instruction_like", memory.key, one.line, words, rule=one.rule)
+
+
+def _dates(memory: Memory, now: float) -> Iterator[Finding]:
+    for piece in memory.passages:
+        if piece.kind not in _PROSE:
+            continue
+        first, last = _inside(memory.text, piece)
+        raw = memory.text[first:last]
+        for when in relative(raw, memory.written or now):
+            fix = Fix("dated", "", first + when.start, first + when.end, when.meant)
+            words = f"“{when.words}” says nothing later: {when.meant}"
+            line = piece.line + raw.count("\n", 0, when.start)
+            mends = fix if memory.written else None
+            yield Finding("stale_date", memory.key, line, words, fix=mends, rule="relative")
+        for _, end, day in expired(raw, now):
+            fix = Fix("expired", "", first + end, first + end, f" {PASSED}")
+            words = f"{day} has passed: {_cut(piece.text)}"
+            line = piece.line + raw.count("\n", 0, end)
+            yield Finding("stale_date", memory.key, line, words, fix=fix, rule="deadline")
+
+
+def _inside(text: str, piece: Passage) -> tuple[int, int]:
+    """Where the words of a passage stand: of a value, what is inside its quotes."""
+    raw = text[piece.start : piece.end]
+    if piece.kind != "value":
+        return piece.start, piece.end
+    bare = raw.strip(" \t")
+    shift = len(raw) - len(raw.lstrip(" \t"))
+    quoted = len(bare) > 1 and bare[0] in "\"'" and bare[-1] == bare[0]
+    start = piece.start + shift + quoted
+    return start, start + len(bare) - 2 * quoted
+
+
+def _links(memory: Memory, keys: Collection[str], names: dict[str, list[str]]) -> Iterator[Finding]:
+    for one in broken(memory, keys, names):
+        fix = Fix("pointer", "", one.start, one.end, one.meant) if one.meant else None
+        words = f"the link to {_cut(one.words)} leads to no memory"
+        yield Finding("link", memory.key, one.line, words, one.meant, fix)
+
+
+# Two memories
+
+
+def _duplicate(older: Memory, newer: Memory, share: float) -> Finding:
+    words = f"{share:.0%} of what it says is also in {older.key}"
+    return Finding("duplicate", newer.key, 1, words, older.key, Fix("merged_into", older.key))
+
+
+def _odds(one: odds.Odds) -> Finding:
+    older, newer = one.older, one.newer
+    words = f"{one.how}: “{_cut(older.passage.text)}” against “{_cut(newer.passage.text)}”"
+    fix = None
+    if one.decided:
+        text = newer.passage.text
+        if older.passage.kind == "value":
+            text = f" {frontmatter.scalar(' '.join(text.split()))}"
+        fix = Fix("contradicted_by", newer.memory.key, older.passage.start, older.passage.end, text)
+    return Finding(
+        "contradiction",
+        older.memory.key,
+        older.passage.line,
+        words,
+        newer.memory.key,
+        fix,
+        one.how,
+        newer.passage.line,
+    )
+
+
+# Indexes
+
+
+def _indexes(given: Given, memories: Mapping[str, Memory]) -> Iterator[Finding]:
+    topics = sorted(memories.keys() | set(filter(is_topic, given.unread)))
+    known = {key for key in given.files if is_index(key)} | {index_of(key) for key in topics}
+    for key in sorted(known):
+        below = key.removesuffix(INDEX)
+        own = [one.removeprefix(below) for one in topics if index_of(one) == key]
+        data = given.files.get(key, b"")
+        yield from _index(key, below, data, own, given.limits)
+        if given.guarded:
+            yield from _index_secrets(key, data)
+
+
+def _index(
+    key: str, below: str, data: bytes, own: Sequence[str], limits: Limits
+) -> Iterator[Finding]:
+    for fault in indexes.check(indexes.parse(data), own, width=limits.width):
+        about = below + fault.key if fault.key else ""
+        fixable = fault.kind in ("outside", "missing", "twice", "unlisted", "long", "content")
+        fix = Fix("shortened" if fault.kind == "long" else "pointer", about) if fixable else None
+        evidence = f"{fault.kind}: {_cut(fault.reason)}"
+        where = about if fault.kind == "unlisted" else key
+        yield Finding("index", where, fault.line, evidence, about, fix, fault.kind)
+    for words in limits_hit(data, limits):
+        yield Finding("index", key, 0, f"over its limits: {words}", rule="limits")
+
+
+def _index_secrets(key: str, data: bytes) -> Iterator[Finding]:
+    try:
+        hits = secrets.scan(data, key)
+    except ScanFailed:
+        yield Finding("secret", key, 1, "it could not be searched for secrets")
+        return
+    for hit in hits:
+        yield Finding("secret", key, hit.line, f"rule {hit.rule}", rule=hit.rule)
+
+
+def _cut(text: str) -> str:
+    return indexes.shorten(" ".join(text.split()), _SHOWN)

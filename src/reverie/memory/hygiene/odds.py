@@ -1,0 +1,221 @@
+"""Statements at odds: two memories say of the same subject what cannot both be.
+
+Two statements have one subject where, without their values, nearly all their words agree. They
+are at odds where the values differ: a number, an amount, a date, a name in the same place, a word
+against its opposite, or where one denies what the other says. A number that only counts steps,
+phases or tickets is no value, and "not" before something that the other does not speak of denies
+nothing. The newer statement stands; where it cannot be told which is newer, both are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal, TypeAlias
+
+from reverie.memory.hygiene.alike import near, overlap, weights
+from reverie.memory.hygiene.dates import absolute
+from reverie.memory.hygiene.reading import Memory, Statement, statements
+from reverie.memory.hygiene.terms import DENIALS, SMALL, Terms, plain, stem, tokens
+
+How: TypeAlias = Literal["value", "denial", "date"]
+
+SUBJECT = 0.62
+"""Weight of the words, beside values, that two statements must share to have one subject."""
+IN_TWINS = 0.5
+"""The same within two files that are near-duplicates."""
+LEAST = 3
+"""Words beside values that a statement needs to have a subject."""
+SAME_WORDS = 0.8
+"""How alike the words of a statement and of its denial must be, in their order."""
+SAME_NAMES = 0.6
+"""Weight of the names that two statements must share where each has one of its own."""
+RELATED = 0.6
+"""Share of the words of one memory's name that another's must have to be on the same topic."""
+MOST_APART = 0.34
+"""Share of the words, beside the value, that may stand differently in its place."""
+_LEFT_UNSAID = re.compile(
+    r"\b(?:it|its|this|that|these|those|they|them|their|here|above|below|he|she|his|her)\b|它|其|这",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"(?:step|phase|layer|pr|prs|section|part|chapter|tier|level|round|node|option|issue|issues|"
+    r"line|lines|case|example|version|rule|task|item|row|column|figure|table|type|stage|plan|"
+    r"objective|method|pattern|strategy|approach|scenario|test)s?\Z"
+)
+_OPPOSITES = (
+    *("true false", "enabled disabled", "enable disable", "always never", "before after"),
+    *("allowed forbidden", "allow forbid", "on off", "required optional", "public private"),
+    *("sync async", "synchronous asynchronous", "increase decrease", "minimum maximum"),
+    *("first last", "add remove", "accept reject", "include exclude", "start stop"),
+    *("local remote", "manual automatic", "manually automatically", "read write", "yes no"),
+)
+_OPPOSITE = {a: b for pair in _OPPOSITES for a, b in (pair.split(), pair.split()[::-1])}
+_VALUE = re.compile(r"[#$€£~<>≤≥]?\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Two statements at odds; `older` gives way, or None of them where that is not known."""
+
+    older: Statement
+    newer: Statement
+    how: How
+    decided: bool
+
+
+def contradictions(
+    memories: Sequence[Memory], twins: frozenset[tuple[str, str]] = frozenset()
+) -> list[Odds]:
+    """Every two statements of the folder that are at odds."""
+    every = [one for memory in memories for one in statements(memory)]
+    sets = {n: _subject(one.terms) for n, one in enumerate(every)}
+    sets = {n: own for n, own in sets.items() if len(own) >= LEAST}
+    weight = weights(sets.values())
+    found: list[Odds] = []
+    for a, b in near(sets, weight):
+        one, other = every[a], every[b]
+        pair = (one.memory.key, other.memory.key)
+        twin = pair in twins or pair[::-1] in twins
+        if overlap(sets[a], sets[b], weight) < (IN_TWINS if twin else SUBJECT):
+            continue
+        how = _at_odds(one, other)
+        if how is not None and not _one_subject(one, other, weight, known=twin):
+            continue
+        if how is not None and not (_says_both(one, other) or _says_both(other, one)):
+            found.append(_ordered(one, other, how))
+    return sorted(_once(found), key=lambda o: (o.older.memory.key, o.older.passage.start))
+
+
+def _says_both(one: Statement, other: Statement) -> bool:
+    """Whether the first one's memory says the other's words too, and so means two things."""
+    words = plain(other.passage.text)
+    return any(plain(own.passage.text) == words for own in statements(one.memory))
+
+
+def _once(found: Sequence[Odds]) -> Iterator[Odds]:
+    """For each statement that gives way, the newest that it gives way to."""
+    best: dict[tuple[str, int], Odds] = {}
+    for one in found:
+        key = (one.older.memory.key, one.older.passage.start)
+        known = best.get(key)
+        if known is None or known.newer.memory.written < one.newer.memory.written:
+            best[key] = one
+    yield from best.values()
+
+
+def _one_subject(
+    one: Statement, other: Statement, weight: Mapping[str, float], *, known: bool
+) -> bool:
+    """Whether two statements speak of the same thing, and not alike of two.
+
+    In memories on one topic they may differ in words beside the value. Elsewhere they must agree
+    in all of them, name the same, and leave nothing unsaid: "its" means each memory's own topic.
+    """
+    a, b = one.terms.hard - one.terms.numbers, other.terms.hard - other.terms.numbers
+    same = a <= other.terms.all or b <= one.terms.all
+    if known or _on_one_topic(one.memory, other.memory):
+        return same or overlap(a, b, weight) >= SAME_NAMES
+    unsaid = any(_LEFT_UNSAID.search(text) for text in (one.passage.text, other.passage.text))
+    return same and not unsaid and _subject(one.terms) == _subject(other.terms)
+
+
+def _on_one_topic(one: Memory, other: Memory) -> bool:
+    a, b = one.subject, other.subject
+    return len(a & b) >= RELATED * min(len(a), len(b)) > 0
+
+
+def _subject(found: Terms) -> frozenset[str]:
+    return found.all - found.numbers
+
+
+def _ordered(one: Statement, other: Statement, how: How) -> Odds:
+    first, second = sorted((one, other), key=lambda s: (s.memory.written, s.memory.key))
+    known = first.memory.written > 0 and first.memory.written != second.memory.written
+    return Odds(first, second, how, known)
+
+
+def _at_odds(one: Statement, other: Statement) -> How | None:
+    a, b = _words(one.passage.text), _words(other.passage.text)
+    denial = one.terms.denies != other.terms.denies
+    if one.memory.key == other.memory.key or (a == b and not denial):
+        return None
+    slots = _slots(a, b)
+    values = sum(_values(a, b, slot) for slot in slots)
+    if denial:
+        no, yes = (one, other) if one.terms.denies else (other, one)
+        return "denial" if not values and _denied(no.passage.text, yes.passage.text) else None
+    apart = sum(max(high - low, end - start) for low, high, start, end in slots)
+    if not 1 <= values <= 2 or apart - values > MOST_APART * min(len(a), len(b)):
+        return None
+    return "date" if _days(one) != _days(other) else "value"
+
+
+def _days(one: Statement) -> frozenset[object]:
+    return frozenset(day for _, _, day in absolute(one.passage.text))
+
+
+Slot: TypeAlias = tuple[int, int, int, int]
+
+
+def _words(text: str) -> list[str]:
+    """The words in their order, by stem, without those that only join."""
+    out: list[str] = []
+    for token in tokens(text):
+        low = token.lower()
+        if low in DENIALS or (low in SMALL and low not in _OPPOSITE):
+            continue
+        out.append(low if _VALUE.match(low) else stem(low))
+    return out
+
+
+def _slots(a: Sequence[str], b: Sequence[str]) -> list[Slot]:
+    """Where one has other words in the place of the other's."""
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    return [
+        (low, high, start, end)
+        for op, low, high, start, end in matcher.get_opcodes()
+        if op == "replace"
+    ]
+
+
+def _values(a: Sequence[str], b: Sequence[str], slot: Slot) -> int:
+    """How many values of the same thing stand in one place of both; 0 where that is not clear."""
+    low, high, start, end = slot
+    mine = [n for n in range(low, high) if _is_value(a, n)]
+    theirs = [n for n in range(start, end) if _is_value(b, n)]
+    if len(mine) != len(theirs):
+        return 0
+    return sum(_same_place(a, n, b, m) and a[n] != b[m] for n, m in zip(mine, theirs, strict=True))
+
+
+def _is_value(words: Sequence[str], at: int) -> bool:
+    word = words[at]
+    if word in _OPPOSITES_BY_STEM:
+        return True
+    labelled = at > 0 and _LABEL.match(words[at - 1]) is not None
+    return _VALUE.match(word) is not None and not word.startswith("#") and not labelled
+
+
+def _same_place(a: Sequence[str], at: int, b: Sequence[str], to: int) -> bool:
+    x, y = a[at], b[to]
+    if x in _OPPOSITES_BY_STEM or y in _OPPOSITES_BY_STEM:
+        return _OPPOSITES_BY_STEM.get(x) == y
+    before = a[at - 1 : at] == b[to - 1 : to] and bool(a[at - 1 : at])
+    after = a[at + 1 : at + 2] == b[to + 1 : to + 2] and bool(a[at + 1 : at + 2])
+    return before or after
+
+
+_OPPOSITES_BY_STEM = {stem(a): stem(b) for a, b in _OPPOSITE.items()}
+
+
+def _denied(no: str, yes: str) -> bool:
+    """Whether one denies what the other says in nearly the same words, in the same order."""
+    a, b = _words(no), _words(yes)
+    if len(a) <= LEAST or SequenceMatcher(None, a, b, autojunk=False).ratio() < SAME_WORDS:
+        return False
+    found = list(tokens(no))
+    behind = [n + 1 for n, token in enumerate(found) if token.lower() in DENIALS]
+    return all(next(iter(_words(" ".join(found[n:]))), "") in b for n in behind)

@@ -1,0 +1,159 @@
+"""A memory folder mended: from what a check finds to edits with reasons.
+
+Contradictions are settled for the newer statement, relative dates written out from the file's own
+time, deadlines that have passed marked, duplicates merged so that the facts of both survive, daily
+logs distilled, links and pointers led to where their files are, long index lines shortened. No
+word that carries content is made up: what is written was in the folder, or is a date.
+
+It is repeated until a check finds nothing more to mend, so that mending what was mended changes
+nothing. What cannot be mended without judging what is true or worth keeping (junk, drifted
+memories, secrets, orders, a contradiction between files of one age) is left for the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from reverie.memory import frontmatter
+from reverie.memory.entry import is_index, is_topic, shown
+from reverie.memory.hygiene.check import Given, check
+from reverie.memory.hygiene.links import relinked
+from reverie.memory.hygiene.reading import logs, read
+from reverie.memory.hygiene.report import Finding, Report
+from reverie.memory.repair.daily import distilled
+from reverie.memory.repair.edits import Edit, Repaired
+from reverie.memory.repair.merging import clusters, merged
+from reverie.memory.repair.pointers import Pointers, all_indexes
+
+ROUNDS = 5
+"""How often a folder is looked at again; what is not mended by then stays as it is."""
+
+
+def repaired(given: Given) -> Repaired:
+    """The folder mended as far as that is safe."""
+    work = _Work(dict(given.files), given)
+    for _ in range(ROUNDS):
+        before = dict(work.files)
+        work.round()
+        if work.files == before:
+            break
+    changed: dict[str, bytes | None] = {
+        key: data for key, data in work.files.items() if given.files.get(key) != data
+    }
+    changed |= {key: None for key in given.files if key not in work.files}
+    return Repaired(changed, tuple(work.settled()))
+
+
+@dataclass(slots=True)
+class _Work:
+    """A folder while it is mended."""
+
+    files: dict[str, bytes]
+    given: Given
+    edits: list[Edit] = field(default_factory=list[Edit])
+    moved: dict[str, str] = field(default_factory=dict[str, str])
+
+    def round(self) -> None:
+        seen = replace(self.given, files=self.files, guarded=False)
+        report = check(seen)
+        about = self._descriptions()
+        self._texts(report)
+        self._merge(report)
+        topics = read(self.files, self.given.times)
+        daily = logs(self.files)
+        self.edits += distilled(self.files, topics, daily, self.given.limits.width)
+        now = self._descriptions()
+        hooks = {key: (about[key], now[key]) for key in about.keys() & now.keys()}
+        for key in list(all_indexes(self.files)):
+            mend = Pointers(
+                key, self.files, self.moved, hooks, self.given.limits, self.given.unread
+            )
+            self.edits += mend.mend()
+
+    def settled(self) -> list[Edit]:
+        """The edits, each naming where its target went in the end."""
+        return [replace(one, target=self._went(one.target)) for one in self.edits]
+
+    def _went(self, key: str) -> str:
+        while key in self.moved:
+            key = self.moved[key]
+        return key
+
+    def _descriptions(self) -> dict[str, str]:
+        topics = (key for key in self.files if is_topic(key))
+        return {key: frontmatter.parse(self.files[key]).get("description") for key in topics}
+
+    # Words in place
+
+    def _texts(self, report: Report) -> None:
+        by_file: dict[str, list[Finding]] = {}
+        for one in report.findings:
+            if one.fix is not None and one.fix.start >= 0:
+                by_file.setdefault(one.file, []).append(one)
+        for key, found in by_file.items():
+            self._in_place(key, found)
+
+    def _in_place(self, key: str, found: list[Finding]) -> None:
+        data = self.files[key]
+        text = shown(data)
+        if text.encode() != data:
+            return  # no plain UTF-8: its places are not those of its bytes
+        last = len(text) + 1
+        for one in sorted(found, key=_place, reverse=True):
+            fix = one.fix
+            if fix is None or fix.end > last:
+                continue
+            before = text[fix.start : fix.end]
+            said = before if fix.why == "contradicted_by" else _line(text, fix.start, fix.end)
+            text = text[: fix.start] + fix.new + text[fix.end :]
+            last = fix.start
+            self.edits.append(Edit(key, said, fix.new, fix.why, fix.target or key))
+        self.files[key] = text.encode()
+
+    # Duplicates
+
+    def _merge(self, report: Report) -> None:
+        pairs = [(one.with_file, one.file) for one in report.of("duplicate")]
+        for keep, *others in clusters(pairs, self.given.times):
+            for key in others:
+                if not self._mergeable(keep, key):
+                    continue
+                text = merged(keep, shown(self.files[keep]), shown(self.files[key]))
+                self.files[keep] = text.encode("utf-8", "replace")
+                del self.files[key]
+                self.moved[key] = keep
+                self.edits.append(Edit(key, "", None, "merged_into", keep))
+        self._relink()
+
+    def _mergeable(self, keep: str, key: str) -> bool:
+        """Only files that are plain text are merged, and never one of the team's with ours."""
+        plain = all(shown(self.files[one]).encode() == self.files[one] for one in (keep, key))
+        return plain and keep.startswith("team/") == key.startswith("team/")
+
+    def _relink(self) -> None:
+        names = {key.rpartition("/")[2] for key in self.moved}
+        for key, data in self.files.items():
+            if is_index(key) or not any(name.encode() in data for name in names):
+                continue
+            text = shown(data)
+            made = relinked(key, text, self.moved)
+            if made != text and text.encode() == data:
+                self.files[key] = made.encode()
+
+
+def _place(one: Finding) -> int:
+    return one.fix.start if one.fix is not None else -1
+
+
+def _line(text: str, start: int, end: int) -> str:
+    """The line or lines that a place is in."""
+    low = text.rfind("\n", 0, start) + 1
+    high = text.find("\n", end)
+    return text[low : len(text) if high < 0 else high].strip()
+
+
+def kept(given: Given, done: Repaired) -> Mapping[str, bytes]:
+    """The folder as it is after a repair."""
+    files = {key: data for key, data in given.files.items() if key not in done.files}
+    return files | {key: data for key, data in done.files.items() if data is not None}

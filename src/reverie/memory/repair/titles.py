@@ -1,0 +1,33 @@
+"""A name and a type for words that become a memory: taken from the words, none added."""
+
+from __future__ import annotations
+
+import re
+
+_NAME_WORDS = 8
+_NAME = 60
+_PERSON = re.compile(
+    r"\b(?:I am|I'm|my (?:role|name|job|team)|I (?:work|like|know|use|prefer)|the user)\b"
+    r"|我(?:是|叫|的)|用户",
+    re.IGNORECASE,
+)
+_RULE = re.compile(
+    r"\b(?:always|never|don'?t|do not|prefer|avoid|instead of|stop)\b|(?:总是|不要|别|务必|偏好)",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"https?://\S+")
+
+
+def title_of(text: str) -> str:
+    """The first words of a text, without marks."""
+    words = re.sub(r"[`*_#>\[\]]+", "", text).split()
+    return " ".join(words[:_NAME_WORDS])[:_NAME].strip(" .,:;-—。，：；") or "memory"
+
+
+def sort_of(text: str) -> str:
+    """The type that fits best; project where nothing tells."""
+    if _RULE.search(text):
+        return "feedback"
+    if _PERSON.search(text):
+        return "user"
+    return "reference" if _LINK.search(text) else "project"

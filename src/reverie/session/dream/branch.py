@@ -1,0 +1,192 @@
+"""A dream on disk: the folder as it began, the copy it works on, and how far it is.
+
+`<transcripts>/dreams/<id>.jsonl` is its transcript, `<transcripts>/dreams/<id>/` holds `base/`,
+`work/` and `dream.json`, which is replaced whole at every step, so that any door can show it. A
+file named `kill` there asks it to stop. Files of the team are never part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from reverie.errors import NotFound, StoreError
+from reverie.memory.entry import TEAM
+from reverie.store.files import Folder
+from reverie.store.home import session_id
+from reverie.store.memory import MOST_KEPT, MemoryFolder
+
+FOLDER = "dreams"
+STATUS = "dream.json"
+KILL = "kill"
+Standing: TypeAlias = Literal[
+    "running", "completed", "failed", "killed", "waiting", "dropped", "undone"
+]
+Phase: TypeAlias = Literal["starting", "updating"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dream:
+    """What is known of one dream."""
+
+    id: str
+    status: Standing = "running"
+    phase: Phase = "starting"
+    trigger: Literal["auto", "manual"] = "auto"
+    model: str = ""
+    pid: int = 0
+    began: float = 0.0
+    ended: float = 0.0
+    rounds: tuple[str, ...] = ()  # the last texts
+    tools: int = 0
+    touched: tuple[str, ...] = ()  # files it wrote in its copy
+    changed: tuple[str, ...] = ()  # files that landed, or would
+    conflicts: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    reason: str = ""
+    summary: str = ""
+    requests: int = 0
+    weighted: float = 0.0  # price-weighted tokens
+
+    @property
+    def over(self) -> bool:
+        return self.status != "running"
+
+
+def snapshot(folder: MemoryFolder) -> dict[str, bytes]:
+    """Every Markdown file of a memory folder but the team's, whole."""
+    found: dict[str, bytes] = {}
+    for key in folder.files.list():
+        if not key.lower().endswith(".md") or key.startswith(f"{TEAM}/"):
+            continue
+        try:
+            data = folder.files.read(key, MOST_KEPT + 1)
+        except (NotFound, StoreError):
+            continue
+        if len(data) <= MOST_KEPT:
+            found[key] = data
+    return found
+
+
+class Branch:
+    """One dream's folder, open."""
+
+    def __init__(self, dreams: Path, dream: str, *, create: bool = False) -> None:
+        self.id = session_id(dream)
+        self.path = dreams / self.id
+        if not create and not self.path.is_dir():
+            raise NotFound(
+                "There is no such dream", where=dream[:80], do="`reverie dream status` lists them"
+            )
+        self.files = Folder(self.path)
+
+    def close(self) -> None:
+        self.files.close()
+
+    def __enter__(self) -> Branch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def work(self) -> Path:
+        return self.path / "work"
+
+    # The copy
+
+    def begin(self, base: Mapping[str, bytes], times: Mapping[str, float]) -> None:
+        """Copy the folder; a file keeps its time, by which relative dates are understood."""
+        for key, data in base.items():
+            for part in ("base", "work"):
+                self.files.write(f"{part}/{key}", data, durable=False)
+                at = times.get(key)
+                if at is not None:
+                    os.utime(self.path / part / key, (at, at), follow_symlinks=False)
+        for part in ("base", "work"):
+            (self.path / part).mkdir(mode=0o700, exist_ok=True)
+
+    def state(self, part: Literal["base", "work"]) -> dict[str, bytes]:
+        """The files of one side."""
+        keys = self.files.list(part)
+        return {
+            key.removeprefix(f"{part}/"): self.files.read(key, MOST_KEPT)
+            for key in keys
+            if key.lower().endswith(".md")
+        }
+
+    def strangers(self) -> tuple[str, ...]:
+        """What the dream left that is no plain Markdown file."""
+        found = self.files.survey("work")
+        others = [key for key in found.keys if not key.lower().endswith(".md")]
+        return (*(one.key for one in found.refused), *others)
+
+    # How far it is
+
+    def read(self) -> Dream:
+        try:
+            value: Any = json.loads(self.files.read(STATUS, 2**20))
+        except (NotFound, ValueError):
+            value = {}
+        known = {one.name for one in fields(Dream)}
+        found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        given: dict[str, Any] = {"id": self.id}
+        for name in known.intersection(found) - {"id"}:
+            member: Any = found[name]
+            given[name] = tuple(cast("list[str]", member)) if isinstance(member, list) else member
+        return Dream(**given)
+
+    def write(self, dream: Dream) -> None:
+        self.files.write(STATUS, json.dumps(asdict(dream), ensure_ascii=False).encode())
+
+    def change(self, **changes: Any) -> Dream:
+        dream = replace(self.read(), **changes)
+        self.write(dream)
+        return dream
+
+    def kill(self) -> None:
+        """Ask the process that dreams it to stop."""
+        self.files.write(KILL, b"")
+
+    @property
+    def killed(self) -> bool:
+        return os.path.lexists(self.path / KILL)
+
+    def drop_copies(self) -> None:
+        """The copies go; what is known of the dream stays."""
+        _remove(self.path / "work")
+        _remove(self.path / "base")
+
+
+def _remove(folder: Path) -> None:
+    for above, names, files in os.walk(folder, topdown=False):
+        for name in files:
+            os.unlink(os.path.join(above, name))
+        for name in names:
+            path = os.path.join(above, name)
+            (os.unlink if os.path.islink(path) else os.rmdir)(path)
+    if folder.is_dir() and not folder.is_symlink():
+        folder.rmdir()
+
+
+def dreams(folder: Path) -> list[Dream]:
+    """All dreams of a project, the newest first."""
+    found: list[Dream] = []
+    for name in _listed(folder):
+        try:
+            with Branch(folder, name) as branch:
+                found.append(branch.read())
+        except (NotFound, StoreError):
+            continue
+    return sorted(found, key=lambda dream: -dream.began)
+
+
+def _listed(folder: Path) -> Iterable[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    except OSError:
+        return ()

@@ -1,0 +1,102 @@
+"""What a person can do about dreams: look, compare, accept, drop, kill, take back.
+
+Every function works on what is on the disk, so it makes no difference which process dreams or
+dreamt. Accepting judges the branch once more against the folder as it is now.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from reverie.errors import InvalidInput, NotFound
+from reverie.memory import branch as branches
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.dream.branch import Branch, Dream, Standing, dreams
+from reverie.session.dream.landing import Landed, dreams_folder, land
+from reverie.session.remember import Memories, Reverted
+from reverie.store.consolidation import Consolidation
+from reverie.store.lock import alive
+
+
+def known(memories: Memories) -> list[Dream]:
+    """All dreams of a project, the newest first; one whose process is gone counts as killed."""
+    found: list[Dream] = []
+    for dream in dreams(dreams_folder(memories)):
+        lost = dream.status == "running" and not alive(dream.pid)
+        found.append(
+            replace(dream, status="killed", reason="its process is gone") if lost else dream
+        )
+    return found
+
+
+def find(memories: Memories, name: str, *standing: Standing) -> Dream:
+    """A dream by the beginning of its id, or the newest one that stands so."""
+    found = [
+        dream
+        for dream in known(memories)
+        if dream.id.startswith(name.lower()) and (not standing or dream.status in standing)
+    ]
+    if not found or (name and len(found) > 1):
+        what = " or ".join(standing) or "known"
+        many = "Several dreams begin so" if found else f"There is no dream that is {what}"
+        raise NotFound(many, where=name or "(none)", do="`reverie dream status` lists them")
+    return found[0]
+
+
+def diff(memories: Memories, dream: Dream) -> Iterator[str]:
+    """What a branch changes, as a unified diff."""
+    with Branch(dreams_folder(memories), dream.id) as branch:
+        base = branch.state("base")
+        work = branches.settled(branch.state("work"), base)
+    for key in branches.changed(base, work):
+        before, after = (state.get(key, b"").decode("utf-8", "replace") for state in (base, work))
+        rows = before.splitlines(), after.splitlines()
+        yield from difflib.unified_diff(*rows, f"a/{key}", f"b/{key}", lineterm="")
+
+
+def accept(
+    memories: Memories, dream: Dream, now: Callable[[], float], stale_seconds: float
+) -> Landed:
+    """Land a branch that waited. What is wrong with it was said when it ended."""
+    if dream.status != "waiting":
+        raise InvalidInput(f"This dream is {dream.status}, it does not wait", where=dream.id)
+    lock = Consolidation(memories.folder.root, now=now, stale_seconds=stale_seconds)
+    taken = lock.take()
+    try:
+        with Branch(dreams_folder(memories), dream.id) as branch:
+            base = branch.state("base")
+            work = branches.settled(branch.state("work"), base)
+            with lock.landing(taken):
+                done = land(memories, branch, base, work)
+            branch.write(replace(dream, status="completed", changed=done.changed, reason=""))
+            branch.drop_copies()
+            return done
+    finally:
+        lock.give_back(taken)
+
+
+def drop(memories: Memories, dream: Dream) -> None:
+    """Throw a branch away; the memory folder is as it was."""
+    if not dream.over:
+        raise InvalidInput("This dream still runs", where=dream.id, do="Kill it first")
+    with Branch(dreams_folder(memories), dream.id) as branch:
+        branch.write(replace(dream, status="dropped"))
+        branch.drop_copies()
+
+
+def kill(memories: Memories, dream: Dream) -> None:
+    """Ask the process that dreams it to stop; it gives the lock back itself."""
+    with Branch(dreams_folder(memories), dream.id) as branch:
+        branch.kill()
+
+
+def undo(memories: Memories, dream: Dream) -> Reverted:
+    """Take back what a dream changed; what others wrote since stays."""
+    origin = Origin("undo", Trust.USER, agent="user", note=f"dream {dream.id[:8]}")
+    done = memories.revert("session", dream.id, origin)
+    with Branch(dreams_folder(memories), dream.id) as branch:
+        branch.write(replace(dream, status="undone"))
+    return done

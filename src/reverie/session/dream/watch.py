@@ -1,0 +1,127 @@
+"""After each turn: is a dream due? One that is runs as a job of the session.
+
+With a language model configured a dream costs money, so the first one is asked for: until a
+person has run one (`/dream`, `reverie dream run`), the session says once that one is due. After a
+failure or a kill this session does not try again; the next may.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from reverie.errors import Held
+from reverie.layers.dreaming import NAME, Gates
+from reverie.session.dream.run import Dreamer, Shown, Trigger, dream
+from reverie.session.extraction_run import guards_at
+from reverie.session.toolbox.guard import Guards
+from reverie.store.files import Folder
+from reverie.world import Notice
+
+if TYPE_CHECKING:
+    from reverie.session.session import Session
+
+ALLOWED = "dreams-allowed"
+
+
+@dataclass
+class Watch:
+    """What one session knows of its dreams."""
+
+    looked: float | None = None
+    ended: bool = False  # one failed or was killed
+    asked: bool = False
+
+    async def consider(self, session: Session) -> None:
+        """Ask the gates; where all stand open, dream in the background."""
+        dreamer = dreamer_of(session)
+        if dreamer is None or self.ended:
+            return
+        now = dreamer.clock.now()
+        gates = Gates(
+            lambda: _off(session),
+            dreamer.lock.last,
+            self.looked,
+            lambda since: self._touched(session, since, now),
+        )
+        shut = await to_thread.run_sync(lambda: gates.shut(dreamer.settings, now))
+        if shut or NAME in session.jobs.running:
+            return
+        if not allowed(session):
+            self._ask(session)
+            return
+        session.jobs.start(NAME, lambda: self._run(dreamer, "auto"))
+
+    def _touched(self, session: Session, since: float, now: float) -> int:
+        self.looked = now
+        found = session.library.sessions()
+        return sum(1 for one in found if one.id != session.id and one.mtime > since)
+
+    def _ask(self, session: Session) -> None:
+        if not self.asked:
+            self.asked = True
+            text = (
+                "a dream is due: it would tidy the memory with the model in use, within the day's "
+                "budget. `/dream` runs it and allows later ones; the flag `dream` switches them off"
+            )
+            session.world.say(Notice(NAME, text))
+
+    async def _run(self, dreamer: Dreamer, trigger: Trigger, shown: Shown = lambda _: None) -> None:
+        try:
+            done = await dream(dreamer, trigger, shown=shown)
+        except Held:
+            return  # another process dreams
+        self.ended = done.status in ("failed", "killed")
+
+
+def dreamer_of(session: Session) -> Dreamer | None:
+    """What a session's dream needs; None where it has no memory or no model."""
+    world, memories, guards = session.world, session.memories, session.guards
+    if memories is None or world.model is None:
+        return None
+    root = Path(session.view.started.project if session.view.started else ".")
+    if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
+        guards = guards_at(root, session.library.path, memories, world)
+    return Dreamer(
+        memories,
+        session.library,
+        root,
+        world.model,
+        guards,
+        world.clock,
+        world.settings,
+        world.flags,
+        session.budget,
+        world.say,
+    )
+
+
+def _off(session: Session) -> str:
+    settings = session.world.settings
+    if settings.memory_off():
+        return settings.memory_off()
+    return "" if session.world.flags.get("dream") else "the flag dream is off"
+
+
+def allowed(session: Session) -> bool:
+    """Whether a dream may use this session's model without being asked for."""
+    model, home = session.world.model, session.home
+    if model is None or model.capabilities.free:
+        return True
+    return home is not None and os.path.lexists(home / ALLOWED)
+
+
+def allow(home: Path) -> None:
+    """A person ran a dream with a model: later ones need not be asked for."""
+    if not os.path.lexists(home / ALLOWED):
+        with Folder(home) as folder:
+            folder.write(ALLOWED, b"")
+
+
+async def consider(session: Session) -> None:
+    """For `session.background.AFTER_A_TURN`."""
+    await session.dreams.consider(session)

@@ -1,0 +1,151 @@
+"""What the product's own figures are: cache, summaries, breaker, memory, and what it all cost.
+
+Worked out from transcripts and the day's ledgers, never kept beside them: the same files give
+the same figures. Sessions that cannot be read are counted, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from reverie.errors import NotFound, ReverieError
+from reverie.session.budget import Budget, weight
+from reverie.session.library import Library
+from reverie.settings import Settings
+from reverie.store.home import SessionFile
+from reverie.transcript.records import (
+    AssistantMessage,
+    Entry,
+    Extracted,
+    Failed,
+    ForkEnded,
+    NotesTaken,
+    Recalled,
+    Replaced,
+    Usage,
+)
+
+
+@dataclass
+class Source:
+    """What one query source sent."""
+
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def add(self, usage: Usage, requests: int = 1) -> None:
+        mine = self.usage
+        self.requests += requests
+        self.usage = Usage(
+            mine.uncached + usage.uncached,
+            mine.read + usage.read,
+            mine.written + usage.written,
+            mine.output + usage.output,
+            mine.written_1h + usage.written_1h,
+        )
+
+
+@dataclass
+class Figures:
+    """The figures of some sessions together."""
+
+    sessions: int = 0
+    unreadable: int = 0
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    compactions: int = 0
+    summaries: int = 0  # compactions that asked a model
+    fidelities: list[float] = field(default_factory=list[float])
+    compaction_failures: int = 0
+    breaker_trips: int = 0
+    notes: int = 0
+    extractions: int = 0
+    memories_written: int = 0
+    recalls: int = 0  # turns in which something was injected
+    injected: int = 0
+    failures: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def hit_rate(self) -> float | None:
+        main = self.sources.get("main")
+        return main.usage.hit_rate if main and main.usage.input else None
+
+    @property
+    def summary_rate(self) -> float | None:
+        """The share of compactions that needed a model."""
+        return self.summaries / self.compactions if self.compactions else None
+
+    def cost(self, settings: Settings) -> dict[str, float]:
+        """Price-weighted tokens by source."""
+        return {name: weight(one.usage, settings) for name, one in sorted(self.sources.items())}
+
+
+def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Figures:
+    """Read the transcripts and count."""
+    out = Figures()
+    for file in files:
+        try:
+            entries = library.read(file.id).view.entries
+        except (ReverieError, OSError):
+            out.unreadable += 1
+            continue
+        out.sessions += 1
+        _count(out, entries, breaker)
+    return out
+
+
+def _count(out: Figures, entries: Iterable[Entry], breaker: int) -> None:
+    in_a_row = 0
+    for entry in entries:
+        match entry.record:
+            case AssistantMessage(usage=usage) if usage is not None:
+                out.sources.setdefault("main", Source()).add(usage)
+            case ForkEnded() as fork:
+                out.sources.setdefault(fork.source, Source()).add(fork.usage, fork.requests)
+            case Replaced(boundary=boundary) if boundary is not None:
+                in_a_row = 0
+                out.compactions += 1
+                out.summaries += bool(boundary.calls)
+                if boundary.fidelity is not None:
+                    out.fidelities.append(boundary.fidelity)
+            case Failed(layer=layer):
+                out.failures[layer] = out.failures.get(layer, 0) + 1
+                if layer == "compaction":
+                    in_a_row += 1
+                    out.compaction_failures += 1
+                    out.breaker_trips += in_a_row == breaker
+            case NotesTaken():
+                out.notes += 1
+            case Extracted() as found:
+                out.extractions += found.outcome != "skipped"
+                out.memories_written += len(found.written)
+            case Recalled() as ledger:
+                chosen = sum(one.outcome == "injected" for one in ledger.candidates)
+                out.recalls += bool(chosen)
+                out.injected += chosen
+            case _:
+                pass
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What ran unasked on one day, by source, in price-weighted tokens and calls."""
+
+    day: str
+    weighted: dict[str, float]
+    calls: dict[str, int]
+
+
+def days(budget: Budget, now: float, count: int = 7) -> Iterator[Day]:
+    """The ledgers of the last days, the newest first."""
+    today = datetime.fromtimestamp(now, UTC)
+    for back in range(count):
+        day = (today - timedelta(days=back)).strftime("%Y-%m-%d")
+        try:
+            found = budget.by_source(day)
+        except NotFound:
+            continue
+        if found:
+            weighted = {source: spent.weighted for source, spent in found.items()}
+            yield Day(day, weighted, {source: spent.calls for source, spent in found.items()})

@@ -1,0 +1,47 @@
+"""A process that dreams with a model that never answers, until somebody kills the dream."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+
+from reverie.session.clock import SystemClock
+from reverie.session.dream.run import Dreamer, dream
+from reverie.session.extraction_run import guards_at
+from reverie.session.library import Library
+from reverie.session.remember import Memories
+from reverie.settings import DEFAULTS
+from reverie.testing import FixedFlags, MemoryDisk
+from reverie.transcript.request import Request
+from reverie.world import Capabilities, Delta, World
+
+
+class Sleeper:
+    name = "sleeper"
+    capabilities = Capabilities()
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        del request
+        print("dreaming", flush=True)
+        await anyio.sleep_forever()
+        yield Delta("text", "")
+
+
+async def main(home: Path, root: Path) -> None:
+    clock, flags, model = SystemClock(), FixedFlags(), Sleeper()
+    library = Library.of(home, root, {})
+    with Memories.of(home, root, {}, DEFAULTS, now=time.time) as memories:
+        world = World(clock, MemoryDisk(), flags, DEFAULTS, model)
+        guards = guards_at(root, library.path, memories, world)
+        dreamer = Dreamer(memories, library, root, model, guards, clock, DEFAULTS, flags)
+        done = await dream(dreamer)
+        print(done.status, flush=True)
+    library.close()
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]), Path(sys.argv[2]))

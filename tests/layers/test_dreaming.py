@@ -1,0 +1,83 @@
+"""The gates of a dream, cheapest first, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from reverie.layers.dreaming import Gates, instruction
+from reverie.settings import DEFAULTS
+
+NOW = 1_790_000_000.0
+HOUR = 3600.0
+pytestmark = pytest.mark.spec("9")
+
+
+class Asked:
+    """Gates that write down which of them were looked at."""
+
+    def __init__(self, *, off: str = "", last: float | None = None, sessions: int = 9) -> None:
+        self.order: list[str] = []
+        self.off = self.noting("off", off)
+        self.last = self.noting("last", last)
+        self.count = sessions
+        self.since: list[float] = []
+
+    def noting(self, name: str, value: object) -> Callable[[], object]:
+        def look() -> object:
+            self.order.append(name)
+            return value
+
+        return look
+
+    def sessions(self, since: float) -> int:
+        self.order.append("sessions")
+        self.since.append(since)
+        return self.count
+
+    def gates(self, looked: float | None = None) -> Gates:
+        return Gates(self.off, self.last, looked, self.sessions)  # pyright: ignore[reportArgumentType]
+
+
+def test_all_open_where_there_was_never_a_dream() -> None:
+    asked = Asked()
+    assert asked.gates().shut(DEFAULTS, NOW) == ""
+    assert asked.order == ["off", "last", "sessions"]
+    assert asked.since == [0.0]
+
+
+def test_a_gate_that_is_shut_keeps_the_dearer_ones_from_being_asked() -> None:
+    asked = Asked(off="the flag dream is off")
+    assert asked.gates().shut(DEFAULTS, NOW) == "the flag dream is off"
+    assert asked.order == ["off"]
+    asked = Asked(last=NOW - 24 * HOUR + 1)
+    assert "hours ago" in asked.gates().shut(DEFAULTS, NOW)
+    assert asked.order == ["off", "last"]
+    asked = Asked(last=NOW - 24 * HOUR)
+    assert "a moment ago" in asked.gates(NOW - 599).shut(DEFAULTS, NOW)
+    assert asked.order == ["off", "last"]
+
+
+@pytest.mark.parametrize(("count", "opens"), [(4, False), (5, True)])
+def test_five_sessions_since_the_last_one(count: int, opens: bool) -> None:
+    asked = Asked(last=NOW - 24 * HOUR, sessions=count)
+    shut = asked.gates(NOW - 600).shut(DEFAULTS, NOW)
+    assert (shut == "") is opens
+    assert asked.since == [NOW - 24 * HOUR]
+    if not opens:
+        assert shut == "4 of 5 sessions since the last dream"
+
+
+def test_the_numbers_are_settings() -> None:
+    few = replace(DEFAULTS, dream_hours=1, dream_sessions=1)
+    assert Asked(last=NOW - HOUR, sessions=1).gates().shut(few, NOW) == ""
+
+
+def test_what_it_is_told_names_the_copy_and_the_limits() -> None:
+    text = instruction("/copy/of/memory", "/past/sessions", "Monday, 2026-09-21", DEFAULTS)
+    for part in ("/copy/of/memory", "/past/sessions", "Monday, 2026-09-21", "200", "25,000", "50"):
+        assert part in text
+    assert "{folder}" not in text
+    assert '"reason": "merged_into"' in text
