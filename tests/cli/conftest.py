@@ -19,9 +19,10 @@ from typer.testing import CliRunner
 
 from reverie.apps.cli.app import build
 from reverie.apps.cli.place import Place
+from reverie.session.head import Head
 from reverie.session.library import Library
 from reverie.session.messages import tool_result, user
-from reverie.session.session import Head, Session
+from reverie.session.session import Session
 from reverie.transcript.records import Failed
 
 Run = Callable[..., "Done"]

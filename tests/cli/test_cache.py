@@ -8,8 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from reverie.session.head import Head
 from reverie.session.messages import user
-from reverie.session.session import Head, Session
+from reverie.session.session import Session
 from reverie.testing import ManualClock, ScriptedModel, reply
 from reverie.transcript.records import Usage
 from reverie.transcript.request import Task

@@ -107,3 +107,10 @@ def test_it_is_the_same_every_time() -> None:
     first, second = injected(), injected()
     about = content("Deploys on Tuesdays with tabs")
     assert first.best(about) == second.best(about)
+
+
+def test_a_number_from_one_sentence_does_not_go_with_another() -> None:
+    injected = Passages([("a.md", "The review is on 3 May. The demo is on 4 June.")])
+    said = Passages([("user", "The demo is on 3 June.")])
+    assert echo(["The demo is on 3 June."], injected, said) is None
+    assert echo(["The demo is on 4 June."], injected, Passages()) is not None

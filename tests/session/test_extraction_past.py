@@ -16,7 +16,7 @@ from reverie.session.disk import NoDisk
 from reverie.session.extraction_landing import Source
 from reverie.session.extraction_past import Allowance, Past, learn, lessons
 from reverie.session.extraction_run import Ground, guards_at
-from reverie.session.session import Head
+from reverie.session.head import Head
 from reverie.session.toolbox import standard
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags

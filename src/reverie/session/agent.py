@@ -8,27 +8,30 @@ the agent ends its background commands and closes its session; nothing here prin
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
-from reverie.errors import NotFound, ReverieError
-from reverie.session.attachments import Attachments, date_line, local_date
+from reverie.layers.microcompaction import context_management
+from reverie.session.attachments import Attachments
 from reverie.session.clock import SystemClock
-from reverie.session.context import gather, memory_section, work_root
+from reverie.session.disk import NoDisk
 from reverie.session.extraction_log import LoggingFiles, log_tools
+from reverie.session.head import Head
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.loop import run_turn
 from reverie.session.messages import Addable
+from reverie.session.place import Place, head_context, open_memories, system_prompt
+from reverie.session.recall_index import MemoryIndex
+from reverie.session.recall_query import selector_for
 from reverie.session.remember import Memories
 from reverie.session.restoring import Restoring
-from reverie.session.session import Head, Session
+from reverie.session.session import Session
 from reverie.session.toolbox import (
     Asker,
     Ground,
@@ -47,13 +50,14 @@ from reverie.session.toolbox import (
 from reverie.session.toolbox.background import BackgroundShells
 from reverie.session.toolbox.guard import Guards
 from reverie.session.toolbox.memory_tools import memory_tools
+from reverie.session.toolbox.recall_tools import recall_tools
 from reverie.session.toolbox.sandbox import Sandbox
 from reverie.session.toolbox.sealed import SealedCalls
+from reverie.session.toolbox.snip_tool import snip_tool
 from reverie.session.turn import Inbox, Limits, OnEvent, Spend, TurnResult, unwatched
-from reverie.settings import Flags, Settings, environment, load
-from reverie.store import home as places
+from reverie.settings import Flags, environment
 from reverie.store.home import tool_results_folder
-from reverie.world import Clock, Model, Notice, Say, unheard
+from reverie.world import Clock, Model, Notice, Say, World, unheard
 
 LOOK_UP_SECONDS = 5.0
 SYSTEM = """\
@@ -166,25 +170,26 @@ async def open_agent(
     known = dict(environment() if wanted.environ is None else wanted.environ)
     if wanted.bare:
         known["REVERIE_SIMPLE"] = "1"
-    cwd = working_folder(wanted.project)
-    home, root = wanted.home or places.home(known), places.canonical_root(cwd)
-    settings = load(known, home=home, root=root).settings
-    place = _Place(home, work_root(cwd), cwd, known, root, settings)
+    place = Place.of(wanted.project, wanted.home, known)
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
-    flags = Flags(known, home=home, root=root, settings=settings)
-    for tool in _memory_tools(memories, flags):
+    own: list[Session] = []  # for tools that act on the session they are part of
+    index = None if memories is None else _index(place, memories, say)
+    found = () if index is None else recall_tools(index)
+    for tool in (*_memory_tools(memories, place.flags), *found, snip_tool(lambda: own[0])):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await _looked_up(model)
     async with (
         _closing(memories),
+        _closing(index),
         Session.open(
-            cwd,
+            place.cwd,
             model=model,
-            system=_system(place, wanted, memories, say),
+            system=system_prompt(place, wanted.system, memories, say),
             tools=tools.definitions(),
-            context=_surroundings(place, timer, memories, say),
+            context=head_context(place, timer, memories, say),
+            options=_options(place, model, tools),
             resume=wanted.resume,
             on_held=wanted.on_held,
             private=wanted.private,
@@ -194,11 +199,13 @@ async def open_agent(
             say=say,
             tool_limits=tools.limits(),
             memories=memories,
+            selector=selector_for(place.settings, known, timer),
             interactive=wanted.interactive,
         ) as session,
     ):
+        own.append(session)
         policy = _policy(place, session, wanted.mode, asker, memories)
-        context = _context(place, session, memories, flags)
+        context = _context(place, session, memories)
         async with _opened(Toolbox(tools, policy, context)) as box:
             session.guards = _guards(place, session, tools, box)
             agent = _agent(place, session, model, box, wanted)
@@ -220,21 +227,7 @@ async def _opened(box: Toolbox) -> AsyncGenerator[Toolbox]:
         raise many.exceptions[0] from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    home: Path
-    top: Path
-    cwd: Path
-    environ: Mapping[str, str]
-    root: Path
-    settings: Settings
-
-    @property
-    def user(self) -> str:
-        return self.environ.get("HOME", "") or os.path.expanduser("~")
-
-
-def _agent(place: _Place, session: Session, model: Model, box: Toolbox, wanted: Wanted) -> Agent:
+def _agent(place: Place, session: Session, model: Model, box: Toolbox, wanted: Wanted) -> Agent:
     settings = session.world.settings
     hooks = hooks_for(
         session.id,
@@ -250,12 +243,12 @@ def _agent(place: _Place, session: Session, model: Model, box: Toolbox, wanted: 
 
 
 def _fresh_head(
-    place: _Place, wanted: Wanted, clock: Clock, memories: Memories | None, say: Say
+    place: Place, wanted: Wanted, clock: Clock, memories: Memories | None, say: Say
 ) -> Head:
     """The system prompt and the surroundings as they are now."""
     return Head(
-        system=_system(place, wanted, memories, say),
-        context=_surroundings(place, clock, memories, say),
+        system=system_prompt(place, wanted.system, memories, say),
+        context=head_context(place, clock, memories, say),
     )
 
 
@@ -268,19 +261,6 @@ def _surround(agent: Agent, fresh: Callable[[], Head]) -> None:
     session.world = replace(session.world, around=around)
 
 
-def open_memories(place: _Place, clock: Clock, say: Say) -> Memories | None:
-    """The project's memory, or None where it is off or cannot be had, which is said."""
-    if place.settings.memory_off():
-        return None
-    try:
-        return Memories.of(
-            place.home, place.root, place.environ, place.settings, now=clock.now, say=say
-        )
-    except ReverieError as error:
-        say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
-        return None
-
-
 async def _looked_up(model: Model) -> None:
     """Let a provider tell the model's window, where it can and answers soon."""
     look_up: Callable[[], Awaitable[object]] | None = getattr(model, "look_up", None)
@@ -290,44 +270,22 @@ async def _looked_up(model: Model) -> None:
 
 
 @asynccontextmanager
-async def _closing(memories: Memories | None) -> AsyncGenerator[None]:
+async def _closing(held: Memories | MemoryIndex | None) -> AsyncGenerator[None]:
     try:
         yield
     finally:
-        if memories is not None:
-            memories.close()
+        if held is not None:
+            held.close()
 
 
-def _system(place: _Place, wanted: Wanted, memories: Memories | None, say: Say) -> str:
-    """The system prompt, with what there is to say about memory."""
-    if memories is None:
-        return wanted.system
-    home = place.home
-    flags = Flags(place.environ, home=home, root=place.root, settings=place.settings)
-    project = places.find_project_folder(home, place.root)
-    section = memory_section(
-        place.settings,
-        memories.folder,
-        transcripts=places.transcripts_folder(project, home, place.environ),
-        daily_log=flags.on("daily_log"),
-        search_past=flags.on("search_past"),
-        say=say,
-    )
-    return f"{wanted.system.rstrip()}\n\n{section}" if section else wanted.system
-
-
-def _surroundings(place: _Place, clock: Clock, memories: Memories | None, say: Say) -> str:
-    """Instruction files and the memory index, then where and when this is."""
-    folder = None if memories is None else memories.folder
-    found = gather(
-        place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder, say=say
-    )
-    here = surroundings(place.cwd, clock.now())
-    return f"{found.text}\n{here}" if found.text else here
+def _index(place: Place, memories: Memories, say: Say) -> MemoryIndex:
+    """The index that the search tools look in."""
+    folder = memories.folder.root
+    return MemoryIndex.of(place.home, place.root, place.environ, folder, say=say)
 
 
 def _policy(
-    place: _Place,
+    place: Place,
     session: Session,
     mode: Verdict,
     asker: Asker | None,
@@ -345,7 +303,7 @@ def _policy(
     return Policy(ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, place.root))
 
 
-def _guards(place: _Place, session: Session, tools: Registry, box: Toolbox) -> Guards:
+def _guards(place: Place, session: Session, tools: Registry, box: Toolbox) -> Guards:
     """What background agents may do: read the project and its sessions, no more."""
     readable = (place.top, session.library.path)
     refused = (place.home, Path(place.user) / ".ssh")
@@ -359,9 +317,16 @@ def _memory_tools(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:
     return log_tools(memories) if flags.on("daily_log") else memory_tools(memories)
 
 
-def _context(
-    place: _Place, session: Session, memories: Memories | None, flags: Flags
-) -> ToolContext:
+def _options(place: Place, model: Model, tools: Registry) -> dict[str, Any]:
+    """What else a request carries: the provider's own clearing, where that is wanted."""
+    if not place.settings.api_context_management:
+        return {}
+    world = World(SystemClock(), NoDisk(), place.flags, place.settings, model)
+    found = context_management(world, tools.names, thinking=False)
+    return {"context_management": found} if found else {}
+
+
+def _context(place: Place, session: Session, memories: Memories | None) -> ToolContext:
     stored = Stored(session.library.folder, session.id, lambda: session.view)
     return ToolContext(
         place.top,
@@ -371,7 +336,7 @@ def _context(
             place.user,
             memories=memories,
             session=session.id,
-            daily=lambda: flags.on("daily_log"),
+            daily=lambda: place.flags.on("daily_log"),
         ),
         session.world.clock,
         settings=session.world.settings,
@@ -382,30 +347,3 @@ def _context(
         if session.budget is not None
         else (),
     )
-
-
-def working_folder(project: Path) -> Path:
-    """The folder to work in, as an absolute path; NotFound where it is gone."""
-    try:
-        folder = Path(os.path.abspath(project))
-        if not folder.is_dir():
-            raise FileNotFoundError
-    except FileNotFoundError:
-        raise NotFound(
-            "the working folder is not there", where=str(project), do="Go to one that exists"
-        ) from None
-    return folder
-
-
-def surroundings(cwd: Path, now: float) -> str:
-    """Where an agent works, told once at the head of its session."""
-    top = work_root(cwd)
-    lines = (
-        "<environment>",
-        f"Working folder: {cwd}",
-        f"Git checkout: {top if os.path.lexists(top / '.git') else 'none'}",
-        f"Platform: {platform.system()} {platform.release()}",
-        date_line(local_date(now)),
-        "</environment>",
-    )
-    return "\n".join(lines)

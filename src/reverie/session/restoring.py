@@ -23,8 +23,8 @@ from reverie.errors import ReverieError
 from reverie.layers.compaction import CompactionFailed
 from reverie.session.alone import alone
 from reverie.session.attachments import SKILL, Attachments, announced, bounded, framed
+from reverie.session.head import Head
 from reverie.session.hooks import Hooks
-from reverie.session.session import Head
 from reverie.session.toolbox.tool import ToolContext
 from reverie.settings import Settings
 from reverie.transcript.blocks import text_block

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -42,16 +42,18 @@ from reverie.session.conversation import Conversation
 from reverie.session.disk import NoDisk, SessionDisk
 from reverie.session.dream.watch import Watch
 from reverie.session.fork import Fork, Guards, NoTools
+from reverie.session.head import Content, Head, resumed_head
 from reverie.session.jobs import Jobs, process_limit
 from reverie.session.library import Begun, Library, NoLog
-from reverie.session.messages import Observable
+from reverie.session.messages import Addable, Observable
+from reverie.session.recall import Recall
+from reverie.session.recall_select import begins_turn, spoken
 from reverie.session.remember import Memories
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.learned import learned_window
-from reverie.transcript.blocks import dump, elements
-from reverie.transcript.records import Entry, Failed, HeadSet, Rewound, Started, TurnEnded
+from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task, so_far
 from reverie.transcript.view import apply, branch
 from reverie.world import (
@@ -67,35 +69,6 @@ from reverie.world import (
     unheard,
 )
 
-Content = str | Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a caller wants a request to carry besides the conversation."""
-
-    model: str = ""
-    system: Content = ""
-    tools: Sequence[Mapping[str, Any]] = ()
-    context: Content = ""
-    options: Mapping[str, Any] | None = None
-
-    def record(self, reason: str = "") -> HeadSet:
-        return HeadSet(
-            self.model,
-            _array(self.system),
-            dump(list(self.tools)),
-            _array(self.context),
-            dump(dict(self.options or {})),
-            reason,
-        )
-
-
-def _array(content: Content) -> str:
-    if isinstance(content, str):
-        return dump([{"type": "text", "text": content}] if content else [])
-    return dump(list(content))
-
 
 class Session(Conversation):
     """An open session. Use `Session.open`."""
@@ -109,6 +82,7 @@ class Session(Conversation):
     interactive: bool
     home: Path | None  # where what is learned is kept; None in a private session
     dreams: Watch
+    recall: Recall | None = None
     _shortened: bool = False  # the last request stands in for one that was too long
     _disk: SessionDisk | NoDisk
     _first_byte: anyio.Event
@@ -135,6 +109,7 @@ class Session(Conversation):
         tool_limits: Mapping[str, int | None] | None = None,
         guards: Guards = NoTools,
         memories: Memories | None = None,
+        selector: Model | None = None,
         interactive: bool = True,
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> AsyncGenerator[Session]:
@@ -170,8 +145,12 @@ class Session(Conversation):
             async with anyio.create_task_group() as group:
                 limit = process_limit(numbers.background_processes)
                 session.jobs = Jobs(group, limit, say, session._job_failed)
+                here = _absolute(project)
+                session.recall = Recall.of(session, group, here, selector=selector)
                 try:
                     await session._begin(begun, head, root)
+                    if session.recall is not None:
+                        session.recall.warm()
                     yield session
                 finally:
                     await session._close(numbers.extract_drain_seconds)
@@ -228,6 +207,8 @@ class Session(Conversation):
 
     async def _close(self, seconds: float) -> None:
         with anyio.CancelScope(shield=True):
+            if self.recall is not None:
+                self.hand(*self.recall.ended())
             self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
             left = await self.jobs.drain(seconds)
             for name in left:
@@ -243,6 +224,8 @@ class Session(Conversation):
         """Give back the transcript's lock and every open folder."""
         super().close()
         self.library.close()
+        if self.recall is not None:
+            self.recall.close()
         if self.budget is not None:
             self.budget.close()
 
@@ -270,10 +253,20 @@ class Session(Conversation):
         """The turn is over: what was said is on the disk."""
         await self.settled()
         self._shortened = False
+        if self.recall is not None:
+            await self.append(*self.recall.ended())
         await self.append(TurnEnded(outcome))
         await self.sync()
         if outcome == "completed":
             await self._consider(AFTER_A_TURN)
+
+    async def add(self, *said: Addable) -> None:
+        """Something new for the model. What a user says begins a turn, and recall looks."""
+        begins = self.recall is not None and begins_turn(self.view)
+        await super().add(*said)
+        text = spoken(self.view) if begins else ""
+        if self.recall is not None and text:
+            self.recall.begin(self.view.leaf, text)
 
     async def rewind(self, to: str) -> None:
         """Go back to behind a message; what came after stays in the transcript."""
@@ -316,6 +309,10 @@ class Session(Conversation):
     async def prepare(self, task: Task = MAIN) -> Request:
         self._first_byte.set()  # who waits for an answer that never came goes on
         self._first_byte = anyio.Event()
+        if self.recall is not None:
+            await self.flush()
+            seconds = self.world.settings.selector_milliseconds / 1_000
+            await self.append(*await self.recall.ready(seconds))
         return await super().prepare(task)
 
     def responding(self) -> None:
@@ -387,22 +384,3 @@ def _absolute(project: str | Path) -> Path:
 
 def _name(model: str | Model) -> str:
     return model if isinstance(model, str) else model.name
-
-
-def resumed_head(recorded: HeadSet, wanted: Head) -> HeadSet | None:
-    """A resumed session sends what was recorded, but for a model that was asked for anew
-    and for tools that no longer exist."""
-    reasons: list[str] = []
-    head = recorded
-    if wanted.model and wanted.model != recorded.model:
-        head, reasons = replace(head, model=wanted.model), ["model"]
-    if wanted.tools:
-        asked = wanted.record()
-        if not _tool_names(recorded.tools) <= _tool_names(asked.tools):
-            head = replace(head, tools=asked.tools)
-            reasons.append("tools")
-    return replace(head, reason=", ".join(reasons)) if reasons else None
-
-
-def _tool_names(array: str) -> set[str]:
-    return {str(v.get("name")) for _, v in elements(array) if isinstance(v, dict)}

@@ -20,7 +20,8 @@ import typer
 from reverie.apps.cli.place import CURRENT, Place, Project, one
 from reverie.apps.cli.show import Json, encoded, note
 from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
-from reverie.session.agent import Wanted, working_folder
+from reverie.session.agent import Wanted
+from reverie.session.place import working_folder
 from reverie.session.turn import Limits, TurnResult
 from reverie.world import Model
 

@@ -163,7 +163,7 @@ def _heard(notice: Notice) -> None:
 
 def _head(ground: Ground) -> HeadSet:
     from reverie.session.context import index_files, memory_section
-    from reverie.session.session import Head
+    from reverie.session.head import Head
     from reverie.session.toolbox import standard
 
     memory, world = ground.memories.folder, ground.world

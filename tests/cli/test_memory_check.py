@@ -1,0 +1,137 @@
+"""`reverie memory check`: faults with evidence and a score; repairs as one step of the history."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.apps.cli import memory, memory_check
+from reverie.memory.entry import new
+from reverie.store.home import canonical_root, find_project_folder
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("18.memory")]
+
+OLD = "Uploads are limited to 25 megabytes for guests."
+SECRET = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z5A"
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    if "check" not in [one.name for one in memory.app.registered_commands]:
+        monkeypatch.setattr(memory.app, "registered_commands", [*memory.app.registered_commands])
+        memory.app.command("check")(memory_check.check_all)
+
+
+@pytest.fixture
+def folder(home: Path, project: Path, run: Run) -> Path:
+    run("memory", "add", "The printer is on floor 3 next to the stairs.", code=0)
+    return find_project_folder(home, canonical_root(project)) / "memory"
+
+
+def put(folder: Path, key: str, body: str, days: float = 0.0) -> Path:
+    data = new(key, name=key[:-3], description=f"on {key[:-3]}", type="project", body=body).data
+    path = folder / key
+    path.write_bytes(data)
+    at = 1_780_000_000 + days * DAY
+    os.utime(path, (at, at))
+    with (folder / "MEMORY.md").open("a") as index:
+        index.write(f"- [{key[:-3]}]({key})\n")
+    return path
+
+
+def kinds(value: Any) -> list[str]:
+    return sorted({one["kind"] for one in value["findings"]})
+
+
+def test_looking_makes_nothing(run: Run, home: Path) -> None:
+    assert run("memory", "check", "--json").json()["score"] == 100
+    assert "score 100 of 100: 0 memories" in run("memory", "check", code=0).out
+    assert not home.exists()
+
+
+def test_faults_are_shown_with_place_evidence_and_score(run: Run, folder: Path) -> None:
+    put(folder, "uploads.md", f"{OLD} The proxy in Oslo cuts off longer ones.")
+    put(folder, "limits.md", f"{OLD.replace('25', '40')} Customers may send 900.", days=3)
+    put(folder, "junk.md", "TBD")
+    value = run("memory", "check", "--json").json()
+    assert kinds(value) == ["contradiction", "junk"]
+    assert value["counts"] == {"contradiction": 1, "junk": 1}
+    assert value["score"] < 100
+    found = value["findings"][-1]
+    assert (found["file"], found["line"], found["with"]) == ("uploads.md", 7, "limits.md")
+    shown = run("memory", "check", code=0)
+    assert "uploads.md:7" in shown.out
+    assert f"score {value['score']} of 100" in shown.out
+    assert "reverie memory check --fix" in shown.err
+
+
+def test_fix_mends_in_one_step_that_can_be_undone(run: Run, folder: Path) -> None:
+    put(folder, "uploads.md", f"{OLD} The proxy in Oslo cuts off longer ones.")
+    put(folder, "limits.md", f"{OLD.replace('25', '40')} Customers may send 900.", days=3)
+    put(folder, "ledger.md", "Rosa Delgado moved the ledger yesterday.")
+    with (folder / "MEMORY.md").open("a") as index:
+        index.write("- [x](x.md)\n")
+    run("memory", "list", code=0)
+    before = {path.name: path.read_bytes() for path in folder.glob("*.md")}
+    value = run("memory", "check", "--fix", "--json").json()
+    assert value["fixed"]["files"] == ["MEMORY.md", "ledger.md", "uploads.md"]
+    assert value["fixed"]["edits"] == {"dated": 1, "contradicted_by": 1, "pointer": 1}
+    assert value["findings"] == []
+    assert b"on 2026-05-27" in (folder / "ledger.md").read_bytes()
+    assert b"40 megabytes" in (folder / "uploads.md").read_bytes()
+    log = run("memory", "log", "uploads.md", "--json").json()["versions"]
+    assert "contradicted_by limits.md" in log[0]["origin"]["note"]
+    assert "Nothing to mend" in run("memory", "check", "--fix", code=0).out
+    run("memory", "undo", code=0)
+    assert {path.name: path.read_bytes() for path in folder.glob("*.md")} == before
+
+
+def test_a_merged_duplicate_comes_back_with_undo(run: Run, folder: Path) -> None:
+    body = f"{OLD} The proxy in Oslo cuts off longer ones with status 413."
+    put(folder, "uploads.md", body)
+    twin = put(folder, "twin.md", f"{body} Ask Pavel about it.", days=2)
+    data = twin.read_bytes()
+    done = run("memory", "check", "--fix", code=0)
+    assert "1 removed" in done.out
+    assert not twin.exists()
+    assert b"Ask Pavel" in (folder / "uploads.md").read_bytes()
+    assert b"twin.md" not in (folder / "MEMORY.md").read_bytes()
+    run("memory", "undo", code=0)
+    assert twin.read_bytes() == data
+
+
+def test_a_file_with_a_secret_is_named_and_left(run: Run, folder: Path) -> None:
+    path = put(folder, "token.md", f"Rosa made it yesterday: {SECRET} is for the CI.")
+    put(folder, "ledger.md", "Rosa Delgado moved the ledger yesterday.")
+    data = path.read_bytes()
+    done = run("memory", "check", "--fix", "--json")
+    assert SECRET not in done.out + done.err
+    assert kinds(done.json()) == ["secret", "stale_date"]
+    assert done.json()["fixed"]["files"] == ["ledger.md"]
+    assert path.read_bytes() == data
+
+
+def test_stale_references_are_asked_of_the_repository(run: Run, project: Path, home: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    (project / "src").mkdir()
+    (project / "src" / "new.py").write_text("x = 1\n")
+    subprocess.run(["git", "-C", str(project), "add", "."], check=True)
+    text = "The parser in `src/old.py` is fragile, `src/new.py` is not and serves most callers."
+    run("memory", "add", text, code=0)
+    value = run("memory", "check", "--json").json()
+    found = [one for one in value["findings"] if one["kind"] == "stale_reference"]
+    assert [one["evidence"] for one in found] == ["path src/old.py is gone"]
+
+
+def test_what_is_shown_cannot_speak_to_a_terminal(run: Run, folder: Path) -> None:
+    put(folder, "x.md", "TBD \x1b[31m\u202e")
+    shown = run("memory", "check", code=0).out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown

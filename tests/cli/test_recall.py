@@ -1,0 +1,269 @@
+"""`reverie recall` and `reverie ask`: found, explained, quoted with sources, or not known."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.session.library import Library
+from reverie.session.messages import user
+from reverie.session.session import Session
+from reverie.store.home import canonical_root, find_project_folder
+from reverie.transcript.blocks import text_block
+from reverie.transcript.records import Attached, Candidate, Recalled
+
+from .conftest import ESCAPES, Run, reply
+
+pytestmark = [pytest.mark.spec("18.recall"), pytest.mark.spec("B2")]
+
+
+def put(home: Path, project: Path, key: str, text: str) -> Path:
+    folder = find_project_folder(home, canonical_root(project)) / "memory"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / key).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def filled(home: Path, project: Path) -> Path:
+    put(home, project, "deploys.md",
+        "---\nname: Billing deploys\ndescription: when the billing service is deployed\n"
+        "type: project\n---\n\nThe billing service is deployed on Fridays after lunch.\n"
+        "\n**Why:** the auditors are there. See `src/ship.py` and `src/gone.py`.\n")  # fmt: skip
+    for n in range(12):
+        put(
+            home, project, f"bed_{n}.md", f"---\nname: bed {n}\n---\n\nTulip bed {n} needs water.\n"
+        )
+    return put(home, project, "style.md",
+               "---\nname: Style\ndescription: how code is written\ntype: feedback\n---\n\n"
+               "Prefer short functions.\n")  # fmt: skip
+
+
+async def _talked(project: Path) -> str:
+    async with Session.open(project, model="m") as s:
+        await s.add(user("The staging database is called heron-7"))
+        await s.prepare()
+        await s.observe(reply("I will remember that."))
+        await s.end_turn()
+        return s.id
+
+
+# --- recall
+
+
+def test_a_list_best_first(run: Run, filled: Path) -> None:
+    rows = run("recall", "when is the billing service deployed", "--json").json()
+    assert isinstance(rows, list)
+    assert rows[0]["file"] == "deploys.md"
+    assert rows[0]["clear"] is True
+    assert rows[0]["path"] == str(filled / "deploys.md")
+    scores = [row["score"] for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert {"file", "score", "type", "name", "description", "passage", "line"} <= set(rows[0])
+    shown = run("recall", "when", "is", "the", "billing", "service", "deployed", code=0).out
+    assert shown.startswith("1. deploys.md")
+    assert "why:" not in shown
+
+
+def test_k_bounds_the_list(run: Run, filled: Path) -> None:
+    assert len(run("recall", "tulip bed water", "-k", "3", "--json").json()) == 3
+    assert len(run("recall", "tulip bed water", "-k", "50", "--json").json()) == 12
+    assert run("recall", "tulip", "-k", "0").code != 0
+
+
+@pytest.mark.spec("B8")
+@pytest.mark.needs("git")
+def test_explain_says_why_and_checks_the_repository(run: Run, home: Path, project: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    (project / "src").mkdir()
+    (project / "src" / "ship.py").write_text("x = 1\n")
+    put(home, project, "deploys.md", "---\nname: Billing deploys\n---\n\n"
+        "Deployed by `src/ship.py`, once by `src/gone.py`.\n")  # fmt: skip
+    (row,) = run("recall", "billing deploys", "--explain", "--json").json()
+    assert row["why"]
+    assert all(isinstance(value, float | int) for value in row["why"].values())
+    told = {c["text"]: c["status"] for c in row["checked"]}
+    assert told == {"src/ship.py": "present", "src/gone.py": "gone"}
+    shown = run("recall", "billing deploys", "--explain", code=0).out
+    assert "path src/gone.py: gone" in shown
+    assert "why: " in shown
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["quantum chess", "the of and is", "👍🎉", "'; DROP TABLE note; --", '"', "a AND NOT (b OR"],
+)
+def test_nothing_found_is_an_empty_list(run: Run, filled: Path, query: str) -> None:
+    assert run("recall", query, "--json").json() == []
+    assert "Nothing found" in run("recall", query, code=0).out
+
+
+def test_a_long_query(run: Run, filled: Path) -> None:
+    rows = run("recall", "billing service deployed " * 4_000, "--json").json()
+    assert rows[0]["file"] == "deploys.md"
+
+
+def test_a_query_from_stdin(process: Run, filled: Path) -> None:
+    rows = process("recall", "-", "--json", input="billing service " * 50_000).json()
+    assert rows[0]["file"] == "deploys.md"
+
+
+def test_an_empty_query_is_refused(run: Run, filled: Path) -> None:
+    assert run("recall", "--json").error["what"] == "There is nothing to look for"
+    assert run("recall", " ").code != 0
+
+
+def test_looking_where_there_is_nothing_makes_nothing(run: Run, home: Path) -> None:
+    assert run("recall", "anything at all", "--json").json() == []
+    assert run("ask", "anything at all?", "--json").json()["known"] is False
+    assert not home.exists()
+
+
+def test_a_corrupt_index_is_made_anew(run: Run, filled: Path) -> None:
+    run("recall", "billing service deployed", code=0)
+    (index,) = filled.parent.glob("recall.sqlite3")
+    index.write_bytes(b"this is no database" * 1_000)
+    for beside in filled.parent.glob("recall.sqlite3-*"):
+        beside.unlink()
+    rows = run("recall", "billing service deployed", "--json").json()
+    assert rows[0]["file"] == "deploys.md"
+    assert index.stat().st_mode & 0o777 == 0o600
+
+
+def test_odd_files_are_passed_over(run: Run, home: Path, project: Path, filled: Path) -> None:
+    (filled / "binary.md").write_bytes(b"\xff\xfe\x00billing \x80 service")
+    (filled / "link.md").symlink_to("/etc/passwd")
+    (filled / "evil.md").write_text(
+        f"---\nname: billing {ESCAPES}\n---\nbilling service {ESCAPES}\n"
+    )
+    os.mkfifo(filled / "pipe.md")
+    shown = run("recall", "billing service", "--explain", code=0)
+    assert "\x1b" not in shown.out
+    assert "\u202e" not in shown.out
+    files = [row["file"] for row in run("recall", "billing service", "--json").json()]
+    assert "link.md" not in files
+    assert "pipe.md" not in files
+
+
+# --- the ledger
+
+
+async def _recalled(project: Path) -> str:
+    async with Session.open(project, model="m") as s:
+        await s.add(user("When is billing deployed?"))
+        name = 'reverie-note id="0123456789abcdef"'
+        text = f'<{name} source="deploys.md">\nOn Fridays, by ship_it_now.\n</{name}>'
+        await s.append(
+            Attached((text_block(text),), "recall"),
+            Recalled(
+                s.view.leaf, 14,
+                (Candidate("deploys.md", 4.2, "injected", "words 4.20", 99),
+                 Candidate("style.md", 0.1, "left", "not clearly about it")),
+            ),
+        )  # fmt: skip
+        await s.prepare()
+        await s.observe(reply("Use ship_it_now on Friday."))
+        await s.end_turn()
+        return s.id
+
+
+def test_the_ledger_of_a_session(run: Run, home: Path, project: Path) -> None:
+    session = anyio.run(_recalled, project)
+    value = run("recall", "--ledger", "--json").json()
+    assert value["session"] == session
+    (turn,) = value["turns"]
+    assert turn["considered"] == 14
+    injected, left = turn["candidates"]
+    assert (injected["outcome"], injected["cited"], injected["cited_by"]) == (
+        *("injected", True),
+        "ship_it_now",
+    )
+    assert (left["outcome"], left["cited"]) == ("left", False)
+    shown = run("recall", "--ledger", session[:8], code=0).out
+    assert "injected deploys.md 4.200" in shown
+    assert "cited by “ship_it_now”" in shown
+    assert run("recall", "--ledger", "ffffffff").code != 0
+
+
+def test_the_ledger_of_a_session_without_recall(run: Run, project: Path, made: str) -> None:
+    assert run("recall", "--ledger", made, "--json").json()["turns"] == []
+    assert "Recall did nothing" in run("recall", "--ledger", code=0).out
+
+
+# --- ask
+
+
+def test_an_answer_from_memory_with_its_source(run: Run, filled: Path) -> None:
+    value = run("ask", "When is the billing service deployed?", "--json").json()
+    assert value["known"] is True
+    assert "on Fridays after lunch" in value["answer"]
+    source = value["sources"][0]
+    assert (source["kind"], source["file"], source["line"]) == ("memory", "deploys.md", 7)
+    assert source["text"] in (filled / "deploys.md").read_text()
+    shown = run("ask", "When is the billing service deployed?", code=0).out
+    assert "on Fridays after lunch" in shown
+    assert "deploys.md:7, saved" in shown
+
+
+def test_an_answer_from_an_earlier_session(run: Run, home: Path, project: Path) -> None:
+    session = anyio.run(_talked, project)
+    value = run("ask", "What is the staging database called?", "--json").json()
+    assert "heron-7" in value["answer"]
+    source = value["sources"][0]
+    assert (source["kind"], source["session"]) == ("transcript", session)
+    folder = find_project_folder(home, canonical_root(project))
+    ids = [e.id for e in Library(folder, folder).read(session).entries]
+    assert source["message"] in ids
+    without = run("ask", "What is the staging database called?", "--no-sessions", "--json")
+    assert without.json()["known"] is False
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the airspeed velocity of a swallow?",
+        "When is the payroll service retired?",
+        "what is it",
+        "👍?",
+        "'; DROP TABLE note; --",
+    ],
+)
+def test_what_is_not_known_is_said(run: Run, filled: Path, question: str) -> None:
+    value = run("ask", question, "--json").json()
+    assert value["known"] is False
+    assert value["sources"] == []
+    assert "I do not know" in run("ask", question, code=0).out
+
+
+def test_a_question_asked_before_is_no_answer(run: Run, home: Path, project: Path) -> None:
+    async def asked() -> None:
+        async with Session.open(project, model="m") as s:
+            await s.add(user("What is the staging database called?"))
+            await s.prepare()
+            await s.observe(reply("That I cannot tell."))
+            await s.end_turn()
+
+    anyio.run(asked)
+    assert run("ask", "What is the staging database called?", "--json").json()["known"] is False
+
+
+def test_chinese_is_answered_in_chinese(run: Run, home: Path, project: Path) -> None:
+    put(
+        home,
+        project,
+        "部署.md",
+        "---\nname: 账单部署\n---\n\n账单服务每周五下午部署。花园周一浇水。\n",
+    )
+    value = run("ask", "账单服务什么时候部署？", "--json").json()
+    assert value["answer"] == "账单服务每周五下午部署。"
+
+
+def test_json_is_one_document_for_programs(process: Run, filled: Path) -> None:
+    done = process("ask", "When is the billing service deployed?", "--json")
+    assert json.loads(done.out)["known"] is True
+    assert done.err == ""

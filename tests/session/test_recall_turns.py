@@ -1,0 +1,125 @@
+"""Recall in a session's own turns: begun by what the user says, taken by a request, ended."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.memory.entry import new
+from reverie.session.loop import run_turn
+from reverie.session.messages import tool_result, user
+from reverie.session.recall import Recall
+from reverie.session.recall_notes import Notes
+from reverie.session.remember import Memories
+from reverie.session.session import Session
+from reverie.session.toolbox.tool import Registry
+from reverie.settings import DEFAULTS
+from reverie.store.home import canonical_root
+from reverie.testing import ScriptedModel, call, reply
+from reverie.transcript.records import UserMessage
+from reverie.world import Delta, ToolCall
+
+from .doors import opened
+from .recall_stage import Hanging, hit, last_text
+
+pytestmark = [pytest.mark.spec("8"), pytest.mark.spec("13")]
+
+QUESTION = "When do the billing deploys happen?"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def memories(home: Path, project: Path):
+    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=lambda: 5.0) as found:
+        one = new("billing.md", name="Billing deploys", type="project",
+                  description="when billing deploys happen",
+                  body="The billing deploys happen on Friday.")  # fmt: skip
+        (found.folder.root / "billing.md").write_bytes(one.data)
+        for n in range(20):
+            other = new(f"b{n}.md", name=f"b{n}", type="project", description="", body=f"Tulip {n}")
+            (found.folder.root / f"b{n}.md").write_bytes(other.data)
+        yield found
+
+
+async def begun(s: Session) -> None:
+    """Wait until the look that a message began has come to something."""
+    recall = s.recall
+    assert recall is not None
+    assert recall._look is not None
+    with anyio.fail_after(30):
+        await recall._look.done.wait()
+
+
+async def test_what_the_user_says_begins_a_look_and_the_request_takes_it(
+    home: Path, project: Path, memories: Memories
+):
+    async with opened(home, project, memories=memories) as s:
+        await s.add(user(QUESTION))
+        await begun(s)
+        assert "on Friday" in last_text(await s.prepare())
+        await s.observe(reply("On Friday.", call("Bash", "t1", command="ls")))
+        await s.add(tool_result("t1", "x"))
+        assert s.recall is not None
+        assert s.recall._look is None
+        await s.add(user("And by the way, which tulips?"))  # within the turn: no new look
+        assert s.recall._look is None
+        await s.prepare()
+        await s.observe(reply("None."))
+        await s.end_turn()
+        await s.add(user("And the tulip beds?"))
+        assert s.recall._look is not None
+        await s.end_turn("cancelled")
+        assert s.recall._look is None
+        kinds = [type(e.record).__name__ for e in s.view.entries]
+        assert kinds[-2:] == ["Recalled", "TurnEnded"]
+    assert "recall.sqlite3" in os.listdir(s.library.path)
+
+
+async def test_a_private_session_leaves_no_trace_of_recall(
+    home: Path, project: Path, memories: Memories
+):
+    async with opened(home, project, memories=memories, private=True) as s:
+        assert s.recall is None
+        await s.add(user(QUESTION))
+        assert "Friday" not in (await s.prepare()).body()
+    assert "recall.sqlite3" not in os.listdir(s.library.path)
+
+
+class NoTools:
+    registry = Registry()
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        return tool_result(call.id, "nothing")
+
+
+async def test_a_hanging_selector_delays_no_token_of_a_turn(
+    home: Path, project: Path, memories: Memories
+):
+    finder = Hanging([hit("billing.md")])
+    seen: list[bool] = []
+    model = ScriptedModel(["An answer."])
+
+    def watch(event: object) -> None:
+        if isinstance(event, Delta):
+            seen.append(finder.over)
+
+    async with opened(home, project, memories=memories) as s, anyio.create_task_group() as group:
+        assert s.recall is not None
+        s.recall.close()
+        notes = Notes(memories, project, s.id, DEFAULTS)
+        s.recall = Recall(s, group, finder=finder, notes=notes)
+        try:
+            await run_turn(s, model, NoTools(), QUESTION, on_event=watch)
+        finally:
+            finder.let_go.set()
+            group.cancel_scope.cancel()
+        assert seen == [False]
+        assert s.view.recalled[-1].why == "the turn ended first"
