@@ -150,7 +150,12 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
         same = sum(new.get(key) != data for key, data in state(again).items())
     mended = {n: is_repaired(fault, new) for n, fault in enumerate(made.faults)}
     share = sum(mended.values()) / len(mended)
-    yield f"seed {seed}: repaired by a dream, of {len(mended)}", f"{share:.1%}", "85 %", share >= 0.85
+    yield (
+        f"seed {seed}: repaired by a dream, of {len(mended)}",
+        f"{share:.1%}",
+        "85 %",
+        share >= 0.85,
+    )
     for name, numbers in sorted(groups(made.faults).items()):
         got = sum(mended[n] for n in numbers)
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None

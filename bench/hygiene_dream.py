@@ -113,6 +113,4 @@ def task_of(
     folder: Path, times: Mapping[str, float], now: float, root: Path | None = None
 ) -> TimedDream:
     known = tuple(Known(key, saved=at) for key, at in sorted(times.items()))
-    return TimedDream(
-        folder=str(folder), root=str(root) if root else "", now=now, memories=known
-    )
+    return TimedDream(folder=str(folder), root=str(root) if root else "", now=now, memories=known)

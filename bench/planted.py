@@ -537,23 +537,23 @@ class _Planter:
         return "/".join(names)
 
 
-def planted(docs: Sequence[dict[str, Any]], seed: int, each: int = 1) -> Planted:
-    """The documents as memories with `210 * each` faults; it takes 500 documents for each = 1."""
+def planted(docs: Sequence[dict[str, Any]], seed: int, share: float = 1.0) -> Planted:
+    """The documents as memories with 208 faults, or a share of them; 500 documents give room."""
     plant = _Planter(docs, seed)
-    for number in range(20 * each):
+    for number in range(round(20 * share)):
         for half in HALVES:
             plant.duplicate(half)
-            if number < 10 * each:
+            if number < 10 * share:
                 plant.value(half)
                 plant.denial(half)
                 plant.date(half)
         plant.relative(number)
         plant.deadline(number)
-    for number in range(14 * each):
+    for number in range(round(14 * share)):
         plant.missing()
         plant.unlisted()
         plant.twice()
         plant.long()
-        if number < 12 * each:
+        if number < 12 * share:
             plant.link()
     return plant.done()

@@ -25,7 +25,7 @@ SHARE = 0.7
 """The part of a sentence's content that one window must hold for it to be said there."""
 DENSE_SHARE = 0.55
 """The same for scripts without spaces, where other words change more of the pairs."""
-NUMBERED = 0.85
+NUMBERED = 0.5
 """The part of a sentence with numbers that one other sentence must hold for it to be said there."""
 MOST_OF = 0.75
 """The part of a candidate that must be said again for it to be an echo."""
@@ -180,15 +180,17 @@ class Passages:
                 match = Match(share, whole.found, whole.source, whole.negated)
         return match
 
-    def has_numbers(self, about: frozenset[str]) -> bool:
-        """Whether the numbers in this content stand in one sentence, with nearly all the rest:
-        the third of May and the fourth of June do not say the third of June."""
+    def has_numbers(self, about: frozenset[str], news: frozenset[str]) -> bool:
+        """Whether the numbers in this content stand in one sentence, with half of the rest, and
+        what that sentence lacks is no news: the third of May and the fourth of June do not say
+        the third of June."""
         numbers = frozenset(term for term in about if any(c.isdigit() for c in term))
         if not numbers:
             return True
         held = set.intersection(*(set(self._places.get(term, ())) for term in numbers))
         least = NUMBERED * len(about)
-        return any(len(about & self._sentences[at].terms) >= least for at in held)
+        said = (self._sentences[at].terms for at in held)
+        return any(len(about & one) >= least and not (about - one) & news for one in said)
 
     def _together(self, start: int, at: int) -> bool:
         one = self._sentences[start]
@@ -238,7 +240,7 @@ def echo(added: Sequence[str], injected: Passages, heard: Passages) -> Echo | No
             continue
         total += len(about)
         match = injected.best(about)
-        if not is_said(about, match) or not injected.has_numbers(about):
+        if not is_said(about, match) or not injected.has_numbers(about, heard.every):
             continue
         if _is_news(sentence, about, match, heard):
             return None

@@ -34,7 +34,7 @@ def _no_constant(name: str) -> None:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 THINKING = ("thinking", "redacted_thinking")
-_PLAIN = (str, int, type(None))  # a bool is an int
+_PLAIN = frozenset({str, int, bool, type(None)})
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
 
@@ -231,7 +231,11 @@ def block_from(raw: str, value: Json) -> Block:
 def block_of(value: Mapping[str, Any]) -> Block:
     """A block from a value: its first serialisation is the one kept."""
     try:
-        kept = {key: _own(member) for key, member in value.items() if key != "cache_control"}
+        kept = {
+            key: member if type(member) in _PLAIN else _own(member)
+            for key, member in value.items()
+            if key != "cache_control"
+        }
     except RecursionError as error:
         raise InvalidMessage("a value is nested too deeply") from error
     return Block("", kept)
@@ -239,14 +243,15 @@ def block_of(value: Mapping[str, Any]) -> Block:
 
 def _own(value: Any) -> Json:
     """A value of our own, since the caller may change what is nested in it; or InvalidMessage."""
-    if isinstance(value, _PLAIN):
-        return value
     if isinstance(value, list):
-        return [_own(member) for member in cast("list[Any]", value)]
+        members = cast("list[Any]", value)
+        return [m if type(m) in _PLAIN else _own(m) for m in members]
     if isinstance(value, dict):
         found = cast("dict[Any, Any]", value)
-        if all(isinstance(key, str) for key in found):
-            return {key: _own(member) for key, member in found.items()}
+        if all([isinstance(key, str) for key in found]):
+            return {k: m if type(m) in _PLAIN else _own(m) for k, m in found.items()}
+    if isinstance(value, (str, int)):
+        return value
     return parse(dump(cast("object", value)))  # a number, or what JSON may not be able to hold
 
 

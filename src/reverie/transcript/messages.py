@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from reverie.transcript.blocks import Block, block_of, text_block
-from reverie.transcript.records import Role
+from reverie.transcript.records import Role, unchanging
 
 INTERRUPTED = "[No result: the call was interrupted before it finished]"
 MISSING_START = "[The conversation before this point is not in this transcript]"
 HEAD = "head"
 
 
-@dataclass(slots=True, unsafe_hash=True)
+@unchanging
 class Piece:
-    """A block that is sent, and where it comes from. Neither it nor an item is ever changed;
-    they are not frozen because every record makes some, and a frozen value takes longer."""
+    """A block that is sent, and where it comes from."""
 
     block: Block
     source: str  # entry id
@@ -31,7 +30,8 @@ class Piece:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Item:
-    """What one record (or one replaced range) puts into the conversation."""
+    """What one record (or one replaced range) puts into the conversation. Never changed
+    once made; not frozen, since a frozen value takes longer to make."""
 
     id: str
     role: Role
@@ -45,14 +45,15 @@ class Item:
     results: tuple[str, ...] = field(init=False, compare=False)  # ids of the calls it answers
 
     def __post_init__(self) -> None:
-        self.tokens, self.calls, self.results = 0, (), ()
+        tokens, calls, results = 0, (), ()
         for piece in self.pieces:
             block = piece.block
-            self.tokens += block.tokens
+            tokens += block.tokens
             if block.type == "tool_use":
-                self.calls += (block.get("id"),)
+                calls += (block.get("id"),)
             elif block.type == "tool_result":
-                self.results += (block.get("tool_use_id"),)
+                results += (block.get("tool_use_id"),)
+        self.tokens, self.calls, self.results = tokens, calls, results
 
     def holds(self, entry: str) -> bool:
         return entry == self.id or entry in self.covers
@@ -127,10 +128,11 @@ def message(run: Sequence[Item], before: Message | None) -> Message:
     role = run[0].role
     pieces = run[0].pieces
     if len(run) > 1:
-        pieces = tuple(p for item in run for p in item.pieces)
+        pieces = tuple([p for item in run for p in item.pieces])
     if role == "user" and len(pieces) > 1 and any(item.results for item in run):
         results = [p for p in pieces if p.block.type == "tool_result"]
-        pieces = (*results, *(p for p in pieces if p.block.type != "tool_result"))
+        if len(results) < len(pieces):
+            pieces = (*results, *[p for p in pieces if p.block.type != "tool_result"])
     return Message(role, pieces, before)
 
 

@@ -64,8 +64,13 @@ class Request:
         return self.tail[behind] if behind >= 0 else self.closed[index]
 
     @property
+    def newest(self) -> Message | None:
+        return self.tail[-1] if self.tail else self.closed.last
+
+    @property
     def blocks(self) -> int:
-        return self.at(self.count - 1).end if self.count else 0
+        newest = self.newest
+        return newest.end if newest else 0
 
     def body(self, *, marked: bool = True) -> str:
         """The request as JSON text, in the shape of the Messages API."""
@@ -102,14 +107,14 @@ class Request:
 
     def parts(self) -> Parts:
         """A digest for each part that enters the provider's cache key."""
-        last = self.at(self.count - 1).chain.hex() if self.count else ""
+        newest = self.newest
         return Parts(
             model=self.head.model,
             options=digest(self.head.options),
             tools=digest(self.head.tools),
             system=digest(self.head.system),
-            messages=last,
-            blocks=self.blocks,
+            messages=newest.chain.hex() if newest else "",
+            blocks=newest.end if newest else 0,
         )
 
     def extends(self, earlier: Request) -> bool:
@@ -200,7 +205,7 @@ def render(view: View, source: str = "main", task: Task = MAIN) -> Request:
         view.head or NO_HEAD, view.closed, view.tail(), (), source, task, view.leaf, view.tokens
     )
     # a fork's first request stands on its parent's marks: it reads and does not write
-    first_of_a_fork = view.is_fork and view.sent is None
+    first_of_a_fork = view.base is not None and view.sent is None
     request.marks = view.marks if first_of_a_fork else place_marks(view, request)
     return request
 
@@ -213,21 +218,28 @@ def so_far(view: View) -> Request:
 
 def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     """End of the head, end of the sealed part, the last request's last mark, the last block."""
-    head, marks = request.head, list[Mark]()
-    if head.system != "[]":
-        marks.append(Mark("system", len(_array(head.system)) - 1, LONG))
-    elif head.tools != "[]":
-        marks.append(Mark("tools", len(_array(head.tools)) - 1, LONG))
-    blocks = request.blocks
+    marks = _head_marks(request.head)
+    newest = request.newest
+    if newest is None:
+        return marks
+    blocks = newest.end
     sealed = _sealed_end(view, request) if view.sealed else None
     previous = [m.block for m in view.marks if m.part == "messages"][-1:]
-    last = _markable(request, blocks - 1)
+    takes_it = newest.pieces[-1].block.markable
+    last = blocks - 1 if takes_it else _markable(request, blocks - 1)
     places = {at for at in (sealed, *previous, last) if at is not None and at < blocks}
-    for at in sorted(places):
-        # a long lifetime may not stand behind a short one
-        long = sealed is not None and at <= sealed
-        marks.append(Mark("messages", at, LONG if long else SHORT))
-    return tuple(marks)
+    long = -1 if sealed is None else sealed  # a long lifetime may not stand behind a short one
+    return marks + tuple(
+        [Mark("messages", at, LONG if at <= long else SHORT) for at in sorted(places)]
+    )
+
+
+def _head_marks(head: HeadSet) -> tuple[Mark, ...]:
+    if head.system != "[]":
+        return (Mark("system", len(_array(head.system)) - 1, LONG),)
+    if head.tools != "[]":
+        return (Mark("tools", len(_array(head.tools)) - 1, LONG),)
+    return ()
 
 
 def _markable(request: Request, at: int) -> int | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+_Past: TypeAlias = "tuple[int, V, _Past[V] | None]"  # when it was set, to what, and before
 _blank: Any = object.__new__
 
 
@@ -47,6 +48,10 @@ class Trail(Generic[T]):
     def cut(self, length: int) -> Trail[T]:
         """The first `length` items; shares them."""
         return self._of(self._shared, max(0, min(length, self.length)))
+
+    @property
+    def last(self) -> T | None:
+        return self._shared[self.length - 1] if self.length else None
 
     def since(self, start: int) -> list[T]:
         """The items from `start` on, as a list of their own."""
@@ -86,7 +91,7 @@ class Ledger(Generic[K, V]):
 
     def __init__(self) -> None:
         self._order: list[K] = []
-        self._kept: dict[K, list[tuple[int, V]]] = {}
+        self._kept: dict[K, _Past[V]] = {}
         self._length = 0
 
     def put(self, key: K, value: V) -> Ledger[K, V]:
@@ -95,33 +100,34 @@ class Ledger(Generic[K, V]):
         if len(order) != length or not length:
             order, kept = self._copied()
         order.append(key)
-        past = kept.get(key)
-        if past is None:
-            kept[key] = [(length, value)]
-        else:
-            past.append((length, value))
+        kept[key] = (length, value, kept.get(key))
         new: Ledger[K, V] = _blank(Ledger)
         new._order, new._kept, new._length = order, kept, length + 1
         return new
 
-    def _copied(self) -> tuple[list[K], dict[K, list[tuple[int, V]]]]:
+    def _copied(self) -> tuple[list[K], dict[K, _Past[V]]]:
         order = self._order[: self._length]
-        kept: dict[K, list[tuple[int, V]]] = {}
+        kept: dict[K, _Past[V]] = {}
         for key in order:
-            if key not in kept:
-                kept[key] = [e for e in self._kept[key] if e[0] < self._length]
+            past = self._past(key)
+            if past is not None:
+                kept[key] = past
         return order, kept
+
+    def _past(self, key: K) -> _Past[V] | None:
+        """What this version knows of a key."""
+        past = self._kept.get(key)
+        while past is not None and past[0] >= self._length:
+            past = past[2]
+        return past
 
     def get(self, key: K) -> V | None:
         """The value last set for `key`, or None."""
-        for when, value in reversed(self._kept.get(key, ())):
-            if when < self._length:
-                return value
-        return None
+        past = self._past(key)
+        return None if past is None else past[1]
 
     def __contains__(self, key: K) -> bool:
-        past = self._kept.get(key)
-        return past is not None and past[0][0] < self._length
+        return self._past(key) is not None
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Each key once, in the order first set, with its value."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from itertools import takewhile
+from operator import attrgetter, is_
 from typing import Any
 
 from reverie.transcript.blocks import Block, block_from, elements
@@ -44,13 +45,14 @@ from reverie.transcript.records import (
     TurnEnded,
     Usage,
     UserMessage,
+    unchanging,
 )
 from reverie.transcript.trail import Ledger, Trail
 
 STANDING = ("head", "replaced")  # kinds of items that stand in front of the live tail
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging
 class Call:
     """A tool call on the chain."""
 
@@ -125,28 +127,20 @@ class View:
             return self.head_tokens + self.estimated
         return self.usage.total + self.estimated - self.anchored
 
-    def open_run(self) -> list[Item]:
-        return self.items.since(self.run)
-
     def unsent(self) -> list[Item]:
         return self.items.since(self.sent_items)
 
     def tail(self, *, complete: bool = True) -> tuple[Message, ...]:
         """The messages behind `closed`: the open run and, to make it a complete request,
         results for interrupted calls."""
-        run = self.open_run()
-        before = _last(self.closed)
-        tail: list[Message] = []
+        run, before = self.items.since(self.run), self.closed.last
         if self.open_calls and complete:
-            result = interrupted(self.open_calls, self.items[len(self.items) - 1].id)
+            result = interrupted(self.open_calls, run[-1].id)
             if run[0].role == "assistant":
                 before = message(run, before)
-                tail.append(before)
-                run = []
+                return before, message([result], before)
             run.append(result)
-        if run:
-            tail.append(message(run, before))
-        return tuple(tail)
+        return (message(run, before),) if run else ()
 
 
 EMPTY = View()
@@ -271,6 +265,8 @@ def _record(view: View, entry: Entry) -> View:
             return _user(view, entry.id, entry.record)
         case AssistantMessage():
             return _assistant(view, entry, entry.record)
+        case ResultDecided():
+            return _decided(view, entry.record)
         case Sent():
             return _sent(view, entry.record)
         case Attached():
@@ -282,10 +278,8 @@ def _record(view: View, entry: Entry) -> View:
 
 
 def _aside(view: View, record: Record) -> View:  # noqa: PLR0911 - one return a record
-    """Records that say no message: decisions, heads, counters, cursors."""
+    """Records that say no message: heads, counters, cursors."""
     match record:
-        case ResultDecided():
-            return _decided(view, record)
         case HeadSet():
             return _head(view, record)
         case Started():
@@ -309,15 +303,15 @@ def _aside(view: View, record: Record) -> View:  # noqa: PLR0911 - one return a 
 # --- what each record does
 
 
-def _push(view: View, *items: Item) -> View:
-    """More items behind the others; a change of role closes the open run."""
-    for item in items:
-        run = view.open_run()
-        if run and run[0].role != item.role:
-            view.closed = view.closed.push(message(run, _last(view.closed)))
-            view.run = view.items.length
-        view.items = view.items.push(item)
-        view.estimated += item.tokens
+def _push(view: View, item: Item) -> View:
+    """One more item behind the others; a change of role closes the open run."""
+    items, closed = view.items, view.closed
+    last = items.last
+    if last is not None and last.role != item.role:
+        view.closed = closed.push(message(items.since(view.run), closed.last))
+        view.run = items.length
+    view.items = items.push(item)
+    view.estimated += item.tokens
     return view
 
 
@@ -335,13 +329,16 @@ def _user(view: View, entry: str, record: UserMessage) -> View:
             pieces.append(Piece(block, entry, i))
     if not pieces:
         return view
-    view = _push(view, Item(entry, "user", tuple(pieces)), *view.waiting)
+    view = _push(view, Item(entry, "user", tuple(pieces)))
+    for item in view.waiting:
+        view = _push(view, item)
     view.open_calls, view.waiting = tuple(still_open), ()
     return view
 
 
 def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
     view = _close_calls(view)
+    source = entry.id
     pieces: list[Piece] = []
     calls: list[str] = []
     for i, block in enumerate(record.blocks):
@@ -351,14 +348,14 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
                 continue
             calls.append(call)
             name = block.get("name")
-            view.calls = view.calls.put(call, Call(call, name, entry.id))
+            view.calls = view.calls.put(call, Call(call, name, source))
             view.called = {**view.called, name: view.called.get(name, 0) + 1}
-        pieces.append(Piece(block, entry.id, i))
+        pieces.append(Piece(block, source, i))
     if not pieces:
         return view
-    if not len(view.items):
+    if not view.items.length:
         view = _push(view, missing_start())
-    view = _push(view, Item(entry.id, "assistant", tuple(pieces)))
+    view = _push(view, Item(source, "assistant", tuple(pieces)))
     view.open_calls = tuple(calls)
     view.sent_items = view.items.length
     view.last_assistant_at = entry.at
@@ -382,7 +379,7 @@ def _close_calls(view: View) -> View:
     """Give every call still open a result that says it was interrupted."""
     if not view.open_calls:
         return view
-    last = view.items[len(view.items) - 1].id
+    last = view.items[view.items.length - 1].id
     view = _push(view, interrupted(view.open_calls, last))
     return _set(view, open_calls=())
 
@@ -482,11 +479,11 @@ def _as_decided(block: Block, decision: ResultDecided | None) -> Block:
 
 
 def _replaced(view: View, entry: str, record: Replaced) -> View:
-    items = list(view.items)
     bounds = widened(view, record.first, record.last)
     if bounds is None:
         return view
     first, last = bounds
+    items = view.items.since(0)
     gone = items[first : last + 1]
     covers = frozenset(i.id for i in gone).union(*(i.covers for i in gone))
     stand = [
@@ -526,9 +523,9 @@ def _behind_a_boundary(view: View, entry: str, ratio: float) -> View:
 def widened(view: View, first: str, last: str) -> tuple[int, int] | None:
     """The items a range covers once no call is cut from its results, nor an older
     replacement in two; None where it names nothing, or only a round still in hand."""
-    items = view.items[:]
-    starts = [n for n, i in enumerate(items) if i.holds(first)]
-    ends = [n for n, i in enumerate(items) if i.holds(last)]
+    items = view.items.since(0)
+    starts = [n for n, i in enumerate(items) if i.id == first or first in i.covers]
+    ends = [n for n, i in enumerate(items) if i.id == last or last in i.covers]
     if not starts or not ends:
         return None
     start, end = min(starts[0], ends[0]), max(starts[-1], ends[-1])
@@ -579,19 +576,18 @@ def _sent_after(sent: int, first: int, last: int, stand: int, items: Sequence[It
 
 def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
     """The same view over other items; messages before the first change are shared."""
-    same = 0
-    while same < min(len(items), len(view.items)) and items[same] is view.items[same]:
-        same += 1
+    same = sum(takewhile(bool, map(is_, items, view.items)))
+    known = view.closed.since(0)
     closed: list[Message] = []
-    start = 0
-    for at in range(1, len(items)):
-        if items[at].role == items[start].role:
+    start, role = 0, items[0].role if items else ""
+    for at, item in enumerate(items):
+        if item.role == role:
             continue
-        if at < same and len(closed) < len(view.closed):
-            closed.append(view.closed[len(closed)])
+        if at < same and len(closed) < len(known):
+            closed.append(known[len(closed)])
         else:
             closed.append(message(items[start:at], closed[-1] if closed else None))
-        start = at
+        start, role = at, item.role
     live = next((n for n, i in enumerate(items) if i.kind not in STANDING), len(items))
     return _set(
         view,
@@ -606,13 +602,9 @@ def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
     )
 
 
-def _last(messages: Trail[Message]) -> Message | None:
-    return messages[messages.length - 1] if messages.length else None
-
-
 def _blocks_before(view: View, item: int) -> int:
     """How many message blocks stand in whole messages before an item."""
-    blocks = sum(len(i.pieces) for i in view.items.cut(item))
+    blocks = sum([len(i.pieces) for i in view.items.since(0)[:item]])
     whole = bisect_right(view.closed, blocks, key=attrgetter("end"))
     return view.closed[whole - 1].end if whole else 0
 

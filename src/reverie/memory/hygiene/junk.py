@@ -46,6 +46,7 @@ _RECIPE = re.compile(
 _COMMIT = re.compile(r"^[ \t*|/\\-]*`?[0-9a-f]{7,40}`? \S", re.MULTILINE)
 _TREE = re.compile(r"^[ \t]*(?:[│├└]|[|`+\\]--)[│├└─ \t|`+\\-]*\S", re.MULTILINE)
 _PATH = re.compile(r"[ \t>*+-]*`?[\w.@-]*(?:/[\w.@-]+)+/?`?[ \t]*(?:[(#:—-].{0,60})?")
+_MOSTLY = 0.7  # share of the lines that make a memory a copy of a listing
 _FEW = 4  # statements up to which one of them can make a memory junk
 
 
@@ -111,9 +112,9 @@ def _derivable(memory: Memory, body: str, kind: str) -> Junk | None:
         return None
     start = next((one.line for one in memory.passages if one.kind not in ("value", "heading")), 1)
     for rule, pattern in (("git log", _COMMIT), ("file tree", _TREE)):
-        if len(pattern.findall("\n".join(rows))) >= 0.8 * len(rows):
+        if len(pattern.findall("\n".join(rows))) >= _MOSTLY * len(rows):
             return Junk("code-derivable", start, f"a copy of a {rule}")
-    if sum(_PATH.fullmatch(row) is not None for row in rows) >= 0.8 * len(rows):
+    if sum(_PATH.fullmatch(row) is not None for row in rows) >= _MOSTLY * len(rows):
         return Junk("code-derivable", start, "a list of paths")
     code = [one for one in memory.passages if one.kind == "code"]
     said = [one for one in statements(memory) if one.passage.kind != "value"]

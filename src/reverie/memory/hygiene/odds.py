@@ -46,13 +46,12 @@ _LABEL = re.compile(
     r"objective|method|pattern|strategy|approach|scenario|test)s?\Z"
 )
 _OPPOSITES = (
-    *("true false", "enabled disabled", "enable disable", "always never", "before after"),
-    *("allowed forbidden", "allow forbid", "on off", "required optional", "public private"),
-    *("sync async", "synchronous asynchronous", "increase decrease", "minimum maximum"),
-    *("first last", "add remove", "accept reject", "include exclude", "start stop"),
-    *("local remote", "manual automatic", "manually automatically", "read write", "yes no"),
+    *("true false", "enabled disabled", "allowed forbidden", "required optional"),
+    *("public private", "sync async", "synchronous asynchronous", "manual automatic"),
+    *("manually automatically", "open closed", "active inactive"),
 )
 _OPPOSITE = {a: b for pair in _OPPOSITES for a, b in (pair.split(), pair.split()[::-1])}
+_OPPOSITES_BY_STEM = {stem(a): stem(b) for a, b in _OPPOSITE.items()}
 _VALUE = re.compile(r"[#$€£~<>≤≥]?\d")
 
 
@@ -128,7 +127,7 @@ def _on_one_topic(one: Memory, other: Memory) -> bool:
 
 
 def _subject(found: Terms) -> frozenset[str]:
-    return found.all - found.numbers
+    return found.all - found.numbers - _OPPOSITES_BY_STEM.keys()
 
 
 def _ordered(one: Statement, other: Statement, how: How) -> Odds:
@@ -206,9 +205,6 @@ def _same_place(a: Sequence[str], at: int, b: Sequence[str], to: int) -> bool:
     before = a[at - 1 : at] == b[to - 1 : to] and bool(a[at - 1 : at])
     after = a[at + 1 : at + 2] == b[to + 1 : to + 2] and bool(a[at + 1 : at + 2])
     return before or after
-
-
-_OPPOSITES_BY_STEM = {stem(a): stem(b) for a, b in _OPPOSITE.items()}
 
 
 def _denied(no: str, yes: str) -> bool:

@@ -102,11 +102,12 @@ def _home(
     wanted: frozenset[str], sets: Mapping[str, frozenset[str]], weight: Mapping[str, float]
 ) -> str:
     """The topic that has most of the words, where it has enough of them."""
-    whole = sum(weight.get(term, 3.0) for term in wanted) or 1.0
+    alone = max(weight.values(), default=1.0)  # of a word that no topic has
+    whole = sum(weight.get(term, alone) for term in wanted) or 1.0
     best, most = "", JOINS
     for key, own in sets.items():
         shared = wanted & own
-        share = sum(weight.get(term, 3.0) for term in shared) / whole
+        share = sum(weight[term] for term in shared) / whole
         if share > most and len(shared) >= _LEAST:
             best, most = key, share
     return best
