@@ -288,6 +288,13 @@ def tasks(chat: Chat, rest: str) -> None:
     chat.say(f"{plural(len(agent.tasks), 'task')} in the background", "dim")
 
 
+def dream(chat: Chat, rest: str) -> None:
+    """Tidy the memory now, in the background."""
+    del rest
+    session = chat.desk.agent.session
+    chat.say(chat.desk.call(partial(session.dreams.start, session)))
+
+
 def skill(chat: Chat, rest: str) -> None:
     chat.desk.call(partial(chat.desk.agent.attach_skill, rest))
     chat.say(f"The skill {rest} joins your next message.")
@@ -314,6 +321,7 @@ def standard() -> Commands:
                 compact,
                 "[TEXT | --from ID | --up-to ID]",
             ),
+            Command("dream", "Tidies the memory, in the background", dream),
             Command("tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"),
             Command("skill", "Attaches a skill of the project", skill, "NAME"),
             Command("quit", "Leaves", leave),

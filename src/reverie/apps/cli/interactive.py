@@ -97,8 +97,11 @@ def footer(agent: Agent) -> str:
     world = session.world
     left = world.settings.left_until_compact(world.window, session.view.tokens)
     parts = [f"{left:,} tokens until compaction", f"cache {used.hit_rate:.0%}"]
-    if agent.tasks:
-        parts.append(f"{plural(len(agent.tasks), 'task')} (/tasks)")
+    others = [name for name in agent.tasks if name != "dream"]
+    if session.dreams.pill:
+        parts.append(session.dreams.pill)
+    if others:
+        parts.append(f"{plural(len(others), 'task')} (/tasks)")
     return " · ".join(parts)
 
 

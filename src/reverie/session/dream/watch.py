@@ -16,7 +16,8 @@ from anyio import to_thread
 
 from reverie.errors import Held
 from reverie.layers.dreaming import NAME, Gates
-from reverie.session.dream.run import Dreamer, Shown, Trigger, dream
+from reverie.session.dream.branch import Dream
+from reverie.session.dream.run import Dreamer, Trigger, dream
 from reverie.session.extraction_run import guards_at
 from reverie.session.toolbox.guard import Guards
 from reverie.store.files import Folder
@@ -35,6 +36,27 @@ class Watch:
     looked: float | None = None
     ended: bool = False  # one failed or was killed
     asked: bool = False
+    now: Dream | None = None  # the one under way
+
+    @property
+    def pill(self) -> str:
+        """What a footer shows of a dream under way; nothing where there is none."""
+        if self.now is None or self.now.over:
+            return ""
+        return f"dreaming: {self.now.phase}, {self.now.tools} calls (/tasks)"
+
+    async def start(self, session: Session) -> str:
+        """Dream because a person asked; says what happens."""
+        dreamer = dreamer_of(session)
+        if dreamer is None:
+            return "There is no long-term memory here to dream about"
+        if NAME in session.jobs.running:
+            return "A dream is under way already; /tasks lists it"
+        if session.home is not None and not dreamer.model.capabilities.free:
+            await to_thread.run_sync(allow, session.home)
+        self.ended = False
+        session.jobs.start(NAME, lambda: self._run(dreamer, "manual"))
+        return "A dream has begun; /tasks lists it and ends it"
 
     async def consider(self, session: Session) -> None:
         """Ask the gates; where all stand open, dream in the background."""
@@ -70,12 +92,17 @@ class Watch:
             )
             session.world.say(Notice(NAME, text))
 
-    async def _run(self, dreamer: Dreamer, trigger: Trigger, shown: Shown = lambda _: None) -> None:
+    async def _run(self, dreamer: Dreamer, trigger: Trigger) -> None:
         try:
-            done = await dream(dreamer, trigger, shown=shown)
-        except Held:
-            return  # another process dreams
+            done = await dream(dreamer, trigger, shown=self._shown)
+        except Held as error:  # another process dreams
+            if trigger == "manual":
+                dreamer.say(Notice(NAME, str(error), "warning"))
+            return
         self.ended = done.status in ("failed", "killed")
+
+    def _shown(self, dream: Dream) -> None:
+        self.now = dream
 
 
 def dreamer_of(session: Session) -> Dreamer | None:

@@ -1,0 +1,88 @@
+"""`reverie ask`: a question answered from memories and earlier sessions, in their own words.
+
+Every sentence of the answer is quoted with its source. Where nothing there answers the question,
+it says so. No model is asked and no network used.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.memory_open import text_from
+from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.recall import entry_of, opened
+from reverie.apps.cli.show import Json, document, line, plural, say
+from reverie.errors import InvalidInput
+from reverie.memory.hidden import reveal
+from reverie.session.recall_answer import Quote, answer
+from reverie.session.recall_text import days
+
+LOOKED = 12
+"""Memories, and as many passages of sessions, that an answer is looked for in."""
+UNKNOWN = "I do not know: nothing in the memories or sessions of this project answers that."
+
+
+def ask(
+    question: Annotated[list[str], typer.Argument(metavar="QUESTION", help="- for stdin.")],
+    sessions: Annotated[
+        bool, typer.Option("--sessions/--no-sessions", help="Look into earlier sessions too.")
+    ] = True,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """An answer from memories and earlier sessions, with sources."""
+    text = text_from(" ".join(question)).strip()
+    if not text:
+        raise InvalidInput("There is no question")
+    now = time.time()
+    quotes: tuple[Quote, ...] = ()
+    with opened(Place.of(project)) as found:
+        if found is not None:
+            index, memory = found
+            hits = index.search(text, now, k=LOOKED)
+            if sessions:
+                hits += index.search(text, now, k=LOOKED, kinds=("transcript",))
+            quotes = answer(text, hits, lambda key: entry_of(memory, key))
+    if as_json:
+        document(_value(text, quotes))
+        return
+    if not quotes:
+        say(UNKNOWN)
+        return
+    for quote in quotes:
+        say(reveal(quote.text))
+        say(f"— {_source(quote, now)}", "dim", indent=2)
+
+
+def _value(question: str, quotes: tuple[Quote, ...]) -> dict[str, Any]:
+    sources = [
+        {
+            "kind": quote.hit.kind,
+            "file": quote.hit.file,
+            "line": quote.line,
+            "session": quote.hit.session,
+            "message": quote.hit.message,
+            "saved": quote.hit.saved,
+            "text": quote.text,
+            "score": quote.score,
+        }
+        for quote in quotes
+    ]
+    said = " ".join(quote.text for quote in quotes)
+    return {
+        "question": question,
+        "known": bool(quotes),
+        "answer": said or UNKNOWN,
+        "sources": sources,
+    }
+
+
+def _source(quote: Quote, now: float) -> str:
+    hit = quote.hit
+    ago = f"{plural(days(hit.saved, now), 'day')} ago"
+    if hit.kind == "memory":
+        return line(f"{hit.file}:{quote.line}, saved {ago}")
+    return line(f"session {hit.session or hit.file}, message {hit.message}, {ago}")

@@ -1,0 +1,195 @@
+"""`reverie recall`: which memories fit some words, how well and why; and the ledger of a session.
+
+Looking makes nothing but the index, which can be deleted at any time. Results come best first,
+also those that would not be injected unasked; `--explain` says what each signal gave and how what
+a memory names stands in the repository now. Text of others is shown with what hides made visible.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.memory_open import text_from
+from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.show import Json, document, line, note, plural, say
+from reverie.errors import InvalidInput, NotFound, StoreError
+from reverie.memory.claims import claims
+from reverie.memory.entry import Entry
+from reverie.memory.hidden import reveal
+from reverie.session.checked import Checked, Repository
+from reverie.session.context import work_root
+from reverie.session.ledger import Turn, ledgers
+from reverie.session.recall_index import MemoryIndex
+from reverie.session.recall_text import days
+from reverie.session.remember import memory_folder
+from reverie.settings import environment
+from reverie.store.memory import MemoryFolder
+from reverie.store.recall import Hit
+from reverie.world import Notice
+
+COUNT = 10
+MOST = 1_000
+
+
+@contextlib.contextmanager
+def opened(place: Place) -> Generator[tuple[MemoryIndex, MemoryFolder | None] | None]:
+    """The project's index and memory; None where there is nothing to search."""
+    folder = memory_folder(place.home, place.root, place.loaded().settings)
+    index = MemoryIndex.of(place.home, place.root, place.environ, folder, say=_said)
+    if not folder.is_dir() and not index.transcripts.is_dir():
+        yield None
+        return
+    memory = MemoryFolder(folder, create=False, say=_said) if folder.is_dir() else None
+    try:
+        yield index, memory
+    finally:
+        index.close()
+        if memory is not None:
+            memory.close()
+
+
+def _said(notice: Notice) -> None:
+    note(notice.text)
+
+
+def recall(
+    query: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY", help="Words; - for stdin. With --ledger, a session."),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=MOST, help="How many at most.")] = COUNT,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why, and check what they name.")
+    ] = False,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="What recall did in a session, turn by turn.")
+    ] = False,
+    as_json: Json = False,
+    project: Project = CURRENT,
+) -> None:
+    """The memories that fit some words, best first."""
+    given = " ".join(query or ())
+    if ledger:
+        _ledger(Place.of(project), given, as_json)
+        return
+    if not given.strip():
+        raise InvalidInput("There is nothing to look for", do="Give some words, or --ledger")
+    text = text_from(given)
+    now = time.time()
+    rows: list[dict[str, Any]] = []
+    with opened(Place.of(project)) as found:
+        if found is not None:
+            index, memory = found
+            hits = index.search(text, now, k=k)
+            root = work_root(Path(project)) if explain else None
+            rows = [_row(hit, index, memory, now, root) for hit in hits]
+    if as_json:
+        document(rows)
+        return
+    for number, row in enumerate(rows, 1):
+        _show(number, row, explain)
+    if not rows:
+        say("Nothing found.")
+
+
+def _row(
+    hit: Hit, index: MemoryIndex, memory: MemoryFolder | None, now: float, root: Path | None
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "file": hit.file,
+        "score": round(hit.score, 4),
+        "clear": hit.clear,
+        "type": hit.type,
+        "name": hit.name,
+        "description": hit.description,
+        "saved": hit.saved,
+        "days": days(hit.saved, now),
+        "line": hit.line,
+        "passage": hit.passage,
+        "path": str(index.folder / hit.file),
+    }
+    if root is not None:
+        row["why"] = {name: round(value, 4) for name, value in hit.why}
+        row["checked"] = [_checked(c) for c in _claims(hit, memory, root)]
+    return row
+
+
+def _claims(hit: Hit, memory: MemoryFolder | None, root: Path) -> tuple[Checked, ...]:
+    try:
+        text = memory.read(hit.file).text if memory is not None else ""
+    except (NotFound, StoreError):
+        return ()
+    path = environment().get("PATH", "")
+    also = None if memory is None else memory.root
+    return Repository(root, path=path, also=also).check(claims(text))
+
+
+def _checked(found: Checked) -> dict[str, Any]:
+    claim = found.claim
+    value = {"kind": claim.kind, "text": claim.text, "line": claim.line}
+    return {**value, "status": found.status, "where": found.where, "why": found.why}
+
+
+def _show(number: int, row: dict[str, Any], explain: bool) -> None:
+    clear = "" if row["clear"] else "  (not clear: would not be injected)"
+    say(f"{number}. {row['file']}  {row['score']:.3f}{clear}", "bold")
+    about = row["description"] or row["name"]
+    kind = f"[{row['type']}] " if row["type"] else ""
+    say(line(f"{kind}{reveal(about)}", 160), indent=3)
+    say(f"saved {plural(row['days'], 'day')} ago", indent=3)
+    if not explain:
+        return
+    why = ", ".join(f"{name} {value:.3f}" for name, value in row["why"].items())
+    say(f"why: {why}", indent=3)
+    if row["passage"]:
+        say(f"line {row['line']}: {line(reveal(row['passage']), 160)}", indent=3)
+    for claim in row["checked"]:
+        where = f" to {claim['where']}" if claim["status"] == "moved" else ""
+        reason = f" ({claim['why']})" if claim["why"] else ""
+        say(line(f"{claim['kind']} {claim['text']}: {claim['status']}{where}{reason}"), indent=3)
+
+
+# --- the ledger
+
+
+def _ledger(place: Place, given: str, as_json: bool) -> None:
+    library = place.library()
+    if library is None:
+        raise NotFound("There is no session in this project yet")
+    session = one(library, given) if given.strip() else library.newest()
+    turns = ledgers(library.read(session).entries)
+    if as_json:
+        document({"session": session, "turns": [turn.value() for turn in turns]})
+        return
+    say(f"session {session}", "bold")
+    for turn in turns:
+        _turn(turn)
+    if not turns:
+        say("Recall did nothing in this session.")
+
+
+def _turn(turn: Turn) -> None:
+    record = turn.record
+    say()
+    say(f"“{line(turn.said, 100)}”", "bold")
+    why = f": {record.why}" if record.why else ""
+    looked = plural(record.considered, "memory", "memories")
+    say(line(f"{looked} considered, {record.selector} selector{why}"), indent=2)
+    for row in turn.rows:
+        told = row.candidate
+        cited = f"; cited by “{row.cited.what}”" if row.cited else ""
+        reason = f" ({told.why})" if told.why else ""
+        say(line(f"{told.outcome} {told.file} {told.score:.3f}{reason}{cited}"), indent=2)
+
+
+def entry_of(memory: MemoryFolder | None, key: str) -> Entry:
+    """A memory that was found."""
+    if memory is None:
+        raise NotFound("There is no memory in this project", where=key)
+    return memory.read(key)

@@ -1,0 +1,165 @@
+"""After each turn a session asks the gates; a dream that is due runs as its job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.session.dream import doors
+from reverie.session.dream.watch import ALLOWED
+from reverie.session.messages import user
+from reverie.session.session import Session
+from reverie.testing import ScriptedModel
+from reverie.transcript.request import Request
+from reverie.world import Capabilities, Notice
+from tests.session.doors import opened
+from tests.session.dream.stage import NOW, Stage
+
+pytestmark = pytest.mark.spec("9")
+OFF = {"REVERIE_FLAG_EXTRACT_MEMORIES": "0", "REVERIE_FLAG_SESSION_MEMORY": "0"}
+
+
+class Counting(ScriptedModel):
+    """Answers anything, and counts what dreams asked."""
+
+    def __init__(self, *, free: bool = True, fails: bool = False) -> None:
+        super().__init__(self._answer, capabilities=Capabilities(free=free))
+        self.dreams = 0
+        self.fails = fails
+
+    def _answer(self, request: Request) -> Any:
+        if request.task.kind != "dream":
+            return "fine"
+        self.dreams += 1
+        return RuntimeError("no") if self.fails else "All is in order."
+
+
+@asynccontextmanager
+async def session(
+    stage: Stage, model: ScriptedModel, said: list[Notice] | None = None, **environ: str
+) -> AsyncGenerator[Session]:
+    heard: list[Notice] = [] if said is None else said
+    parts: dict[str, Any] = {
+        "environ": {"HOME": str(stage.base), **OFF, **environ},
+        "memories": stage.memories,
+        "clock": stage.clock,
+        "say": heard.append,
+    }
+    async with opened(stage.home, stage.base / "project", model=model, **parts) as s:
+        yield s
+
+
+async def turn(s: Session) -> None:
+    await s.add(user("hello there"))
+    await s.prepare()
+    await s.observe({"role": "assistant", "content": [{"type": "text", "text": "fine"}]})
+    await s.end_turn()
+    await s.jobs.wait("dream", 20)
+
+
+def sessions(stage: Stage, count: int) -> None:
+    for n in range(count):
+        path = stage.library.path / f"00000000-0000-4000-8000-00000000000{n}.jsonl"
+        path.write_text("")
+        os.utime(path, (NOW - 60, NOW - 60))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage.of(tmp_path)
+
+
+async def test_five_sessions_and_no_dream_yet(stage: Stage) -> None:
+    sessions(stage, 5)
+    model = Counting()
+    async with session(stage, model) as s:
+        await turn(s)
+        assert model.dreams == 1
+        await turn(s)
+    assert model.dreams == 1
+    assert doors.known(stage.memories)[0].trigger == "auto"
+
+
+async def test_the_current_session_does_not_count(stage: Stage) -> None:
+    sessions(stage, 4)
+    model = Counting()
+    async with session(stage, model) as s:
+        await turn(s)
+    assert model.dreams == 0
+
+
+async def test_after_24_hours_and_five_more_sessions_again(stage: Stage) -> None:
+    sessions(stage, 5)
+    model = Counting()
+    async with session(stage, model) as s:
+        await turn(s)
+        stage.clock.time += 24 * 3600
+        await turn(s)
+        assert model.dreams == 1  # no session since
+        for path in stage.library.path.glob("0000*.jsonl"):
+            os.utime(path, (stage.clock.time, stage.clock.time))
+        await turn(s)
+        assert model.dreams == 1  # sessions were counted a moment ago
+        stage.clock.time += 601
+        await turn(s)
+    assert model.dreams == 2
+
+
+async def test_the_flag_switches_it_off_at_run_time(stage: Stage) -> None:
+    sessions(stage, 5)
+    model = Counting()
+    async with session(stage, model, REVERIE_FLAG_DREAM="0") as s:
+        await turn(s)
+    assert model.dreams == 0
+
+
+async def test_after_a_failure_this_session_does_not_try_again(stage: Stage) -> None:
+    sessions(stage, 5)
+    model = Counting(fails=True)
+    async with session(stage, model) as s:
+        await turn(s)
+        await turn(s)
+        assert model.dreams == 1
+    async with session(stage, model) as s:
+        await turn(s)
+    assert model.dreams == 2
+
+
+@pytest.mark.spec("B18")
+async def test_with_a_paid_model_the_first_dream_is_asked_for_once(stage: Stage) -> None:
+    sessions(stage, 5)
+    model, said = Counting(free=False), list[Notice]()
+    async with session(stage, model, said) as s:
+        await turn(s)
+        stage.clock.time += 700
+        await turn(s)
+        assert model.dreams == 0
+        assert sum("a dream is due" in notice.text for notice in said) == 1
+        assert "begun" in await s.dreams.start(s)
+        await s.jobs.wait("dream", 20)
+    assert model.dreams == 1
+    assert (stage.home / ALLOWED).exists()
+    stage.clock.time += 25 * 3600
+    for path in stage.library.path.glob("0000*.jsonl"):
+        os.utime(path, (stage.clock.time, stage.clock.time))
+    async with session(stage, model) as s:
+        await turn(s)
+    assert model.dreams == 2
+
+
+async def test_a_person_skips_the_gates_but_not_the_lock(stage: Stage) -> None:
+    model, said = Counting(), list[Notice]()
+    async with session(stage, model, said) as s:
+        await s.dreams.start(s)
+        await s.jobs.wait("dream", 20)
+        assert model.dreams == 1
+        stage.dreamer(["x"]).lock.take()
+        await s.dreams.start(s)
+        await s.jobs.wait("dream", 20)
+    assert model.dreams == 1
+    assert any("under way in process" in notice.text for notice in said)
