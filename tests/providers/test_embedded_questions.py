@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.memory.frames import frame
 from reverie.providers.embedded.phrases import CHINESE, ENGLISH
 from reverie.transcript.blocks import block, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
@@ -183,3 +184,16 @@ def test_no_words_and_no_result_raise(words: str, result: str):
         reply = talk.give(reply, *[result] * len(reply.tool_calls))
     assert not reply.tool_calls
     assert all(block(b.raw) == b for b in reply.blocks)
+
+
+def test_a_recalled_memory_is_quoted_with_its_file():
+    talk = Talk(*ALL)
+    body = "---\nname: Releases\ntype: project\n---\n\nReleases go out on Tuesdays.\n"
+    framed = frame(body, session="s", source="releases.md")
+    text = f"<system-reminder>\nRecalled:\n{framed}\n</system-reminder>"
+    talk.put(UserMessage((text_block("When do releases go out?"), text_block(text))))
+    said = talk.next().text
+    assert "“Releases go out on Tuesdays.” (releases.md)" in said
+    assert "system-reminder" not in said
+    plain = Talk(*ALL)
+    assert "I do not know" in plain.say("When do releases go out?").text

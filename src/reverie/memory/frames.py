@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -33,6 +34,10 @@ _TOKEN = re.compile(r"[<＜](?=[|｜])|\[(?=/?INST\])|<(?=</?SYS>>)", re.IGNOREC
 _ROLE = re.compile(
     r"^([ \t>]*)(human|assistant|system|user)([ \t]*)([:：])", re.IGNORECASE | re.MULTILINE
 )
+_WHOLE = re.compile(
+    rf'<{NAME} id="([0-9a-f]{{{_HEX}}})"([^\n]*)>\n(.*?)\n</{NAME} id="\1">', re.DOTALL
+)
+_SOURCE = re.compile(r'source="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,15 @@ def frame(text: str, *, session: str, source: str = "", trust: str = "") -> str:
 
 def unframe(framed: str) -> Framed | None:
     """What a frame holds; None where the text is not one whole frame."""
-    found = re.fullmatch(
-        rf'<{NAME} id="([0-9a-f]{{{_HEX}}})"([^\n]*)>\n(.*)\n</{NAME} id="\1">', framed, re.DOTALL
-    )
+    found = _WHOLE.fullmatch(framed)
     return Framed(found[1], found[2].strip(), found[3]) if found else None
+
+
+def inside(text: str) -> Iterator[tuple[str, str]]:
+    """The source and the words of every frame that stands in a longer text."""
+    for found in _WHOLE.finditer(text):
+        source = _SOURCE.search(found[2])
+        yield (source[1] if source else ""), found[3]
 
 
 def defused(text: str) -> str:

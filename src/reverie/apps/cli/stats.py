@@ -177,6 +177,7 @@ def _tell(found: Figures, cost: dict[str, float], everything: bool) -> None:
         sources = found.sources
         table(names, [[n, f"{sources[n].requests:,}", f"{cost[n]:,.0f}"] for n in cost])
         say("Cost is in price-weighted tokens: read 0.1, write 1.25 or 2, output 5.", "dim")
+        say("What the embedded model answers is counted alike, and costs nothing.", "dim")
 
 
 def _tell_spent(spent: list[Day], limit: int) -> None:

@@ -26,12 +26,22 @@ Reverie, first run. What you should know:
 Stored, for you alone (files 0600, folders 0700), below {home}:
   projects/*/*.jsonl                  every session, word for word
   projects/*/*/tool-results           results too large for the conversation
+  projects/*/*/session-memory         notes on a session, kept while it grows
+  projects/*/memory, memory-history   long-term memory in plain files, and every version of it
   settings.json, flags.json, usage/   what you set, and what was spent
   `--private` records nothing. `reverie sessions prune`, when you call it, removes sessions
   older than {settings.retention_days} days. Nothing is sent but to the model you use.
 
 Runs unasked:
   storing large tool results          costs disk space alone
+  recall of memories that help        local, no model, some milliseconds a turn
+  session notes                       one call to your model each ~5,000 tokens of conversation
+                                      (flag session_memory)
+  compaction, when the window fills   none where the notes suffice, else one call (setting
+                                      autoCompactEnabled)
+  learning after a turn               one call to your model a turn (flag extract_memories)
+  dreams, which tidy the memory       at most one a day; with a paid model the first one is asked
+                                      for (flag dream)
   hooks                               only commands that your own settings name; `--bare` leaves
                                       them out
   Work in the background that asks a model counts against one budget a day, before it is sent:

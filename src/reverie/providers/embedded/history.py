@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from reverie.errors import InvalidMessage
+from reverie.memory.frames import inside
+from reverie.memory.frontmatter import parse
 from reverie.transcript.blocks import Block, Json, Object, block_of, elements
 from reverie.transcript.messages import HEAD, Message
 from reverie.transcript.request import Request
@@ -64,6 +66,7 @@ class History:
     calls: tuple[Call, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     last: int = 0  # the number of the last message
+    memories: tuple[tuple[str, str], ...] = ()  # file and body of what was recalled
     tools: frozenset[str] = frozenset()
 
     @property
@@ -92,8 +95,10 @@ def read(request: Request) -> History:
     said: list[Said] = []
     calls: dict[str, Call] = {}
     outcomes: list[Outcome] = []
+    memories: dict[str, str] = {}
     number = 0
     for number, message in enumerate(request.messages(), 1):
+        memories.update(_recalled(message))
         words = "\n".join(_words(message))
         if words.strip():
             said.append(Said(message.role, words, number))
@@ -109,7 +114,18 @@ def read(request: Request) -> History:
                 call = calls.get(ident) or Call(ident, "", {}, number)
                 error = block.value.get("is_error") is True
                 outcomes.append(Outcome(call, block.text, error, number))
-    return History(tuple(said), tuple(calls.values()), tuple(outcomes), number, tools_of(request))
+    found = tuple(calls.values())
+    recalled = tuple(memories.items())
+    return History(tuple(said), found, tuple(outcomes), number, recalled, tools_of(request))
+
+
+def _recalled(message: Message) -> Iterator[tuple[str, str]]:
+    """Memories that a reminder brought: the file, and its body as it was framed."""
+    for piece in message.pieces:
+        text = piece.block.get("text") if piece.block.type == "text" else ""
+        if piece.source != HEAD and text.lstrip().startswith(REMINDER):
+            for source, words in inside(text):
+                yield source, words[parse(words.encode()).body :].strip()
 
 
 def _words(message: Message) -> Iterator[str]:

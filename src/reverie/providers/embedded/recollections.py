@@ -265,6 +265,8 @@ def _texts(history: History, say: Phrases) -> Iterator[tuple[str, Where]]:
         if said.role == "user":
             source = source_of(said, say)
             yield said.text, lambda _, source=source: source
+    for file, body in history.memories:
+        yield body, lambda _, file=file: file
     for outcome in history.outcomes:
         yield outcome.text, lambda line, outcome=outcome: _line_source(outcome, line)
 
