@@ -76,7 +76,6 @@ def test_k_bounds_the_list(run: Run, filled: Path) -> None:
     assert run("recall", "tulip", "-k", "0").code != 0
 
 
-@pytest.mark.spec("B8")
 @pytest.mark.needs("git")
 def test_explain_says_why_and_checks_the_repository(run: Run, home: Path, project: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)

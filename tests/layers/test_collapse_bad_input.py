@@ -87,7 +87,7 @@ async def test_one_line_of_100_mb_takes_bounded_work(scale: Scale):
     line = "x_y/" * (size // 4)
     assert sum(names(line).values()) <= 2
     assert sum(names("some_name " * (size // 10)).values()) <= LOOKED_AT // 10 + 1
-    assert len(first_names(line, 400, 1_500, ())) == 0
+    assert len(first_names(line, 400, 1_500, set())) == 0
     going = Running(small_tail(2_000))
     await going.rounds([line] + ["ok"] * 3)
     (stored,) = [d for _, d in going.view.decisions.items() if d.action == "stored"]

@@ -339,7 +339,6 @@ def test_a_failed_update_is_due_again_and_three_in_a_row_wait_for_growth():
     assert notes.due(talk.view, with_model())
 
 
-@pytest.mark.spec("15")
 def test_who_switches_notes_off():
     talk = Talk()
     talk.user(6_000)

@@ -246,7 +246,6 @@ async def test_below_the_threshold_nothing_is_done_and_nobody_waited_for():
     assert waited == ["session_memory 15"]
 
 
-@pytest.mark.spec("15")
 async def test_who_switches_it_off():
     stage, view = Stage(), long_talk().view
     assert await notes.compact(view, stage.world())
@@ -258,7 +257,6 @@ async def test_who_switches_it_off():
         assert not await notes.compact(view, stage.world(settings))
 
 
-@pytest.mark.spec("B12")
 @pytest.mark.parametrize("binding", [True, False])
 async def test_thinking_that_stays_is_stripped_where_it_is_bound(binding: bool):
     talk, stage = Talk(), Stage(binding=binding)
@@ -277,7 +275,6 @@ async def test_thinking_that_stays_is_stripped_where_it_is_bound(binding: bool):
     assert stripped == ({i.id for i in talk.view.items if i.calls} if binding else set())
 
 
-@pytest.mark.spec("B12")
 async def test_a_message_whose_calls_wait_is_never_changed():
     talk = Talk()
     talk.user(50)
@@ -370,7 +367,6 @@ class Recording:
         return (Attached((text_block("f" * 4 * self.tokens),), self.kind),)
 
 
-@pytest.mark.spec("6")
 async def test_hooks_run_around_it_and_files_come_back():
     around, stage, talk = Recording(words="Mind the invoices."), Stage(), long_talk()
     before = talk.view
@@ -386,7 +382,6 @@ async def test_hooks_run_around_it_and_files_come_back():
     pairs_up(render(talk.view))
 
 
-@pytest.mark.spec("6")
 async def test_what_is_restored_counts_and_no_hook_runs_for_nothing():
     stage = Stage()
     much = Recording(tokens=15_000, kind="skill")

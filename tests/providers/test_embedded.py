@@ -122,7 +122,8 @@ def test_usage_is_an_estimate_and_nothing_is_cached():
 
 def test_a_task_it_has_no_answer_for_is_refused_by_name():
     request = replace(render(Talk().view), task=Task("agent_summary"))
-    with pytest.raises(NotAvailable, match="the embedded model cannot do 'agent_summary' yet") as caught:
+    told = "the embedded model cannot do 'agent_summary' yet"
+    with pytest.raises(NotAvailable, match=told) as caught:
         answer(request)
     assert caught.value.do
     assert {"main", "session_memory", "compact", "extract_memories", "recall", "dream"} == set(

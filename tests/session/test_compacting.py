@@ -34,7 +34,7 @@ from tests.transcript.test_fold import pairs_up
 
 from .compacts import ASKED, Stage, a_summary, boundaries
 
-pytestmark = [pytest.mark.spec("6"), pytest.mark.spec("B10"), pytest.mark.spec("B12")]
+pytestmark = [pytest.mark.spec("6"), pytest.mark.spec("B10")]
 WISH = "Never touch src/vendor.py. Build all parts."
 
 

@@ -313,7 +313,6 @@ async def test_an_error_is_said_and_the_cursor_stays(stage: Stage) -> None:
         assert found.written == ("feedback_pnpm.md",)
 
 
-@pytest.mark.spec("B18")
 async def test_a_budget_that_is_used_up_stops_it_and_says_so_once(stage: Stage) -> None:
     (stage.home).mkdir(parents=True)
     (stage.home / "settings.json").write_text('{"backgroundCallsPerDay": 2}')
@@ -370,7 +369,6 @@ async def test_a_run_that_does_not_end_is_abandoned_with_the_cursor_unmoved(stag
 # --- several writers
 
 
-@pytest.mark.spec("B3")
 async def test_what_others_wrote_meanwhile_is_merged(stage: Stage) -> None:
     body = "Always use pnpm.\n\nOne.\n\nTwo.\n\nThree.\n\nFour."
     async with stage.memories() as memories:

@@ -429,7 +429,6 @@ async def test_an_answer_in_words_with_a_section_of_its_own_is_not_taken(desk: D
         assert not records(s, NotesTaken)
 
 
-@pytest.mark.spec("15")
 async def test_a_session_without_a_model_a_private_one_and_a_bare_one_take_no_notes(desk: Desk):
     for parts in (
         {"model": "m1"},
@@ -446,7 +445,6 @@ async def test_a_session_without_a_model_a_private_one_and_a_bare_one_take_no_no
     assert not desk.tasks
 
 
-@pytest.mark.spec("B18")
 async def test_the_days_budget_stops_it_and_it_says_so(desk: Desk):
     tight = replace(DEFAULTS, background_calls_per_day=0)
     async with desk.open(settings=tight) as s:
@@ -562,7 +560,6 @@ async def test_an_agent_takes_notes_while_it_works(desk: Desk):
         assert len(records(agent.session, NotesTaken)) == 1
 
 
-@pytest.mark.spec("B1")
 @pytest.mark.parametrize("tools", [TOOLS, []], ids=["with Edit", "without"])
 async def test_the_embedded_model_takes_them_through_the_same_fork(desk: Desk, tools: list[Any]):
     async with desk.open(model=EmbeddedModel(), tools=tools) as s:

@@ -26,7 +26,7 @@ from tests.transcript.test_fold import pairs_up
 from .doors import opened
 from .test_notes import TITLE, TOOLS, path_of
 
-pytestmark = [pytest.mark.spec("5"), pytest.mark.spec("1")]
+pytestmark = [pytest.mark.spec("5")]
 SMALL = replace(DEFAULTS, context_window=10_000)  # threshold 8,350, first notes at 500 tokens
 Ack = Callable[[str], None]
 

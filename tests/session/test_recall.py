@@ -346,7 +346,6 @@ async def test_at_most_five_and_the_sixth_is_named(home: Path, project: Path):
         assert [c.why for c in s.ledger.candidates[5:]] == ["there are better ones"] * 2
 
 
-@pytest.mark.spec("B4")
 async def test_untrusted_text_that_commands_is_never_injected(home: Path, project: Path):
     async with stage(home, project, finder=Fixed([hit("evil.md"), hit("billing.md")])) as s:
         filled(s)
@@ -523,7 +522,6 @@ def test_selection_stays_embedded_unless_a_setting_names_a_model():
     assert selector_for(named, key) is None
 
 
-@pytest.mark.spec("B18")
 async def test_over_the_days_budget_no_model_is_asked(home: Path, project: Path):
     none = replace(DEFAULTS, background_calls_per_day=0)
     model = ScriptedModel(['{"selected_memories": []}'], name="chooser")

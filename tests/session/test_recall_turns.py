@@ -25,7 +25,7 @@ from reverie.world import Delta, ToolCall
 from .doors import opened
 from .recall_stage import Hanging, hit, last_text
 
-pytestmark = [pytest.mark.spec("8"), pytest.mark.spec("13")]
+pytestmark = [pytest.mark.spec("8")]
 
 QUESTION = "When do the billing deploys happen?"
 

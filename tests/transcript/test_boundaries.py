@@ -42,7 +42,7 @@ def answered(text: str, usage: Usage | None = None) -> AssistantMessage:
 SUMMARY = (Stand("user", (text_block("short " * 20),)),)
 
 
-@pytest.mark.spec("2")
+@pytest.mark.spec("6")
 def test_a_boundary_counts_what_is_left_by_the_rate_the_last_usage_told() -> None:
     # the estimate is 2,000 tokens a message; the provider counts twice that
     long = "word " * 1600
@@ -59,7 +59,7 @@ def test_a_boundary_counts_what_is_left_by_the_rate_the_last_usage_told() -> Non
     assert view.boundary == "e5"
 
 
-@pytest.mark.spec("2")
+@pytest.mark.spec("6")
 def test_what_is_said_behind_a_boundary_is_added_as_estimated() -> None:
     view = folded(
         said("a" * 4_000),

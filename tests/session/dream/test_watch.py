@@ -130,7 +130,6 @@ async def test_after_a_failure_this_session_does_not_try_again(stage: Stage) -> 
     assert model.dreams == 2
 
 
-@pytest.mark.spec("B18")
 async def test_with_a_paid_model_the_first_dream_is_asked_for_once(stage: Stage) -> None:
     sessions(stage, 5)
     model, said = Counting(free=False), list[Notice]()

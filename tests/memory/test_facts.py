@@ -1,0 +1,156 @@
+"""Facts: what a folder said that another state of it no longer says, and which reasons hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.memory.facts import Lost, Reason, facts_of, lost, reasons_block, reasons_in
+
+pytestmark = pytest.mark.spec("B6")
+
+HEAD = "---\nname: Deploys\ndescription: how deploys work\ntype: project\n---\n\n"
+OLD = (
+    HEAD + "# Deploys\n\nThe limit is 31 characters. Never deploy on Friday.\n\n"
+    "- use `foo_bar` for Baz\n- the token of `api.example` lasts 90 days\n"
+)
+NOW = 1_790_000_000.0
+
+
+def texts(found: tuple[Lost, ...]) -> list[str]:
+    return [one.text for one in found]
+
+
+def gone(old: str, new: str, *reasons: Reason, now: float = NOW) -> list[str]:
+    after = {"a.md": new.encode()} if new else {}
+    return texts(lost({"a.md": old.encode()}, after, reasons, now=now))
+
+
+def test_every_kind_of_passage_is_a_fact() -> None:
+    text = OLD + "\n| limit | 5 |\n|---|---|\n\n```\nmake all\n```\n\n> quoted words here\n"
+    found = {one.kind: one.text for one in facts_of(text)}
+    assert found["row"] == "| limit | 5 |"
+    assert found["code"] == "make all"
+    assert found["heading"] == "Deploys"
+    assert found["sentence"] == "quoted words here"
+    assert found["value"] == "how deploys work"
+    assert "project" not in [one.text for one in facts_of(text)]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        OLD.replace("\n\n", "\n\n\n"),
+        OLD.upper().replace("NAME:", "name:"),
+        OLD.replace("The limit is 31 characters.", "The **limit** is\n31 characters."),
+        OLD.replace("- use `foo_bar`", "* use _foo_bar_"),
+        HEAD + "\n".join(sorted(OLD.removeprefix(HEAD).splitlines())),
+    ],
+    ids=["gaps", "case", "reflow", "marks", "order"],
+)
+def test_what_only_looks_different_is_kept(new: str) -> None:
+    assert gone(OLD, new) == []
+
+
+def test_facts_may_move_to_another_file() -> None:
+    rest = {"b.md": OLD.encode(), "a.md": (HEAD + "Nothing.\n").encode()}
+    assert lost({"a.md": OLD.encode()}, rest) == ()
+
+
+def test_a_paraphrase_with_all_names_and_numbers_is_kept() -> None:
+    said = "Deployments never happen on a Friday."
+    assert gone(OLD, OLD.replace("Never deploy on Friday.", said)) == []
+    longer = "The token that `api.example` hands out lasts for 90 days."
+    assert gone(OLD, OLD.replace("the token of `api.example` lasts 90 days", longer)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("The limit is 31 characters.", "The limit is 40 characters."),
+        ("Never deploy on Friday.", "Deploy on Friday."),
+        ("use `foo_bar` for Baz", "use `foo_baz` for Baz"),
+        ("the token of `api.example` lasts 90 days", ""),
+    ],
+)
+def test_another_value_a_turned_meaning_or_a_hole_is_a_loss(said: str, instead: str) -> None:
+    assert gone(OLD, OLD.replace(said, instead)) == [said]
+
+
+def test_a_date_written_out_is_no_loss() -> None:
+    old = HEAD + "Rosa met the auditors last Monday about 12 items.\n"
+    new = HEAD + "Rosa met the auditors on 2026-03-02 about 12 items.\n"
+    assert gone(old, new) == []
+
+
+def test_everything_gone_is_everything_lost() -> None:
+    assert len(gone(OLD, "")) == len(facts_of(OLD))
+    claimed = Reason("merged_into", "a.md", "nowhere.md")
+    assert len(gone(OLD, "", claimed)) == len(facts_of(OLD))
+
+
+def test_a_reason_must_name_a_file_that_says_something_like_it() -> None:
+    old = {"a.md": OLD.encode(), "b.md": (HEAD + "Lunch is at noon.\n").encode()}
+    new = {"b.md": old["b.md"]}
+    for why in ("merged_into", "duplicate_of", "superseded_by", "contradicted_by"):
+        left = lost(old, new, [Reason(why, "a.md", "b.md")])
+        assert "The limit is 31 characters." in texts(left), why
+        assert any("nothing like it" in one.note for one in left)
+
+
+def test_merged_needs_every_number_and_name() -> None:
+    old = {"a.md": b"Questions go to Pavel, extension 4802, before noon.\n"}
+    almost = {"b.md": b"Questions go to Pavel, extension 4811, before noon.\n"}
+    assert lost(old, almost, [Reason("merged_into", "a.md", "b.md")])
+    other = {"b.md": b"Before noon, ask Pavel (extension 4802) any questions.\n"}
+    assert lost(old, other, [Reason("merged_into", "a.md", "b.md")]) == ()
+
+
+def test_contradicted_needs_the_subject_with_another_value() -> None:
+    new = OLD.replace("The limit is 31 characters.", "The limit is 40 characters.")
+    said = "The limit is 31 characters."
+    assert gone(OLD, new, Reason("contradicted_by", "a.md", "a.md", said)) == []
+    other = Reason("contradicted_by", "a.md", "a.md", "Never deploy on Friday.")
+    assert gone(OLD, new, other) == [said]
+
+
+def test_expired_needs_a_date_that_has_passed() -> None:
+    old = HEAD + "The freeze ends on 2026-01-05.\n"
+    why = Reason("expired", "a.md")
+    assert gone(old, HEAD + "x\n", why) == []
+    assert gone(old, HEAD + "x\n", why, now=1_700_000_000.0) != []
+    assert gone(OLD, HEAD + "x\n", why) != []
+
+
+def test_a_pointer_may_go_only_where_it_led_nowhere() -> None:
+    index = b"- [A](a.md) \xe2\x80\x94 the secret handshake of 1912\n"
+    why = Reason("pointer", "MEMORY.md")
+    assert lost({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]) == ()
+    files = {"MEMORY.md": index, "a.md": b"Something else.\n"}
+    left = lost(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why])
+    assert texts(left) == ["the secret handshake of 1912"]
+
+
+def test_chinese_facts_are_compared_too() -> None:
+    old = "限制是三十一个字符。周五不要部署。\n"
+    assert gone(old, "周五不要部署。限制是三十一个字符。\n") == []
+    assert gone(old, "限制是三十一个字符。\n") == ["周五不要部署。"]
+
+
+def test_reasons_pass_through_text() -> None:
+    every = (
+        Reason("merged_into", "a.md", "b.md"),
+        Reason("contradicted_by", "c.md", "d.md", 'the "limit" is\n```31'),
+    )
+    text = f"orient: done\n\n{reasons_block(every)}\n"
+    assert reasons_in(text) == every
+    assert reasons_in('```reasons\nnot json\n{}\n[]\n{"file": 3, "reason": "expired"}\n```') == ()
+    assert reasons_in('```reasons\n{"file": "a.md", "reason": "bored"}\n```') == ()
+
+
+@given(st.text(max_size=400), st.text(max_size=200))
+def test_any_text_is_compared_and_the_same_text_loses_nothing(text: str, other: str) -> None:
+    data = text.encode("utf-8", "replace")
+    assert lost({"a.md": data}, {"b.md": data}) == ()
+    lost({"a.md": data, "MEMORY.md": data}, {"a.md": other.encode("utf-8", "replace")})
