@@ -188,7 +188,7 @@ def test_no_words_and_no_result_raise(words: str, result: str):
 
 def test_a_recalled_memory_is_quoted_with_its_file():
     talk = Talk(*ALL)
-    body = "---\nname: Releases\ntype: project\n---\n\nReleases go out on Tuesdays.\n"
+    body = "---\nname: Releases …\ntype: project\n---\n\nReleases go out on Tuesdays.\n"
     framed = frame(body, session="s", source="releases.md")
     text = f"<system-reminder>\nRecalled:\n{framed}\n</system-reminder>"
     talk.put(UserMessage((text_block("When do releases go out?"), text_block(text))))

@@ -1,8 +1,9 @@
-"""`reverie demo`: a session from end to end, and what each layer did in it, in numbers.
+"""`reverie demo`: sessions from end to end, and what each layer did in them, in numbers.
 
 It works in a temporary folder with a home of its own, needs no key and no network, and
-leaves nothing unless `--keep` is given. The agent's course is scripted, and it says so;
-tools, transcript, layers and bills are real.
+leaves nothing unless `--keep` is given. The first session's agent follows a script, in the
+later ones the embedded model answers, and it says so; tools, transcripts, layers, memory and
+bills are real.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from reverie.apps.cli.show import Column, Json, document, note, plural, say, tab
 
 if TYPE_CHECKING:
     from reverie.apps.cli.demo_course import Course
+    from reverie.apps.cli.demo_sessions import Sessions
+    from reverie.transcript.records import Boundary
 
 INTRODUCTION = """\
-A sample project, an agent with real tools, and the layers at work. The agent's words and calls are
-scripted; what it calls is run, what is stored is stored, and a simulated provider with a prompt
-cache checks and bills every request. No key, no network."""
+A sample project, an agent with real tools, and the layers at work. First the agent's words and
+calls are scripted, then the embedded model answers; what it calls is run, what is stored is stored,
+and a simulated provider with a prompt cache checks and bills every request. No key, no network."""
 
 
 def demo(
@@ -33,27 +36,28 @@ def demo(
     """See each layer at work; no key, no network."""
     folder = Path(tempfile.mkdtemp(prefix="reverie-demo-"))
     try:
-        found = _run(folder, as_json)
+        first, later = _run(folder, as_json)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
+    value = measured(first, later)
     if as_json:
-        document({**measured(found), "folder": str(folder) if keep else None})
+        document({**value, "folder": str(folder) if keep else None})
     else:
-        _report(found)
+        _report(value)
         if keep:
-            say(f"Kept in {folder}; look at the session with:")
+            say(f"Kept in {folder}; look at a session with:")
             say(f"  cd {folder}/orders && REVERIE_HOME={folder}/home reverie sessions show ID")
-    failed = [name for name, good in found.checks.items() if not good]
+    failed = [name for name, good in value["checks"].items() if not good]
     if failed:
         note(f"reverie: the demo did not show that {'; '.join(failed)}")
         raise typer.Exit(1)
 
 
-def _run(folder: Path, quiet: bool) -> Course:
+def _run(folder: Path, quiet: bool) -> tuple[Course, Sessions]:
     import anyio
 
-    from reverie.apps.cli import demo_course
+    from reverie.apps.cli import demo_course, demo_sessions
     from reverie.apps.cli.screens import Lines, Printed
 
     screen = Printed() if quiet else Lines()
@@ -66,66 +70,198 @@ def _run(folder: Path, quiet: bool) -> Course:
             say(text, "bold")
             sys.stdout.flush()
 
-    return anyio.run(demo_course.run, folder, screen.event, tell, screen.notice)
+    async def all_of_them() -> tuple[Course, Sessions]:
+        shown = (folder, screen.event, tell, screen.notice)
+        return await demo_course.run(*shown), await demo_sessions.run(*shown)
+
+    return anyio.run(all_of_them)
 
 
-def measured(found: Course) -> dict[str, Any]:
+# --- in numbers
+
+
+def measured(first: Course, later: Sessions) -> dict[str, Any]:
     """The run in the form that `--json` gives."""
-    fork = found.fork
+    fork = first.fork
     return {
         "scripted": True,
-        "rounds": found.rounds,
-        "layers": {
-            "tool_results": {
-                "count": len(found.stored),
-                "characters": found.characters,
-                "over_their_own_limit": found.for_itself,
-                "over_their_message": found.for_its_message,
-                "read_back": found.read_back,
-            },
-            "microcompaction": {
-                "count": len(found.cleared),
-                "characters": found.cleared_characters,
-            },
-            "agents": {"count": 1 if fork else 0},
-        },
+        "rounds": first.rounds,
+        "window": later.window,
+        "layers": {**_of_the_first(first), **_of_the_later(later), **_of_memory(later)},
         "fork": {
             "requests": fork.requests if fork else 0,
             "hit_rate": round(fork.usage.hit_rate, 4) if fork else 0.0,
         },
-        "hit_rate": round(found.hit_rate, 4),
-        "cost": round(found.cost, 1),
-        "naive_cost": round(found.naive_cost, 1),
-        "checks": found.checks,
+        "hit_rate": round(first.hit_rate, 4),
+        "cost": round(first.cost, 1),
+        "naive_cost": round(first.naive_cost, 1),
+        "checks": {**first.checks, **later.checks},
     }
 
 
-def _report(found: Course) -> None:
-    value = measured(found)
-    layer = value["layers"]["tool_results"]
+def _of_the_first(found: Course) -> dict[str, Any]:
+    return {
+        "tool_results": {
+            "count": len(found.stored),
+            "characters": found.characters,
+            "over_their_own_limit": found.for_itself,
+            "over_their_message": found.for_its_message,
+            "read_back": found.read_back,
+        },
+        "microcompaction": {
+            "count": len(found.cleared),
+            "characters": found.cleared_characters,
+        },
+        "agents": {"count": 1 if found.fork else 0},
+    }
+
+
+def _of_the_later(found: Sessions) -> dict[str, Any]:
+    return {
+        "collapse": {
+            "count": found.sealed,
+            "messages": found.sealed_messages,
+            "tokens_before": found.sealed_tokens,
+            "tokens_after": found.line_tokens,
+        },
+        "session_memory": {
+            "updates": found.updates,
+            "requests": found.notes.requests,
+            "hit_rate": round(found.notes.hit_rate, 4),
+            "covered": found.covered,
+            "messages": found.messages,
+        },
+        "compaction": {
+            "count": sum(one.tokens_before > 0 for one in (found.by_notes, found.asked_for)),
+            "by_notes": _boundary(found.by_notes),
+            "asked_for": _boundary(found.asked_for),
+        },
+    }
+
+
+def _of_memory(found: Sessions) -> dict[str, Any]:
+    dream = found.dream
+    return {
+        "extraction": {
+            "count": len(found.extracted),
+            "files": list(found.extracted),
+            "requests": found.extraction.requests,
+            "hit_rate": round(found.extraction.hit_rate, 4),
+        },
+        "recall": {
+            "count": len(found.injected),
+            "considered": found.considered,
+            "files": [one.file for one in found.injected],
+            "bytes": sum(one.size for one in found.injected),
+        },
+        "dreaming": {
+            "count": int(dream is not None and dream.status == "completed"),
+            "trigger": dream.trigger if dream else "",
+            "requests": dream.requests if dream else 0,
+            "memories_before": found.before,
+            "memories_after": found.after,
+            "changed": list(dream.changed) if dream else [],
+            "undone": found.undone,
+        },
+    }
+
+
+def _boundary(found: Boundary) -> dict[str, Any]:
+    return {
+        "tokens_before": found.tokens_before,
+        "tokens_after": found.tokens_after,
+        "fidelity": found.fidelity,
+        "calls": found.calls,
+    }
+
+
+# --- for people
+
+
+def _report(value: dict[str, Any]) -> None:
     say()
     say("What each layer did", "bold")
-    did = (
-        f"{plural(layer['count'], 'result')} stored, {layer['characters']:,} characters: "
-        f"{layer['over_their_own_limit']} over the limit of one result, "
-        f"{layer['over_their_message']} to make a message fit; read back {layer['read_back']} times"
-    )
-    small = value["layers"]["microcompaction"]
-    cleared = (
-        f"{plural(small['count'], 'old result')} cleared after the pause, "
-        f"{small['characters']:,} characters; the newest stay"
-    )
+    done = value["layers"]
     rows = [
-        ["1", "tool-result storage", did],
-        ["2", "microcompaction", cleared],
+        ["1", "tool-result storage", _stored(done["tool_results"])],
+        ["2", "microcompaction", _cleared(done["microcompaction"])],
+        ["2b", "collapse", _sealed(done["collapse"])],
+        ["3", "session memory", _noted(done["session_memory"])],
+        ["4", "compaction", _compacted(done["compaction"])],
+        ["5", "memory extraction", _extracted(done["extraction"])],
+        ["", "recall", _recalled(done["recall"])],
+        ["6", "dreaming", _dreamt(done["dreaming"])],
         ["7", "fork", f"cache hit rate {value['fork']['hit_rate']:.0%} on its parent's prompt"],
     ]
     table([Column("layer", right=True), Column("name"), Column("what", wraps=True)], rows)
-    share = found.cost / found.naive_cost if found.naive_cost else 0.0
+    cost, naive = value["cost"], value["naive_cost"]
+    share = cost / naive if naive else 0.0
     say(
-        f"{plural(found.rounds, 'round')}; cost {found.cost:,.0f} price-weighted tokens, "
-        f"with every result whole {found.naive_cost:,.0f} ({share:.0%}); "
-        f"cache hit rate {found.hit_rate:.0%}"
+        f"The first session: {plural(value['rounds'], 'round')}; cost {cost:,.0f} price-weighted "
+        f"tokens, with every result whole {naive:,.0f} ({share:.0%}); "
+        f"cache hit rate {value['hit_rate']:.0%}"
     )
-    for name, good in found.checks.items():
+    for name, good in value["checks"].items():
         say(f"  {'✓' if good else '✗'} {name}", "green" if good else "red")
+
+
+def _stored(found: dict[str, Any]) -> str:
+    return (
+        f"{plural(found['count'], 'result')} stored, {found['characters']:,} characters: "
+        f"{found['over_their_own_limit']} over the limit of one result, "
+        f"{found['over_their_message']} to make a message fit; read back {found['read_back']} times"
+    )
+
+
+def _cleared(found: dict[str, Any]) -> str:
+    return (
+        f"{plural(found['count'], 'old result')} cleared after the pause, "
+        f"{found['characters']:,} characters; the newest stay"
+    )
+
+
+def _sealed(found: dict[str, Any]) -> str:
+    return (
+        f"{plural(found['messages'], 'old message')} became lines: "
+        f"{found['tokens_before']:,} tokens, now {found['tokens_after']:,}"
+    )
+
+
+def _noted(found: dict[str, Any]) -> str:
+    return (
+        f"notes brought up to date {found['updates']} times in "
+        f"{plural(found['requests'], 'call')}, {found['hit_rate']:.0%} of their prompts read from "
+        "the session's cache; "
+        f"{found['covered']} of {found['messages']} messages covered"
+    )
+
+
+def _compacted(found: dict[str, Any]) -> str:
+    by_notes, asked_for = found["by_notes"], found["asked_for"]
+    return (
+        f"by the notes {by_notes['tokens_before']:,} tokens to {by_notes['tokens_after']:,}, "
+        f"{plural(by_notes['calls'], 'call')}; by /compact {asked_for['tokens_before']:,} to "
+        f"{asked_for['tokens_after']:,}, {plural(asked_for['calls'], 'call')}"
+    )
+
+
+def _extracted(found: dict[str, Any]) -> str:
+    return (
+        f"{plural(found['count'], 'memory', 'memories')} from what the user said: "
+        f"{', '.join(found['files'])}"
+    )
+
+
+def _recalled(found: dict[str, Any]) -> str:
+    return (
+        f"{found['count']} of {plural(found['considered'], 'memory', 'memories')} joined a later "
+        f"question, {found['bytes']:,} bytes: {', '.join(found['files'])}"
+    )
+
+
+def _dreamt(found: dict[str, Any]) -> str:
+    return (
+        f"{plural(found['memories_before'], 'memory', 'memories')} became "
+        f"{found['memories_after']} in {plural(found['requests'], 'call')}, unasked; "
+        f"{'taken back, byte for byte' if found['undone'] else 'not taken back'}"
+    )

@@ -1,4 +1,4 @@
-"""The demo's session: a scripted agent, everything else real.
+"""The demo's first session: a scripted agent, everything else real.
 
 What the main agent says and which tools it calls is written down here; the tools run, the
 layers decide, the transcript is written and resumed, and the simulated provider checks
@@ -152,7 +152,7 @@ Tell = Callable[[str], None]
 
 
 async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice], None]) -> Course:
-    """The whole demo in a folder of its own: a turn, a stop, a turn, a fork, a long pause."""
+    """The first session, in a folder of its own: a turn, a stop, a turn, a fork, a long pause."""
     project = folder / "orders"
     project.mkdir()
     sample.make(project)
@@ -160,7 +160,7 @@ async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice
     clock = Later()
     model = SimulatedModel(Engine(answerer=script, clock=clock.now), session="demo")
     wanted = Wanted(
-        project, home=folder / "home", mode="allow", bare=True, environ=_environment(folder)
+        project, home=folder / "home", mode="allow", bare=True, environ=own_environment(folder)
     )
     found = Course()
     tell(f"> {PROMPTS[0]}")
@@ -187,7 +187,7 @@ async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice
     return found
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def own_environment(folder: Path) -> dict[str, str]:
     """Nothing of the caller's settings: the numbers of a run depend on the demo alone."""
     return {"PATH": environment().get("PATH", ""), "HOME": str(folder)}
 

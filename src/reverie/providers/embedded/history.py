@@ -125,7 +125,8 @@ def _recalled(message: Message) -> Iterator[tuple[str, str]]:
         text = piece.block.get("text") if piece.block.type == "text" else ""
         if piece.source != HEAD and text.lstrip().startswith(REMINDER):
             for source, words in inside(text):
-                yield source, words[parse(words.encode()).body :].strip()
+                data = words.encode("utf-8", "replace")
+                yield source, data[parse(data).body :].decode("utf-8", "replace").strip()
 
 
 def _words(message: Message) -> Iterator[str]:
