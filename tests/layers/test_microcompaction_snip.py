@@ -44,7 +44,7 @@ async def test_the_range_goes_and_a_marker_stays():
     text = "\n".join(p.block.text for m in render(session.view).messages() for p in m.pieces)
     assert "words 1" not in text
     assert "output 1" not in text
-    assert "[4 messages snipped here by the user." in text
+    assert "[4 messages snipped here." in text
     assert reference("toolu_2") in text
     assert "words 0" in text
     assert "output 2" in text

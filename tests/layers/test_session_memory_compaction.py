@@ -118,6 +118,21 @@ async def test_the_notes_stand_in_and_what_they_do_not_cover_stays():
     assert record.reason == "session_memory"
 
 
+@pytest.mark.parametrize("tokens", [20, 6_000])
+async def test_what_the_user_said_last_stays_though_the_notes_cover_it(tokens: int):
+    """Notes may end behind a message that nobody has answered yet."""
+    talk, stage = Talk(HeadSet("m")), Stage()
+    talk.user(50)
+    rounds(talk, 34, 500)
+    talk.answer(20)
+    asked = talk.user(tokens)
+    talk.noted()
+    for record in await notes.compact(talk.view, stage.world()):
+        talk.add(record)
+    assert asked in [item.id for item in talk.view.items]
+    assert render(talk.view).at(render(talk.view).count - 1).role == "user"
+
+
 async def test_the_boundary_says_what_was_done():
     talk, stage = long_talk(), Stage()
     before, record = await compacted(talk, stage)

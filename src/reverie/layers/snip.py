@@ -54,7 +54,7 @@ def _marker(gone: list[Item]) -> str:
     named = " ".join(refs[:NAMED]) + (" …" if len(refs) > NAMED else "")
     calls = f" Its calls can be read back: {named}" if refs else ""
     plural = "s" if len(gone) > 1 else ""
-    return f"[{len(gone)} message{plural} snipped here by the user.{calls}]"
+    return f"[{len(gone)} message{plural} snipped here.{calls}]"
 
 
 def _strips(view: View, world: World, behind: int) -> tuple[Strip, ...]:

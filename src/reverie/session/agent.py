@@ -292,7 +292,7 @@ def _policy(
     memories: Memories | None,
 ) -> Policy:
     rules, problems = load_rules(home=place.home, root=place.root)
-    rules = (*rules, *(Rule(name) for name in ("Remember", "Forget")))
+    rules = (*rules, *(Rule(name) for name in ("Remember", "Forget", "Snip")))
     for problem in problems:
         session.world.say(Notice("permissions", problem, "warning"))
     ground = Ground.of(place.top, Path(place.user), place.home)

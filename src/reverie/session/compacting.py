@@ -143,7 +143,7 @@ def _forced(session: Session, error: PromptTooLong) -> World:
     return replace(
         world,
         learned_window=max(1, min(known)),
-        settings=replace(world.settings, auto_compact_enabled=True),
+        settings=replace(world.settings, auto_compact_enabled=True, context_policy="classic"),
     )
 
 

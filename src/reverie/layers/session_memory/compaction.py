@@ -109,7 +109,7 @@ async def _read(world: World, settings: Settings) -> str | GaveUp:
 
 def kept_from(view: View, world: World, settings: Settings) -> int | GaveUp:
     """The first item that stays: everything uncovered, and a usable tail before it."""
-    items, last = view.items, covered(view)
+    items, last = view.items, min(covered(view), _unanswered(view) - 1)
     if view.open_calls:
         if _binding(world):  # their message keeps its thinking, so nothing before it may change
             return GaveUp("calls still wait for their results")
@@ -125,6 +125,18 @@ def kept_from(view: View, world: World, settings: Settings) -> int | GaveUp:
     if at is None:
         return GaveUp(f"no whole round fits {most:,} tokens with what came since")
     return GaveUp("there is nothing before what must stay") if at <= _first(view) else at
+
+
+def _unanswered(view: View) -> int:
+    """The first item of what the user said and nobody has answered: notes that were taken
+    behind it cover it, and it stays all the same."""
+    at = len(view.items)
+    while at:
+        item = view.items[at - 1]
+        if item.role != "user" or item.kind == "replaced" or item.results:
+            break
+        at -= 1
+    return at
 
 
 def _first(view: View) -> int:
