@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from bench import labels
-from bench.extraction import Outcome, disagreements, figures, one_case, share, synthetic, wilson
+from bench.extraction import (
+    CORRECTIONS,
+    Outcome,
+    disagreements,
+    figures,
+    one_case,
+    share,
+    synthetic,
+    wilson,
+)
 from bench.labels import Labelled, locomo, unlabelled
 
 pytestmark = pytest.mark.spec("7.extraction")
@@ -60,6 +69,26 @@ def test_every_synthetic_case_is_judged_as_it_says():
         assert bool(done.types) == case["save"], case["id"]
         assert not case["save"] or case["type"] in done.types, case["id"]
         assert case.get("says", "") in "".join(done.texts), case["id"]
+
+
+def test_the_synthetic_corrections_are_marked_and_split_by_their_id():
+    cases = synthetic(CORRECTIONS)
+    assert all(case["synthetic"] is True for case in cases)
+    assert sum(case["save"] for case in cases) >= 150
+    assert sum(not case["save"] for case in cases) >= 200
+    assert len({case["id"] for case in cases}) == len(cases)
+    for case in cases:
+        even = sha256(case["id"].encode()).digest()[0] % 2 == 0
+        assert case["half"] == ("tune" if even else "test")
+
+
+@pytest.mark.parametrize("half", labels.HALVES)
+def test_corrections_are_told_from_what_looks_like_them(half: str):
+    cases = [case for case in synthetic(CORRECTIONS) if case["half"] == half]
+    saved = [case for case in cases if one_case(case).types]
+    right = sum(case["save"] for case in saved)
+    assert right >= 0.95 * len(saved)
+    assert right >= 0.8 * sum(case["save"] for case in cases)
 
 
 def test_an_interval_holds_its_share():

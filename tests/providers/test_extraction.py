@@ -29,6 +29,10 @@ def rules(text: str, *known: str) -> list[str]:
     return [one.rule for one in found(text, *known)]
 
 
+def after(before: str, text: str) -> list[str]:
+    return [one.rule for one in findings([Turn("a", own(text), WEDNESDAY, before)])]
+
+
 KEPT = [
     ("remember that I prefer short answers", "user", "I prefer short answers."),
     (
@@ -125,6 +129,65 @@ def test_what_is_kept(text: str, type_: str, rule: str):
 @pytest.mark.parametrize("text", LEFT)
 def test_what_is_not(text: str):
     assert rules(text) == []
+
+
+AGAINST = [
+    "you didnt even run it",
+    "you never looked at the existing code",
+    "why the hell are you guessing",
+    "nice, but please stop renaming things i didn't mention",
+    "i told you twice not to commit",
+    "you rewrote half the module without asking",
+    "commenting out a failing assertion is not a fix",
+    "when i ask a question just answer it, dont start coding",
+    "fix the cause, not the symptom",
+    "can you please not rename stuff unless I ask",
+    "每次都要跑测试，你又没跑测试",
+    "没验证就别说修好了",
+]
+ABOUT_THE_PROGRAM = [
+    "the parser never looks at the second argument",
+    "you never close the response body",
+    "why do you check for nil twice?",
+    "the CLI should ask first, never guess",
+    "when you commit, the hook prints an error",
+    "never delete the shadow branch",
+    "you forgot to export the function",
+    "don't show the warning twice",
+    "each commit should have a trailer with the id",
+    "I only asked for the count, not the list",
+    "next time the app opens it should restore the state",
+    "接口必须始终返回 JSON",
+    "你忘了处理空列表的情况",
+]
+
+
+@pytest.mark.parametrize("text", AGAINST)
+def test_what_is_said_against_a_way_of_working_is_kept(text: str):
+    assert {one.type for one in found(text)} == {"feedback"}
+
+
+@pytest.mark.parametrize("text", ABOUT_THE_PROGRAM)
+def test_what_is_said_of_the_program_is_not(text: str):
+    assert rules(text) == []
+
+
+def test_a_prohibition_of_one_thing_counts_if_the_agent_had_just_done_it():
+    text = "don't touch the lock file"
+    assert after("I touched up the lock file.", text) == ["Don't touch the lock file."]
+    assert after("Shall I touch the lock file?", text) == after("", text) == []
+
+
+def test_what_is_missing_counts_once_the_work_is_said_to_be_finished():
+    assert after("The importer is implemented.", "no tests?") == ["No tests."]
+    assert after("Shall I call it finished?", "no tests?") == after("", "no tests?") == []
+
+
+def test_a_complaint_is_kept_as_what_is_to_be_done_instead():
+    (one,) = found("you're guessing. look at the actual source")
+    assert (one.rule, one.quote) == ("Look at the actual source.", "you're guessing")
+    (one,) = found("you're guessing.")
+    assert (one.rule, one.quote) == ("You're guessing.", "")
 
 
 # Made here, so that nothing that looks like one stands in a file.

@@ -52,6 +52,20 @@ async def test_a_second_run_over_the_same_words_writes_nothing(talk: Talk):
     assert (talk.rounds, (talk.texts(), talk.index)) == ([], before)
 
 
+@pytest.mark.parametrize("told", ["I pushed it.", "git push origin main"])
+async def test_what_the_agent_said_and_ran_before_is_read_with_a_turn(talk: Talk, told: str):
+    used = {"type": "tool_use", "id": "t0", "name": "Bash", "input": {"command": told}}
+    ran = told.startswith("git")
+    talk.put(UserMessage(blocks_of("go on")))
+    talk.put(AssistantMessage((block_of(used) if ran else text_block(told),)))
+    if ran:
+        made = {"type": "tool_result", "tool_use_id": "t0", "content": "done"}
+        talk.put(UserMessage((block_of(made),), "tool"))
+    talk.say("don't push to the main line")
+    await talk.extract()
+    assert bodies(talk.entries) == ["Don't push to the main line."]
+
+
 async def test_only_what_was_said_since_the_cursor_counts(talk: Talk):
     talk.say("I hate long functions.", "I hate globals.")
     talk.since = talk.times[-1][0]

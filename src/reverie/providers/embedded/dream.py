@@ -7,8 +7,9 @@ pure function of the request: each round reads what the earlier calls brought, a
 worked out from the files as they were read, before any write.
 
 A file is written only where its text was read byte for byte, as its size tells (a lone carriage
-return is taken for a missing last line end); one that is to go is written empty. No file is written twice, nothing outside the folder is touched, and what could
-not be read or written is named. Without the tools it needs it says so and ends.
+return is taken for a missing last line end); one that is to go is written empty. No file is
+written twice, nothing outside the folder is touched, and what could not be read or written is
+named. Without the tools it needs it says so and ends.
 """
 
 from __future__ import annotations

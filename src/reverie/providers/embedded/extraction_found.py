@@ -38,6 +38,7 @@ class Found:
     how: str = ""
     quote: str = ""  # the words as they were said, where the rule is worded otherwise
     turn: str = ""
+    complaint: bool = False  # what was wrong, not yet what to do
 
     @property
     def text(self) -> str:
@@ -47,24 +48,33 @@ class Found:
 Wording: TypeAlias = "Callable[[dict[str, str]], str]"
 """From the named parts of what matched to the rule; nothing where they do not make one."""
 
+Near: TypeAlias = "Callable[[re.Match[str], str], bool]"
+"""Whether what matched fits what the agent said and did last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A pattern over a masked sentence. `asks`: it may be a question; `wording`: how it is
-    turned into a rule, where it is."""
+    turned into a rule, where it is; `near`: whether it fits what the agent said and did last;
+    `complains`: it says what was wrong, and what to do instead may come next."""
 
     kind: str
     pattern: re.Pattern[str]
     asks: bool = False
     wording: Wording | None = None
     unless: re.Pattern[str] | None = None
+    near: Near | None = None
+    complains: bool = False
 
-    def reads(self, sentence: Sentence, seen: str) -> Found | None:
-        """What the sentence says by this rule; `seen` is it without the words that lead in."""
+    def reads(self, sentence: Sentence, seen: str, before: str = "") -> Found | None:
+        """What the sentence says by this rule; `seen` is it without the words that lead in,
+        `before` what the agent said and did last."""
         if sentence.asks and not self.asks:
             return None
         match = self.pattern.search(seen)
         if match is None or (self.unless is not None and self.unless.search(seen)):
+            return None
+        if self.near is not None and not self.near(match, before):
             return None
         said = sentence.text[len(sentence.text) - len(seen) :]
         parts = {name: said[match.start(name) : match.end(name)] for name in match.groupdict()}
@@ -73,7 +83,7 @@ class Rule:
             return None
         quote = said if turned else ""
         rule = turned or parts.get("rule") or said
-        return Found(self.kind, TYPE_OF[self.kind], rule, quote=quote)
+        return Found(self.kind, TYPE_OF[self.kind], rule, quote=quote, complaint=self.complains)
 
 
 def pattern(text: str) -> re.Pattern[str]:

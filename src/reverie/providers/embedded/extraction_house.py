@@ -1,279 +1,200 @@
-"""What English sentences say about how work is done in this house: habits, taste, scope.
+"""What English sentences say about how work is done in this house.
 
-The wider forms of corrections and standing instructions: what code and texts should not have,
-how much is too much, which command is the right one, who is asked first. As in the narrower
-ones, the sentence has to be about the agent's work, not about the program.
+Rules of the house that no word like "always" marks: what is and is not done here, who is asked
+first, how answers are worded, what tests, commits and texts must be like. As everywhere, the
+sentence has to be about the agent's work, not about the program.
 """
 
 from __future__ import annotations
 
-from reverie.providers.embedded.extraction_english import ACT, PRODUCT, STEP, WORK
 from reverie.providers.embedded.extraction_found import Rule, pattern
-
-# What people do or do not want in code and texts, whatever these are about.
-_TASTE = (
-    r"(?:panics?|mock(?:s|ing)?|globals?|global (?:state|variables?)"
-    r"|sleeps?|magic (?:numbers?|strings?)|hard-?cod\w+|todos?|print"
-    r" statements?"
-    r"|dupl\w+ code|dead code|commented[- ]out code|new dependenc\w+"
-    r"|extra dependenc\w+|force[- ]push\w*|abbreviations?|emojis?|em[- ]dashes"
-    r"|boilerplate|over-?engineer\w*|wildcard imports?|nested ternar\w+"
-    r"|unnecessary comments?|obvious comments?|inline comments?|useless"
-    r" comments?|comments that \w+|bullet points|filler|jargon)"
-)
-_TOOL = (
-    r"(?:mise|make|npm|pnpm|yarn|bun|npx|tsx|pytest|tox|nox|uv|pip"
-    r"|poetry|conda|cargo|gradle|maven|gh|git|rg|ripgrep|grep|sed|docker"
-    r"|podman|eslint|prettier|ruff|black|biome|golangci-lint|go (?:test"
-    r"|run|build|vet)|tabs|spaces)"
-)
-_YET = pattern(
-    r"\b(?:yet|for now|this time|right now|just this once|for this (?:one"
-    r"|pr|branch|task|change))\b"
-)
-_QUESTION = pattern(
-    r"^(?:is|are|do|does|did|can|could|would|should|what|where|when|which"
-    r"|who|how)\b"
+from reverie.providers.embedded.extraction_work import (
+    ACT,
+    PRODUCT,
+    STEP,
+    STEP_PAST,
+    SURE,
+    THINGS,
+    TODAY,
+    TOOL,
+    WORK,
 )
 
-HABITS = (
-    Rule(
-        "correction",
-        pattern(
-            rf"^you (?:can|could|should|need to|have to|must) {ACT} .{{2,60}}\b"
-            rf"(?:yourself|on your own)\b"
-        ),
-        unless=_YET,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"^(?:should ?n[o']t|should not) (?:we|you) (?:also |first |always"
-            r" )?(?:ask|test|run|check|verify|write tests|add tests|read|lint"
-            r"|format|commit|rebase|document)\b.{3,}"
-        ),
-        asks=True,
-        unless=PRODUCT,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            rf"\b(?:(?:we|you|i) (?:should ?n[o']t|should not|should never"
-            rf"|should avoid|don't want|do not want|don't do|don't use|never"
-            rf" use|want to avoid|would avoid|'d avoid)|let's (?:not|avoid)"
-            rf"|i'd (?:rather )?(?:avoid|not)|(?:can|could) we avoid|not a"
-            rf" fan of|i don't like|rather not|^(?:no|avoid|never use|don't"
-            rf" use|do not use|no more)) (?:\w+ ){{0,4}}?{_TASTE}\b"
-        ),
-        asks=True,
-        unless=_YET,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"\b(?:unnecessary|useless|redundant|pointless|superfluous|noisy"
-            r"|too many|so many) comments\b"
-        ),
-        unless=_QUESTION,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"\b(?:over-?engineered|over-?engineering|overkill|over-?complicat\w+"
-            r"|yagni)\b"
-        ),
-        asks=True,
-        unless=_QUESTION,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"\b(?:unrelated|out[- ]of[- ]scope) (?:changes?|edits?|refactor\w*"
-            r"|cleanups?|formatting)\b"
-        ),
-        asks=True,
-        unless=_QUESTION,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"^you(?:'re| are| were)? (?:\w+ ){0,5}(?:in|on|at|from|using|running"
-            r"|editing|reading)? ?(?:the )?wrong (?:branch|folder|directory"
-            r"|repo|repository|worktree|package)\b"
-        ),
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"\b(?:instead of|rather than|stop|without|not just) (?:just )?"
-            r"(?:guessing|assuming|making (?:things|stuff|it) up|speculating)\b"
-        ),
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"\b(?:no|without|remove|drop|don't (?:add|put|include)|stop adding"
-            r"|never add|skip) .{0,30}(?:co-?author\w*|generated (?:with|by)"
-            r"|claude (?:footer|signature|credit|attribution)|ai attribution)"
-        ),
-        asks=True,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            rf"^(?:you (?:should|can|need to|have to) )?(?:use|run) (?:the"
-            rf" )?{_TOOL}\b.{{0,40}}?,? (?:instead of|not|rather than|over)"
-            rf" .{{2,40}}$"
-        ),
-        unless=_YET,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            r"^(?:you (?:should|need to|have to|must) )?run \W\u00b7+\W,? "
-            r"(?:instead of|not|rather than) .{2,40}$"
-        ),
-        unless=_YET,
-    ),
-    Rule(
-        "correction",
-        pattern(
-            rf"^(?:as|like) (?:i|we) (?:already )?(?:said|mentioned|told you"
-            rf"|discussed|asked)(?: before| earlier)?,? (?:please )?(?:don't"
-            rf"|do not|always|never|{STEP}) .{{4,}}"
-        ),
-        unless=PRODUCT,
-    ),
-    Rule(
-        "correction", pattern(r"^i (?:don't|do not|never) (?:want|need) you to .{6,}"), unless=_YET
-    ),
-)
+_ONCE = pattern(rf"{PRODUCT.pattern}|{TODAY.pattern}")
+_THING = pattern(rf"{THINGS}|{TODAY.pattern}")
 
 HOUSE = (
     Rule(
         "standing_instruction",
         pattern(
-            rf"^(?:don't|do not) (?:ever )?{ACT} (?!it\b|this|that"
-            rf"|the\b|these|those|them|me\b|a\b|an\b)(?:\w+ ){{0,3}}?{WORK}\b"
+            rf"^(?:we (?:use|write|prefer)|prefer|i want) (?:(?!the |this |that |more |a )\w+[-"
+            rf" ]){{0,3}}(?:tests|commits|prs|commit messages|type hints)$"
+            rf"|^write (?:idiomatic|clean|simple|readable|boring|proper|typed)\b.{{0,20}}$|^(?:"
+            rf"(?:can|could) you )?(?:{SURE}|report) (?:more|less) (?:often|frequently)\b"
+            rf"|^(?:{ACT}) (?:the |your )?(?:docs|readme|changelog|tests|types|specs?)\b.*\b"
+            rf"(?:whenever|every time|each time)\b"
+            rf"|^(?:it would be (?:nice|great|good|better) if you|(?:could|can|would) you please)"
+            rf" (?:always |also )?(?:{STEP}|{STEP_PAST})\b.*\bbefore (?:you(?:'re)?|handing"
+            rf"|saying"
+            rf"|telling|committing|pushing)\b(?! (?:the|this|that)\b)"
         ),
-        unless=pattern(rf"{PRODUCT.pattern}|{_YET.pattern}"),
+        asks=True,
+        unless=_THING,
     ),
     Rule(
         "standing_instruction",
         pattern(
-            rf"^(?:it's|it is|it is also|it's also) (?:very |really |super"
-            rf" )?(?:important|crucial|critical|essential) (?:that|to) .*\b{WORK}\b"
+            rf"^(?:please )?ask\b.*\b(?:if|when) (?:something|anything|you(?:'re| are)|in doubt"
+            rf"|unclear)\b|^(?:please )?(?:say so|tell me|admit it|be honest)"
+            rf" (?:if|when) you(?:'re| are| do)? ?(?:n'?t|not)? ?(?:know|sure|unsure|guessing)|^"
+            rf"(?:please )?(?:only )?(?:{SURE}|run) (?:only )?(?:when|if|after"
+            rf"|once) i (?:say|ask|tell|told|approve|confirm)\b|^(?:please )?"
+            rf"(?:{ACT})\b.*\b{WORK}\b.*\b(?:with|for|to|in|on) (?:every|each|all) (?:\w+ )?"
+            rf"(?:changes?|fix(?:es)?|features?|commits?|prs?|bug ?fix(?:es)?|steps?)\b"
         ),
-        unless=PRODUCT,
-    ),
-    Rule(
-        "standing_instruction",
-        pattern(rf"^{STEP}\b.{{2,60}}\bfirst,? before (?:you|we|\w+ing)\b"),
-        unless=_YET,
+        unless=_THING,
     ),
     Rule(
         "standing_instruction",
         pattern(
-            r"\b(?:write|add|create|start with|do) (?:the |a |some"
-            r" )?(?:failing )?tests? first\b|^tests? first\b|\b(?:use"
-            r"|do|follow|prefer) tdd\b"
+            rf"^(?:you (?:should|must|have to|need to) |always |please )*(?:use {TOOL} for "
+            rf"(?:running|all|every|any|tests?|linting|formatting|building)\b"
+            rf"|(?:run|execute) (?:the |all )?(?:tests|linter|build|checks) (?:through|via|using)"
+            rf" {TOOL}\b)"
+            rf"|^you (?:must|have to|need to) (?:always |also )?(?:run|lint|format|test|verify) "
+            rf"(?:the )?(?:tests|linter|formatter|type ?checks?(?:er)?)\b"
+            rf"|^i(?:'d| would) expect (?:\w+ )?(?:tests|docs|a changelog)\b"
+        ),
+        unless=pattern(rf"{_THING.pattern}|\b(?:again|first)\b"),
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            rf"^(?:don'?t|do not|you must not|you must never|you should never) (?:ever )?"
+            rf"(?:{ACT}) (?!it\b|this|that"
+            rf"|the\b|these|those|them|me\b|a\b|an\b)(?:[\w.]+ ){{0,3}}?{WORK}(?!\w)"
+        ),
+        unless=_ONCE,
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            rf"^(?:it's|its|it is)(?: also)? (?:very |really |super )?(?:important|crucial"
+            rf"|critical|essential)"
+            rf" (?:that you|to) (?:always |never )?(?:(?:{SURE}|{STEP})\b|.*\b{WORK}\b)"
+        ),
+        unless=_ONCE,
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            r"\b(?:write|do|start with) (?:the )?tests (?:first|before)\b(?!,? then)|^tests?"
+            r" first\b|\b(?:use|do|follow|prefer) tdd\b"
         ),
         unless=pattern(r"^(?:can|could|should) (?:you|we)\b"),
     ),
     Rule(
         "standing_instruction",
-        pattern(rf"^{STEP}\b.*\b(?:after|before|at the end of) (?:every|each) \w+"),
-        unless=_YET,
-    ),
-    Rule(
-        "standing_instruction",
-        pattern(
-            rf"^{STEP}\b.{{3,60}}\bbefore (?:committing|pushing|merging|opening"
-            rf"|submitting)\b"
-        ),
-        unless=_YET,
-    ),
-    Rule(
-        "standing_instruction",
         pattern(r"\bask (?:me )?(?:first|before)\b"),
-        unless=pattern(r"^(?:did|do|does|can|could|should|why|the)\b|\u00b7"),
-    ),
-    Rule(
-        "standing_instruction",
-        pattern(
-            r"\bi (?:always )?(?:want|like|prefer|need) to (?:review|see|check"
-            r"|test|approve)\b.*\bbefore (?:you |we |it )?(?:commit|push|merg"
-            r"|open|implement|start|go)\w*"
+        unless=pattern(
+            rf"^(?:did|do|does|can|could|should|why|the)\b|\u00b7|{THINGS}|\bit\b.*\bask\b"
         ),
     ),
     Rule(
         "standing_instruction",
         pattern(
-            r"^we (?:always|usually|normally|never|generally|typically) (?:run"
-            r"|use|write|commit|test|squash|rebase|merge|name|document|format"
-            r"|lint|review|ask|branch|prefix|sign)\b.{4,}"
+            r"\bi (?:always )?(?:want|like|prefer|need) to (?:review|see|check|test"
+            r"|approve)\b.*\bbefore"
+            r" (?:you |we |it )?(?:commit|push|merg|open|implement|start|go)\w*"
         ),
-        unless=PRODUCT,
+        unless=TODAY,
     ),
     Rule(
         "standing_instruction",
         pattern(
-            rf"^(?:you|we)(?:'re| are) (?:not |never |always )?(?:supposed"
-            rf"|allowed|meant) to {ACT}\b.{{3,}}"
+            rf"^we (?:(?:always|usually|normally|never|generally|typically) (?:run|use|write"
+            rf"|commit|test|squash"
+            rf"|rebase|merge|name|document|format|lint|review|ask|branch|prefix|sign)\b(?! to"
+            rf" the\b).{{4,}}|(?:always )?(?:want|need|expect) (?:a )?tests? (?:for|with) "
+            rf"(?:every|each|any|all|a)\b"
+            rf"|(?:don'?t|do not) (?:{ACT}) (?!it\b|this|that|the\b|these|those|them|any\b)(?:\w+"
+            rf" ){{0,2}}?{WORK}\b"
+            rf"|(?:squash|rebase|sign|review|lint|test|document) (?:our|all|every|each)\b)"
         ),
-        unless=PRODUCT,
+        unless=_ONCE,
     ),
     Rule(
         "standing_instruction",
         pattern(
-            r"^be (?:more |very |extra |always )?(?:careful|concise|thorough"
-            r"|specific|precise|brief|critical|honest|direct|skeptical|terse)\b.*"
-        ),
-        unless=PRODUCT,
-    ),
-    Rule(
-        "standing_instruction",
-        pattern(
-            r"^(?:keep|make) (?:your |the |all )?(?:answers|replies|responses"
-            r"|explanations|summaries|commits|commit messages|diffs|changes"
-            r"|prs|functions|comments) (?:short|small|minimal|brief|concise"
-            r"|focused|simple|atomic|to the point)\b.*"
-        ),
-        unless=_YET,
-    ),
-    Rule(
-        "standing_instruction",
-        pattern(
-            r"^(?:please )?(?:answer|reply|respond|speak|talk)(?: to me)? "
-            r"(?:only |always )?in (?:english|german|french|spanish|italian"
-            r"|portuguese|chinese|mandarin|japanese|korean|russian|plain (?:text"
-            r"|english|language)|bullet points|markdown|one sentence|a few"
-            r" sentences|short sentences)\b.*"
-        ),
-    ),
-    Rule(
-        "standing_instruction",
-        pattern(
-            r"^(?:unit |integration |e2e |all |our |new )tests (?:should|must"
-            r"|need to|have to|may not|should never)\b.{4,}"
+            rf"^(?:you|we)(?:'re| are) (?:not |never |always )?(?:supposed|allowed|meant) to "
+            rf"(?:{ACT})\b.{{3,}}"
         ),
         unless=PRODUCT,
     ),
     Rule(
         "standing_instruction",
         pattern(
-            r"^(?:our )?(?:commit messages|branch names|pr (?:titles|descriptions)"
-            r"|branches|prs|comments|docstrings|variable names|function names"
-            r"|docs)\b.{0,30}\b(?:should|must|need to|have to|always|never)\b.{4,}"
+            r"^be (?:more |very |extra |always )?(?:careful|concise|thorough|specific|precise"
+            r"|brief|critical"
+            r"|honest|direct|skeptical|terse)\b.*"
+        ),
+        unless=_ONCE,
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            r"^(?:keep|make) (?:your |the |all )?(?:answers|replies|responses|explanations"
+            r"|summaries|commits"
+            r"|commit messages|diffs|changes|prs|functions|comments) (?:short|small|minimal|brief"
+            r"|concise|focused"
+            r"|simple|atomic|to the point)\b.*"
+        ),
+        unless=TODAY,
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            r"^(?:please )?(?:answer|reply|respond|speak|talk)(?: to me)? (?:only |always )?in "
+            r"(?:english|german"
+            r"|french|spanish|italian|portuguese|chinese|mandarin|japanese|korean|russian|plain "
+            r"(?:text|english"
+            r"|language)|bullet points|markdown|one sentence|a few sentences|short sentences)\b.*"
+            r"|^(?:please )?use (?:british|american|us|uk) (?:spelling|english)\b.*"
+            r"|^use [\w-]+ for everything\b.*"
+        ),
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            r"^(?:unit |integration |e2e |all |our |new )tests (?:should|must|need to|have to|may"
+            r" not)\b(?! pass).{4,}"
+            r"|^tests (?:should|must) (?:not|never|only|always|test|cover|verify|assert|fail"
+            r"|check)\b.{4,}"
+            r"|^(?:code )?comments should (?:not |only |never )?(?:explain|describe|say|repeat"
+            r"|state|restate|mention"
+            r"|be (?:short|brief|minimal|rare|in english))\b"
         ),
         unless=PRODUCT,
     ),
     Rule(
         "standing_instruction",
         pattern(
-            r"^(?:you|we) (?:should|must|need to|have to) (?:always )?(?:read"
-            r"|check|look|ask|run|test|verify)\b.*\b(?:before (?:you|we|making"
-            r"|changing|writing|editing|committing)|every time|each time)\b.*"
+            r"^(?:our )?(?:commit messages|branch names|test names|pr (?:titles|descriptions)"
+            r"|branches|prs"
+            r"|docstrings"
+            r"|variable names|function names|code comments)\b.{0,30}\b(?:should|must|need to|have"
+            r" to|always"
+            r"|never)\b.{4,}"
+        ),
+        unless=PRODUCT,
+    ),
+    Rule(
+        "standing_instruction",
+        pattern(
+            r"^(?:you|we) (?:should|must|need to|have to) (?:always )?(?:read|check|look|ask|run"
+            r"|test|verify)\b.*\b"
+            r"(?:before (?:you|we|making|changing|writing|editing|committing)|every time|each"
+            r" time)\b.*"
         ),
         unless=PRODUCT,
     ),

@@ -11,26 +11,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from reverie.memory.entry import Type
 from reverie.providers.embedded import extraction_chinese as chinese
+from reverie.providers.embedded import extraction_corrections as corrections
 from reverie.providers.embedded import extraction_english as english
 from reverie.providers.embedded import extraction_house as house
+from reverie.providers.embedded import extraction_limits as limits
 from reverie.providers.embedded import extraction_people as people
 from reverie.providers.embedded import extraction_project as project
 from reverie.providers.embedded.extraction_dates import is_ahead, made_absolute
 from reverie.providers.embedded.extraction_found import TYPE_OF, Found, Rule, pattern
 from reverie.providers.embedded.extraction_never import never, said_already, says
 from reverie.providers.embedded.extraction_words import Sentence, Turn, sentences
+from reverie.providers.embedded.extraction_work import ACT, PRODUCT
 from reverie.providers.embedded.phrases import is_chinese
 
 MOST = 6  # things kept of one message
+MOST_CLAUSES = 6  # later parts of one sentence that are read
 
-ENGLISH: tuple[Rule, ...] = (
+ENGLISH_WORK: tuple[Rule, ...] = (
     *english.STANDING,
-    *english.CORRECTIONS,
+    *corrections.CORRECTIONS,
+    *limits.LIMITS,
     *house.HOUSE,
-    *house.HABITS,
+)
+ENGLISH: tuple[Rule, ...] = (
+    *ENGLISH_WORK,
     *people.CONFIRMATIONS,
     *project.POINTERS,
     *project.FACTS,
@@ -75,9 +83,18 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 _ORDER = pattern(
-    rf"^(?:(?:to|please|always|never|don't|do not) )*{english.ACT}\b"
+    rf"^(?:(?:to|please|always|never|don't|do not) )*{ACT}\b"
     rf"|^(?:always|never|don't|do not)\b"
     r"|^(?:不要|别|总是|始终|每次|必须|务必|一律|先|用|使用|要)"
+)
+# Where a later part of a sentence begins, and what before it makes that part another's.
+_CUT = pattern(r"[,;:–—]\s+|\s[-–—]+\s|\s+(?=(?:but|and|so|then) )")
+_SPOKEN_OF = pattern(
+    r"\b(?:the|our|a|an|each|every|users?|it|they) (?:\w+ ){0,3}(?:should|must|shall|needs? to"
+    r"|has to|will"
+    r"|says?|said|reads?|states?)\b|\b(?:if|when(?:ever)?|so that|prompt|says?|translate|titled"
+    r"|called)\b"
+    r"|\b(?:write|add|put|implement|create|make) .*\b(?:says?|rule|section|note|hook|md)\b"
 )
 _SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
@@ -102,16 +119,30 @@ def _read(turn: Turn) -> list[Found]:
     """What a message says, unjudged."""
     said = list(sentences(turn.text))
     out: list[Found] = []
-    redone = next(filter(None, (english.REDONE.search(one.masked) for one in said)), None)
+    told = -1  # the sentence that a complaint took for what is to be done
     for place, sentence in enumerate(said):
-        found = _sentence(sentence, turn)
-        if found is None and redone is not None:
-            found = _unwanted(sentence, redone["what"])
+        found = _sentence(sentence, turn) if place != told else None
         if found is None:
             continue
-        behind = [one for one in said[place + 1 : place + 3] if not one.asks]
-        out.append(_finished(_reasoned(found, behind), turn))
+        behind = said[place + 1 : place + 3]
+        if found.complaint and behind and _directs(behind[0]):
+            found = replace(found, rule=_led(behind[0]), quote=sentence.text)
+            told, behind = place + 1, behind[1:]
+        reasons = [one for one in behind if not one.asks]
+        out.append(_finished(_reasoned(found, reasons), turn))
     return out
+
+
+def _directs(sentence: Sentence) -> bool:
+    """Whether a sentence behind a complaint says what is to be done."""
+    said = _led(sentence)
+    return not sentence.asks and bool(_ORDER.search(said)) and not PRODUCT.search(said)
+
+
+def _led(sentence: Sentence) -> str:
+    """A sentence without the words that lead in."""
+    lead = english.LEAD.match(sentence.masked)
+    return sentence.text[lead.end() if lead else 0 :]
 
 
 def _sentence(sentence: Sentence, turn: Turn) -> Found | None:
@@ -123,9 +154,25 @@ def _sentence(sentence: Sentence, turn: Turn) -> Found | None:
     if asked is not None:
         return _typed(asked, turn)
     for rule in CHINESE if wide else ENGLISH:
-        found = rule.reads(sentence, seen)
+        found = rule.reads(sentence, seen, turn.before)
         if found and (found.kind != "deadline" or is_ahead(sentence.text, turn.at)):
             return found
+    return None if wide else _clause(sentence, seen, turn)
+
+
+def _clause(sentence: Sentence, seen: str, turn: Turn) -> Found | None:
+    """What a later part of a sentence says against or about the agent's work, where the part
+    before it does not speak of the program."""
+    for cut in islice(_CUT.finditer(seen), MOST_CLAUSES):
+        if _SPOKEN_OF.search(seen[: cut.start()]):
+            return None
+        rest = seen[cut.end() :]
+        lead = english.LEAD.match(rest)
+        rest = rest[lead.end() :] if lead else rest
+        for rule in ENGLISH_WORK:
+            found = rule.reads(sentence, rest, turn.before)
+            if found:
+                return found
     return None
 
 
@@ -135,7 +182,7 @@ def _asked(sentence: Sentence) -> str | None:
     if strong and (_ORDER.search(strong["what"]) or project.TELLS.search(strong["what"])):
         return sentence.text[strong.start("what") : strong.end("what")]
     weak = project.WEAK.search(sentence.masked)
-    if weak is None or sentence.asks or english.PRODUCT.search(weak["what"]):
+    if weak is None or sentence.asks or PRODUCT.search(weak["what"]):
         return None
     how, what = weak["weak"].lower(), weak["what"]
     if how.startswith("remember") and project.REMINDED.match(what):
@@ -175,15 +222,6 @@ def _typed(what: str, turn: Turn) -> Found:
     elif re.search(r"https?://", what):
         kind = TYPE_OF["pointer"]
     return Found("request", kind, what)
-
-
-def _unwanted(sentence: Sentence, what: str) -> Found | None:
-    """What the next form of a text must not have, said where it is asked for."""
-    lead = english.LEAD.match(sentence.masked)
-    start = lead.end() if lead else 0
-    if sentence.asks or not english.UNWANTED.search(sentence.masked[start:]):
-        return None
-    return Found("correction", TYPE_OF["correction"], f"{what}: {sentence.text[start:]}")
 
 
 def _reasoned(found: Found, behind: Sequence[Sentence]) -> Found:

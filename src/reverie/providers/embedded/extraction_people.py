@@ -7,8 +7,8 @@ none of these. In doubt, nothing.
 
 from __future__ import annotations
 
-from reverie.providers.embedded.extraction_english import PRODUCT, WORK
 from reverie.providers.embedded.extraction_found import Rule, pattern
+from reverie.providers.embedded.extraction_work import PRODUCT, WORK
 
 _PASSING = pattern(
     r"\b(?:today|tonight|yesterday|this (?:morning|week|weekend|time"

@@ -15,12 +15,15 @@ from dataclasses import dataclass
 
 from reverie.memory.hidden import strip
 from reverie.providers.embedded.clauses import LOOKED_AT, spans
+from reverie.transcript.blocks import Block
 from reverie.transcript.messages import HEAD
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
 
 MOST_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
 MOST_SENTENCE = 400
+MOST_BEFORE = 1_200  # characters of what the agent said last
+MOST_COMMAND = 200
 MASK = "\u00b7"
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
@@ -55,11 +58,12 @@ _END = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a user said in one message, and when."""
+    """What a user said in one message and when, and what the agent said and did last."""
 
     id: str
     text: str
     at: float
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +79,30 @@ def turns(request: Request, task: ExtractTask) -> list[Turn]:
     """The new messages of the user, in their order."""
     times = dict(task.times)
     found: dict[str, list[str]] = {}
+    before: dict[str, str] = {}
+    last = ""
     for message in request.messages():
         for piece in message.pieces:
+            if message.role == "assistant":
+                last = f"{last}\n{_did(piece.block)}"[-MOST_BEFORE:]
             if piece.source == task.since and task.since:
                 found.clear()
             elif message.role != "user" or piece.source not in times or piece.source == HEAD:
                 continue
             elif piece.block.type == "text":
+                before.setdefault(piece.source, last)
                 found.setdefault(piece.source, []).append(piece.block.get("text")[:LOOKED_AT])
-    return [Turn(one, own("\n".join(texts)), times[one]) for one, texts in found.items()]
+    said = [(one, own("\n".join(texts))) for one, texts in found.items()]
+    return [Turn(one, text, times[one], before[one]) for one, text in said]
+
+
+def _did(block: Block) -> str:
+    """What the agent said in a block, or the command that it ran."""
+    if block.type == "text":
+        return block.get("text")[-MOST_BEFORE:]
+    given = block.value.get("input") if block.type == "tool_use" else None
+    command = given.get("command") if isinstance(given, dict) else None
+    return f"ran {command[:MOST_COMMAND]}" if isinstance(command, str) else ""
 
 
 def own(text: str) -> str:
