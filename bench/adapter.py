@@ -17,7 +17,7 @@ from typing import Any
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, MemoryDisk, world
-from reverie.transcript.blocks import Block, block_of, text_of
+from reverie.transcript.blocks import Block, text_of
 from reverie.transcript.messages import Message
 from reverie.transcript.names import reference
 from reverie.transcript.records import (
@@ -58,16 +58,24 @@ class Recall(dict[str, str]):
     """What can be read back, by reference: the transcript's own calls and results. The
     bench looks in it when it judges; until then nothing is put together or copied."""
 
-    def __init__(self) -> None:
+    def __init__(self, manager: Layered) -> None:
         super().__init__()
-        self.waiting: list[tuple[str, Block]] = []
+        self.manager = manager
+        self.read = 0  # entries of the transcript
 
     def items(self) -> Any:
-        for call, block in self.waiting:
+        entries = self.manager.view.entries.since(self.read)
+        self.read += len(entries)
+        for entry in entries:
+            if isinstance(entry.record, (AssistantMessage, UserMessage)):
+                for block in entry.record.blocks:
+                    self.keep(block)
+        return super().items()
+
+    def keep(self, block: Block) -> None:
+        if call := block.get("id") or block.get("tool_use_id"):
             ref = reference(call)
             self[ref] = self.get(ref, "") + text_of(block.value).replace("\\n", "\n") + "\n"
-        self.waiting.clear()
-        return super().items()
 
 
 class Layered:
@@ -84,7 +92,7 @@ class Layered:
         super().__init__(trace)  # pyright: ignore[reportCallIssue] - the bench's manager
         self.clock = ManualClock()
         self.world = world(clock=self.clock, disk=MemoryDisk(), settings=self.settings)
-        self.store = Recall()
+        self.store = Recall(self)
         self.view = EMPTY
         self.request = Request(render(EMPTY).head, EMPTY.closed, ())
         self.values: list[dict[str, Any]] = []  # the request's closed messages, as values
@@ -97,12 +105,10 @@ class Layered:
         self.view = apply(self.view, entry)
 
     def observe(self, message: dict[str, Any]) -> None:
-        blocks = tuple([block_of(b) for b in message["content"]])
+        # as a session reads them off the wire: nobody else holds them, so nothing is copied
+        blocks = tuple([Block("", value) for value in message["content"]])
         answer = message["role"] == "assistant"
         self.append(AssistantMessage(blocks) if answer else UserMessage(blocks))
-        for block in blocks:
-            if call := block.get("id" if answer else "tool_use_id"):
-                self.store.waiting.append((call, block))
 
     def manage(self, now: float, env: Any) -> None:
         del env

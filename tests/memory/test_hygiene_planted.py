@@ -32,7 +32,7 @@ def made(docs: list[dict[str, Any]], scale: Scale) -> Planted:
 
 
 def test_nine_of_ten_planted_faults_are_found(made: Planted, scale: Scale) -> None:
-    assert len(made.faults) >= scale.pick(20, 200)
+    assert len(made.faults) >= scale.pick(15, 200)
     report = check(given(made))
     hit = [is_found(fault, report, made) for fault in made.faults]
     assert sum(hit) >= 0.9 * len(hit)

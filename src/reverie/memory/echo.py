@@ -187,7 +187,8 @@ class Passages:
         numbers = frozenset(term for term in about if any(c.isdigit() for c in term))
         if not numbers:
             return True
-        held = set.intersection(*(set(self._places.get(term, ())) for term in numbers))
+        places = [frozenset(self._places.get(term, ())) for term in numbers]
+        held = places[0].intersection(*places[1:])
         least = NUMBERED * len(about)
         said = (self._sentences[at].terms for at in held)
         return any(len(about & one) >= least and not (about - one) & news for one in said)

@@ -60,12 +60,13 @@ def check(given: Given) -> Report:
     memories = read(given.files, given.times)
     every = list(memories.values())
     found: list[Finding] = []
+    there = memories.keys() | given.unread
     names: dict[str, list[str]] = {}
     for key in memories:
         names.setdefault(posixpath.basename(key).casefold(), []).append(key)
     for one in every:
         found += _of_one(one, given)
-        found += _links(one, memories.keys() | given.unread, names)
+        found += _links(one, there, names)
     found += [hit for log in logs(given.files).values() for hit in _guarded(log, given)]
     twins = duplicates(every)
     found += [_duplicate(a, b, share) for a, b, share in twins]

@@ -61,8 +61,7 @@ class Junk:
 
 def junk(memory: Memory) -> Junk | None:
     """Why a memory should not have been saved, or None."""
-    entry = memory.entry
-    body = entry.body
+    body = memory.body
     bare = re.sub(r"(?m)^[ ]{0,3}#.*$", "", body).strip()
     first = next((one for one in memory.passages if one.kind != "value"), None)
     line = first.line if first else 1
@@ -70,7 +69,7 @@ def junk(memory: Memory) -> Junk | None:
         return Junk("empty", line, "there is nothing in it")
     if _BLANK.fullmatch(bare) and len(bare) < 120:
         return Junk("boilerplate", line, bare)
-    return _state(memory, body) or _recipe(memory, body) or _derivable(memory, body, entry.type)
+    return _state(memory, body) or _recipe(memory, body) or _derivable(memory, body, memory.type)
 
 
 def passing(text: str) -> bool:

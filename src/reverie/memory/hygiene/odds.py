@@ -113,12 +113,15 @@ def _one_subject(
     In memories on one topic they may differ in words beside the value. Elsewhere they must agree
     in all of them, name the same, and leave nothing unsaid: "its" means each memory's own topic.
     """
+    apart = _subject(one.terms) ^ _subject(other.terms)
+    if apart & (one.memory.subject ^ other.memory.subject):
+        return False  # each speaks of what its own memory is called after
     a, b = one.terms.hard - one.terms.numbers, other.terms.hard - other.terms.numbers
     same = a <= other.terms.all or b <= one.terms.all
     if known or _on_one_topic(one.memory, other.memory):
         return same or overlap(a, b, weight) >= SAME_NAMES
     unsaid = any(_LEFT_UNSAID.search(text) for text in (one.passage.text, other.passage.text))
-    return same and not unsaid and _subject(one.terms) == _subject(other.terms)
+    return same and not unsaid and not apart
 
 
 def _on_one_topic(one: Memory, other: Memory) -> bool:

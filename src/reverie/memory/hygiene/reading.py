@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from reverie.memory.entry import LOGS, Entry, is_index, is_topic, shown
+from reverie.memory import frontmatter
+from reverie.memory.entry import LOGS, is_index, is_topic, shown, stem, type_of
 from reverie.memory.hygiene.passages import Passage, passages
 from reverie.memory.hygiene.terms import Terms, terms
 
@@ -30,10 +31,9 @@ class Memory:
     written: float
     passages: tuple[Passage, ...]
     terms: tuple[Terms, ...]
-
-    @property
-    def entry(self) -> Entry:
-        return Entry(self.key, self.text.encode("utf-8", "replace"), self.written)
+    subject: frozenset[str]  # the terms of its name, or of its first heading
+    body: str
+    type: str
 
     @property
     def all(self) -> frozenset[str]:
@@ -41,11 +41,6 @@ class Memory:
         none: frozenset[str] = frozenset()
         pairs = zip(self.passages, self.terms, strict=True)
         return none.union(*(own.all for one, own in pairs if one.under not in _NO_SUBJECT))
-
-    @property
-    def subject(self) -> frozenset[str]:
-        """The terms of its name, or of its first heading."""
-        return terms(self.entry.title, titled=True).all
 
 
 _NO_SUBJECT = frozenset({"type", "metadata", "originSessionId"})
@@ -86,14 +81,22 @@ def logs(files: Mapping[str, bytes]) -> dict[str, Memory]:
 
 def one(key: str, text: str, written: float) -> Memory:
     cut = passages(text)
-    return Memory(key, text, written, cut, tuple(terms(piece.text) for piece in cut))
+    own = tuple(terms(piece.text) for piece in cut)
+    data = text.encode("utf-8", "replace")
+    front = frontmatter.parse(data)
+    body = shown(data[front.body :]).lstrip("\r\n")
+    titles = (piece.text for piece in cut if piece.kind == "heading")
+    title = front.get("name") or next(titles, "") or stem(key)
+    subject = terms(title, titled=True).all
+    return Memory(key, text, written, cut, own, subject, body, type_of(front))
 
 
 def statements(memory: Memory) -> list[Statement]:
     """What a memory claims, piece by piece."""
     found: list[Statement] = []
     for piece, own in zip(memory.passages, memory.terms, strict=True):
-        if piece.kind not in _SAID or piece.under in _NO_SUBJECT:
+        named = piece.kind == "value" and piece.under == "name"
+        if piece.kind not in _SAID or piece.under in _NO_SUBJECT or named:
             continue
         if piece.text.rstrip("*_` ").endswith((":", "：")) or _POINTS.match(piece.text):
             continue

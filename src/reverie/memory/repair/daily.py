@@ -76,8 +76,6 @@ def distilled(
     files: dict[str, bytes], topics: Mapping[str, Memory], logs: Mapping[str, Memory], width: int
 ) -> list[Edit]:
     """Put what the logs tell into topics; `files` is changed, the edits say how."""
-    if not logs:
-        return []
     folder = Folder({key: files[key] for key in topics if key in files})
     fresh = [one for one in lines(logs) if not _said(folder, one.text)]
     sets = {key: topics[key].all for key in sorted(topics) if key in files}

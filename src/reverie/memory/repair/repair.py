@@ -60,9 +60,9 @@ class _Work:
         about = self._descriptions()
         self._texts(report)
         self._merge(report)
-        topics = read(self.files, self.given.times)
-        daily = logs(self.files)
-        self.edits += distilled(self.files, topics, daily, self.given.limits.width)
+        if daily := logs(self.files):
+            topics = read(self.files, self.given.times)
+            self.edits += distilled(self.files, topics, daily, self.given.limits.width)
         now = self._descriptions()
         hooks = {key: (about[key], now[key]) for key in about.keys() & now.keys()}
         for key in list(all_indexes(self.files)):

@@ -1,0 +1,148 @@
+"""How long recall takes: a warm query, one told path, a full rescan, at many files.
+
+Beside each stands what the system itself takes for the same files in the same run: ripgrep for
+the query's words, a bare scandir and stat of every file. The ratios are what is promised. All is
+CPU time, of children too: what a machine that does nothing else would need.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.__main__ import Row
+from bench.recall_data import NOW
+from reverie.memory.recall.query import Query
+from reverie.store.recall import RecallIndex
+
+SIZES = ((10_000, 0.010), (100_000, 0.100))
+A_FOLDER = 1_000
+QUERIES = 200
+WORDS = 20_000
+
+
+def speed(sizes: tuple[tuple[int, float], ...] = SIZES) -> Iterator[Row]:
+    for count, goal in sizes:
+        with tempfile.TemporaryDirectory() as name:
+            yield from at_size(Path(name), count, goal)
+
+
+def at_size(base: Path, count: int, goal: float) -> Iterator[Row]:
+    folder, rnd = base / "memory", random.Random(7)
+    vocabulary = Vocabulary(rnd)
+    make_files(folder, count, vocabulary)
+    with RecallIndex.open(base / "recall.sqlite3") as index:
+        built = timed(lambda: index.refresh(folder))
+        yield f"{count:,} files: first build", f"{built:.1f} s", "", None
+        yield from querying(index, folder, count, goal, vocabulary)
+        yield from refreshing(index, folder, count)
+
+
+class Vocabulary:
+    """Words as often as they are in a language: the n-th has 1/n of the first one's share."""
+
+    def __init__(self, rnd: random.Random) -> None:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        self.words = ["".join(rnd.choices(letters, k=rnd.randint(3, 9))) for _ in range(WORDS)]
+        self.shares = [1 / (n + 1) for n in range(WORDS)]
+        self.rnd = rnd
+
+    def text(self, count: int, first: int = 0) -> str:
+        return " ".join(self.rnd.choices(self.words[first:], self.shares[first:], k=count))
+
+
+def make_files(folder: Path, count: int, vocabulary: Vocabulary) -> None:
+    for n in range(count):
+        below = folder / f"part_{n // A_FOLDER}"
+        below.mkdir(parents=True, exist_ok=True)
+        about = vocabulary.text(8, 20)
+        head = f"---\nname: {about[:40]}\ndescription: {about}\ntype: project\n---\n\n"
+        (below / f"note_{n}.md").write_text(head + vocabulary.text(60) + "\n", encoding="utf-8")
+
+
+def querying(
+    index: RecallIndex, folder: Path, count: int, goal: float, vocabulary: Vocabulary
+) -> Iterator[Row]:
+    texts = [f"how do we {vocabulary.text(6, 50)}?" for _ in range(QUERIES)]
+    for text in texts[:20]:
+        index.search(Query.of(text, NOW), k=5)
+    took = sorted(timed(lambda t=text: index.search(Query.of(t, NOW), k=5)) for text in texts)
+    high, middle = took[int(len(took) * 0.99)], statistics.median(took)
+    what = f"{count:,} files: warm query, 99th percentile (median {1000 * middle:.1f} ms)"
+    yield what, f"{1000 * high:.1f} ms", f"{1000 * goal:.0f} ms", high <= goal
+    grep = shutil.which("rg") or ""
+    if grep:
+        found = min(of_children(lambda t=t: ripgrep(grep, folder, t)) for t in texts[:5])
+        ratio = middle / found
+        yield f"{count:,} files: query against ripgrep", f"{ratio:.3f} x", "0.25 x", ratio <= 0.25
+
+
+def ripgrep(program: str, folder: Path, text: str) -> None:
+    words = "|".join(text.split()[3:]).rstrip("?")
+    subprocess.run(
+        [program, "--count", "--ignore-case", words, str(folder)],
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def refreshing(index: RecallIndex, folder: Path, count: int) -> Iterator[Row]:
+    walk, rescan = in_turns(lambda: bare_walk(folder), lambda: index.refresh(folder))
+    ratio = rescan / walk
+    what = f"{count:,} files: full rescan against scandir + stat ({1000 * rescan:.0f} ms)"
+    yield what, f"{ratio:.2f} x", "1.5 x", ratio <= 1.5
+    key = "part_0/note_5.md"
+    told: list[float] = []
+    for n in range(20):
+        (folder / key).write_text(f"---\nname: changed {n}\n---\nchanged {n}\n", encoding="utf-8")
+        told.append(timed(lambda: index.refresh(folder, paths=[key])))
+    middle = statistics.median(told)
+    what = f"{count:,} files: refresh when told the path ({1000 * middle:.1f} ms), against the walk"
+    yield what, f"{middle / walk:.4f} x", "0.1 x", middle / walk <= 0.1
+
+
+def bare_walk(folder: Path) -> int:
+    """Every entry, with its stat: what anything that looks at the files must do."""
+    found, pending = 0, [str(folder)]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    entry.stat(follow_symlinks=False)
+                    found += 1
+    return found
+
+
+def in_turns(
+    one: Callable[[], object], other: Callable[[], object], times: int = 7
+) -> tuple[float, float]:
+    """The least time of each, taken in turns, so that a busy machine is busy for both."""
+    best = [float("inf"), float("inf")]
+    for _ in range(times):
+        for n, work in enumerate((one, other)):
+            best[n] = min(best[n], timed(work))
+    return best[0], best[1]
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds of some work."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def of_children(work: Callable[[], object]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    work()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

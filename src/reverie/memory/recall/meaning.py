@@ -1,0 +1,35 @@
+"""The port to a model that turns texts into vectors, and what recall asks of it.
+
+Meaning is a second signal beside the words, never the first: it finds what was put in other
+words, and its word alone weighs less than that of the terms. Without a model nothing is missing
+but that. Types alone; nothing here loads a model or opens a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Vector = Sequence[float]
+
+
+class Embeddings(Protocol):
+    """A model that gives each text a vector; texts that mean the same have close ones."""
+
+    @property
+    def name(self) -> str:
+        """Which model it is; vectors of different names are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of texts, in their order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a query means to one model."""
+
+    model: str
+    vector: Vector

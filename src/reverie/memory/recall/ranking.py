@@ -1,0 +1,307 @@
+"""How well a text answers a query: all signals fused into one score that can be compared.
+
+A term weighs by how rare it is, in the index and, since an index may be small, in what people
+write anyway. A memory scores by where its terms stand (path, name, description, headings, body),
+how often for its length, and how often two of the query's neighbours stand close together. A
+turn scores by its own terms and, fading, those of the turns around it; the turn behind a question
+by that question; what the named person says counts more, and a question less than an answer. Age,
+type and use only break ties.
+
+The score is divided by the root of what the query's terms weigh, found or not. So one threshold
+says for every query whether a hit is clearly about it: a query whose words are not in the index
+finds nothing clear, however well one stray word fits.
+
+Pure arithmetic over numbers and words; nothing here knows where they are stored.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reverie.memory.recall.dates import closeness
+from reverie.memory.recall.query import Query
+from reverie.memory.recall.stems import stem
+from reverie.memory.recall.stops import COMMON
+from reverie.memory.recall.synonyms import SYNONYMS
+
+CLEAR = 3.75
+"""The precision gate: a memory that scores less is not clearly about the query."""
+
+FIELDS = ("path", "name", "about", "heads", "body")
+_WEIGHTS = (4.0, 5.0, 4.0, 2.0, 1.0)
+_LENGTH = (0.3, 0.3, 0.3, 0.5, 0.75)  # how much a field's length counts
+_RISE = 0.3  # how soon more of the same counts less
+_RARE = 0.8  # the power of a term's rarity
+_SYNONYM = 0.2
+_NEAR, _NEAR_CHARACTERS = 0.6, 24  # some three words
+_PRIOR, _PRIOR_SHARE = (
+    300.0,
+    0.1,
+)  # texts that every index is taken to have, and common words in them
+_DATED = 3.0
+_MEANING, _UNLIKE = 8.0, 0.2
+_FRESH, _FRESH_DAYS, _USED, _OWN = 0.1, 30.0, 0.03, 0.05
+
+_JOINT = " | "
+_COMMON = frozenset(map(stem, COMMON))
+
+Why = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a query: how rare it is, and what may stand for it."""
+
+    text: str
+    weight: float
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A query's terms against one index."""
+
+    query: Query
+    all: tuple[Term, ...]
+    scale: float = 1.0
+    at: Mapping[str, tuple[tuple[int, float], ...]] = field(
+        default_factory=dict[str, tuple[tuple[int, float], ...]]
+    )
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        texts: int,
+        count: Callable[[str], int],
+        names: Container[str] = (),
+        *,
+        power: float = _RARE,
+        prior: float = _PRIOR,
+    ) -> Terms:
+        """Weigh a query's terms; `count` says how many of the index's texts have one. `names` are
+        left out where there is more: those of speakers tell nothing among their own words."""
+        chosen = [text for text in query.terms if text not in names] or query.terms
+        found = [
+            Term(text, rarity(text, texts, count(text), prior) ** power, SYNONYMS.get(text, ()))
+            for text in chosen
+        ]
+        at: dict[str, tuple[tuple[int, float], ...]] = {}
+        for n, term in enumerate(found):
+            for text, amount in ((term.text, 1.0), *((other, _SYNONYM) for other in term.also)):
+                if count(text):
+                    at[text] = (*at.get(text, ()), (n, amount))
+        return cls(query, tuple(found), math.sqrt(sum(t.weight for t in found) or 1.0), at)
+
+
+def rarity(term: str, texts: int, count: int, prior: float = _PRIOR) -> float:
+    """The weight of a term by how many texts have it, those that every index is taken to have
+    counted in."""
+    found = count + (prior * _PRIOR_SHARE if term in _COMMON else 0.0)
+    return math.log(1 + max(texts + prior - found + 0.5, 0.5) / (found + 0.5))
+
+
+# Memories
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A memory as the ranking sees it: the terms of each field, as one text with spaces."""
+
+    fields: tuple[str, ...]
+    type: str = ""
+    saved: float = 0.0
+    uses: int = 0
+    likeness: float = 0.0  # of its meaning to the query's, -1 to 1; 0 where nobody knows
+
+
+def score_note(note: Note, terms: Terms, lengths: Sequence[float]) -> float:
+    """The score of a memory; `lengths` are the mean lengths of the fields, in terms."""
+    parts, near, _ = _weighed(note, terms, lengths)
+    words = sum([t.weight * math.log1p(_RISE * p) for t, p in zip(terms.all, parts, strict=True)])
+    rest = sum([part for _, part in _priors(note, terms.query)])
+    return (words + near + rest) / terms.scale + _meant(note)
+
+
+def explain_note(note: Note, terms: Terms, lengths: Sequence[float]) -> Why:
+    """What each signal gave to a memory's score."""
+    parts, near, where = _weighed(note, terms, lengths)
+    words = sum([t.weight * math.log1p(_RISE * p) for t, p in zip(terms.all, parts, strict=True)])
+    whole = sum(where) or 1.0
+    why = [(name, words * part / whole) for name, part in zip(FIELDS, where, strict=True)]
+    why += [("near", near), *_priors(note, terms.query), ("meaning", _meant(note) * terms.scale)]
+    return _shown(why, terms)
+
+
+def _meant(note: Note) -> float:
+    """What closeness of meaning adds: nothing for what any two texts have in common."""
+    return _MEANING * max(note.likeness - _UNLIKE, 0.0)
+
+
+def _shown(why: Iterable[tuple[str, float]], terms: Terms) -> Why:
+    return tuple((name, round(part / terms.scale, 4)) for name, part in why if abs(part) > 1e-9)
+
+
+def _weighed(
+    note: Note, terms: Terms, lengths: Sequence[float]
+) -> tuple[list[float], float, list[float]]:
+    """How much there is of each term, how close they stand, and how much each field gives."""
+    text = _JOINT.join(note.fields)
+    end = 0
+    shares: list[float] = []
+    ends: list[int] = []
+    for n, part in enumerate(note.fields):
+        over = 1 - _LENGTH[n] + _LENGTH[n] * (part.count(" ") + 1) / (lengths[n] or 1.0)
+        shares.append(_WEIGHTS[n] / over)
+        end += len(part) + len(_JOINT)
+        ends.append(end)
+    parts = [0.0] * len(terms.all)
+    where = [0.0] * len(FIELDS)
+    places = _places(text, terms)
+    for at, term, amount in places:
+        n = bisect_right(ends, at)
+        parts[term] += shares[n] * amount
+        where[n] += shares[n] * amount
+    return parts, _NEAR * _closeness(places, terms, shares[-1]), where
+
+
+def _places(text: str, terms: Terms) -> list[tuple[int, int, float]]:
+    """At which character which term of the query stands, and how much it counts for it."""
+    padded = f" {text} "
+    found: list[tuple[int, int, float]] = []
+    for word, meant in terms.at.items():
+        sought = f" {word} "
+        at = padded.find(sought)
+        while at >= 0:
+            for term, amount in meant:
+                found.append((at, term, amount))
+            at = padded.find(sought, at + 1)
+    return found
+
+
+def _closeness(places: list[tuple[int, int, float]], terms: Terms, share: float) -> float:
+    """How often, by rarity, two neighbours of the query stand close together."""
+    last: dict[int, int] = {}
+    found: dict[int, int] = {}
+    for at, term, amount in sorted(places):
+        if amount < 1.0:
+            continue
+        for other in (term - 1, term + 1):
+            seen = last.get(other)
+            if seen is not None and 0 < at - seen <= _NEAR_CHARACTERS:
+                pair = min(term, other)
+                found[pair] = found.get(pair, 0) + 1
+        last[term] = at
+    return sum(
+        [
+            math.sqrt(terms.all[n].weight * terms.all[n + 1].weight) * math.log1p(count * share)
+            for n, count in found.items()
+        ]
+    )
+
+
+def _priors(note: Note, query: Query) -> list[tuple[str, float]]:
+    """What is known of a memory whatever is asked, and whether it is of the time asked for."""
+    age = max(query.now - note.saved, 0.0) / 86_400
+    return [
+        ("date", _DATED * closeness(note.saved, query.dates, query.months)),
+        ("recency", _FRESH * 2 ** (-min(age, 3_000.0) / _FRESH_DAYS)),
+        ("use", _USED * math.log1p(note.uses)),
+        ("type", _OWN if note.type in ("user", "feedback") else 0.0),
+    ]
+
+
+# Turns
+
+AROUND = ((-1, 0.5), (1, 0.5), (-2, 0.3), (2, 0.3), (-3, 0.15), (3, 0.15))
+_TURN_RISE, _TURN_LENGTH = 1.2, 0.8
+TURN_RARE = 0.9
+TURN_PRIOR = 0.0
+_COVER = 0.6  # of a turn's score, what depends on how much of the query it has
+_ASKED = 2.0  # the turn before counts so much more where it is a question
+_SESSION, _SESSION_RISE, _SESSION_LENGTH = 0.15, 0.3, 0.9
+_TURN_DATED = 6.3
+_SPEAKER, _QUESTION, _FIRST, _LONG = 0.5, 0.4, 0.1, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn as the ranking sees it. `asks` is the share of it that is questions."""
+
+    words: str
+    speaker: str = ""
+    at: float = 0.0
+    asks: float = 0.0
+    ends_asking: bool = False
+    first_person: bool = False
+    size: int = 0
+
+
+def score_session(counts: Mapping[int, int], terms: Terms, turns: int, mean: float) -> float:
+    """What a whole session says: `counts` are, by term, the turns that have it."""
+    over = 1 - _SESSION_LENGTH + _SESSION_LENGTH * turns / (mean or 1.0)
+    return sum(
+        terms.all[n].weight * math.log1p(_SESSION_RISE * count / over)
+        for n, count in counts.items()
+    )
+
+
+def score_turn(
+    place: int,
+    turns: Mapping[int, Turn],
+    counts: Mapping[int, Mapping[int, float]],
+    terms: Terms,
+    length: float,
+    session: float,
+    speakers: frozenset[str],
+) -> tuple[float, Why]:
+    """The score of the turn at a place among those around it.
+
+    `counts` are, by place and term, how often a turn has a term; `length` the mean length of a
+    turn; `session` what the whole session scores; `speakers` whom the query names.
+    """
+    turn = turns[place]
+    amounts, size = _window(place, turns, counts)
+    mean = (length or 1.0) * (1 + sum(weight for _, weight in AROUND))
+    over = _TURN_RISE * (1 - _TURN_LENGTH + _TURN_LENGTH * size / mean)
+    words = covered = 0.0
+    for n, amount in amounts.items():
+        weight = terms.all[n].weight
+        words += weight * amount * (_TURN_RISE + 1) / (amount + over)
+        covered += weight * min(amount, 1.0)
+    words *= 1 - _COVER + _COVER * covered / terms.scale**2
+    around = _SESSION * session
+    dated = _TURN_DATED * closeness(turn.at, terms.query.dates, terms.query.months)
+    factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - _QUESTION * turn.asks)
+    factor *= (1 + _FIRST * turn.first_person) * max(turn.size, 1) ** _LONG
+    base = words + around + dated
+    why = (("words", words), ("session", around), ("date", dated), ("speaker", base * (factor - 1)))
+    return base * factor / terms.scale, _shown(why, terms)
+
+
+def _window(
+    place: int, turns: Mapping[int, Turn], counts: Mapping[int, Mapping[int, float]]
+) -> tuple[dict[int, float], float]:
+    """How often each term stands in a turn and, fading, around it; and how long that all is."""
+    amounts = dict(counts.get(place, {}))
+    size = float(turns[place].words.count(" ") + 1)
+    for step, weight in AROUND:
+        other = turns.get(place + step)
+        if other is None:
+            continue
+        size += weight * (other.words.count(" ") + 1)
+        share = weight * _ASKED if step == -1 and other.ends_asking else weight
+        for n, amount in counts.get(place + step, {}).items():
+            amounts[n] = amounts.get(n, 0.0) + share * amount
+    return amounts, size
+
+
+def counted(turn: Turn, terms: Terms) -> dict[int, float]:
+    """How often a turn has each term of a query."""
+    found: dict[int, float] = {}
+    for _, term, amount in _places(turn.words, terms):
+        found[term] = found.get(term, 0.0) + amount
+    return found

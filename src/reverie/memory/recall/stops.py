@@ -1,0 +1,83 @@
+"""Words that say nothing of what a text is about, English and Chinese.
+
+`FUNCTION` words are left out of texts and queries alike. `ASKING` words and all Chinese ones are
+left out of queries alone: they belong to the asking (`what kind of`, `do you remember`), and may
+matter in a text.
+"""
+
+from __future__ import annotations
+
+FUNCTION = frozenset(
+    """
+    a about above after again against all also am an and any are arent as at be because been
+    before being below between both but by can cannot cant could couldnt did didnt do does doesnt
+    doing done dont down during each either else ever every few for from further had hadnt has
+    hasnt have havent having he hed her here hers herself hes him himself his how however i
+    if im in into is isnt it itd itll its itself ive just least let lets like many me
+    might more most much must my myself neither no nor not of off often on once only onto or other
+    others our ours ourselves out over own per rather same shall she shes should shouldnt
+    since so some such than that thatll thats the their theirs them themselves then there theres
+    these they theyd theyll theyre theyve this those though through thus to too toward towards
+    under until up upon us very via was wasnt we were werent weve what whatever whats when
+    whenever where wheres whether which while who whom whos whose why will with within without wont
+    would wouldnt yes yet you youd youll your youre yours yourself yourselves youve
+    """.split()  # noqa: SIM905
+)
+ASKING = frozenset(
+    """
+    actually anyone anything anybody ask asked asking away certain describe else everything
+    everyone exactly example explain find give happen happened happening hello help hey hi kind
+    kinda kinds know known likely look maybe mean mention mentioned name need ok okay one ones
+    particular perhaps please possibly previously probably question really recall reason regarding
+    related remember remind say says show someone something sort sorts still stuff tell thank
+    thanks thing things think trying type types understand understanding use used using want wanted
+    wants way ways well
+    """.split()  # noqa: SIM905
+)
+CHINESE = tuple(
+    sorted(
+        """
+        请问 请告诉 告诉 请帮 帮我 我们 你们 他们 她们 它们 咱们 自己 这个 那个 这些 那些
+        这里 那里 这样 那样 什么时候 什么 怎么样 怎么 怎样 如何 为什么 为何 哪里 哪儿 哪个
+        哪些 哪天 多少 几个 多久 时候 还记得 记得 知道 有没有 是不是 能不能 可不可以 是否
+        可以 能够 应该 需要 想要 一下 一个 一些 没有 以及 或者 还是 但是 而且 因为 所以 如果
+        关于 对于 为了 上次 之前 以前 曾经 已经 现在 哪 谁 吗 呢 吧 啊 呀 嘛 么 的 了 是 在
+        我 你 他 她 它 们 这 那 和 与 及 或 但 而 就 都 也 还 很 太 把 被 让 给 从 到 向 于
+        由 以 之 其 请 会 要 想 着 过 得 个 几 有
+        """.split(),  # noqa: SIM905
+        key=len,
+        reverse=True,
+    )
+)
+"""Taken out of a query only, the longest first; a text keeps every pair of its characters."""
+COMMON = frozenset(
+    """
+    able access action active actual add allow amount answer app apply area available back bad base
+    basic become begin behavior best better big bit block book break bring build bug buy call care
+    case change check child choose class clean clear close code come command comment common complete
+    config consider contain content continue control convert correct cost create current data date
+    day deal debug decide default define design detail develop different difficult direct document
+    doc early easy edit email end enjoy enough entry error event example exist expect experience
+    extra face fact fail false family far fast favorite feature feel field file final fine first fix
+    follow food force form format forward free friend fun function game general generate get go
+    good great group grow guide half hand handle hard have head hear high hold home hope hour house
+    idea implement implementation important improve include info information input inside instead
+    interest internal issue item job join keep key kid large last late learn leave left level life
+    line link list listen live load local long lose lot love low main make manage manual match
+    matter meet member message method minute miss mode model modify moment money month morning move
+    multiple music name near new next nice night note number object old open operation option order
+    output page parent part pass path pattern people place plan play point possible practice prefer
+    prepare present pretty previous problem process product project provide public pull push put
+    quick quite reach read ready real receive recent record reference relate release remove replace
+    report request require response rest result return review right rule run safe same save school
+    script search second section see select send separate server service set setting setup several
+    share short should side simple single sit size small software source special specific spend
+    stand standard start state status stay step stop store story string structure style success
+    suggest support sure system table take talk target task team template test text thought time
+    title today together tomorrow tool top topic total track travel true try turn two update user
+    value various version view visit wait walk watch week whole wide win wish wonder word work
+    workflow world worry write wrong year young
+    """.split()  # noqa: SIM905
+)
+"""Words found in a tenth of all that people write at work and at home: what an index of few
+texts cannot tell by counting."""
