@@ -18,7 +18,6 @@ turn, or for the tail's limit; thinking that is kept is stripped in the same rec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, takewhile
 
 from reverie.settings import Settings
@@ -32,6 +31,7 @@ from reverie.transcript.records import (
     Stand,
     Strip,
     UserMessage,
+    unchanging,
 )
 from reverie.transcript.view import STANDING, View
 from reverie.world import World
@@ -54,7 +54,7 @@ _TROUBLE = ("Error", "FAILED", "error:", "panic:", "Traceback")
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 
 
-@dataclass(frozen=True, slots=True)
+@unchanging
 class Price:
     """The figures behind a seal, in input tokens."""
 
@@ -114,7 +114,7 @@ def priced(view: View, world: World, settings: Settings) -> Price:
     kept = kept_tokens(settings)
     size = held = 0
     for item in view.items.since(view.live):
-        if item.role == "assistant" and size > kept:
+        if size > kept and item.role == "assistant":
             held += size - kept
         size += item.tokens
     cost = settings.price_write_short * kept
@@ -156,7 +156,7 @@ def _turn_begins(view: View) -> bool:
 
 def _kept_from(view: View, budget: int) -> int:
     """The first item that stays live: whole rounds, and always the newest message."""
-    items, first, size = view.items, view.live, 0
+    items, first, size = view.items.since(0), view.live, 0
     at = len(items)
     while at > first and size + items[at - 1].tokens <= budget:
         at -= 1
@@ -193,28 +193,35 @@ def _lines(settings: Settings, items: Sequence[Item]) -> str:
     """The lines of some rounds. A name is given once: `said` are those given so far."""
     said: set[str] = set()
     out: list[str] = []
+    width = settings.collapse_line
     for item in items:
         for piece in item.pieces:
-            out += _block_lines(item, piece.block, settings.collapse_line, said)
+            block = piece.block
+            if block.type == "tool_use":
+                out.append(_call_line(block, width, said))
+            elif block.type == "tool_result":
+                out += _result_lines(text_of(block.value.get("content")), width, said)
+            elif line := _said_line(item, block):
+                out.append(line)
     return "\n".join(out)
 
 
-def _block_lines(item: Item, block: Block, width: int, said: set[str]) -> Iterator[str]:
+def _call_line(block: Block, width: int, said: set[str]) -> str:
+    name, ref = block.get("name"), reference(block.get("id"))
+    given = _given(block.value.get("input"), max(20, width - len(name) - len(ref)), said)
+    return f"> {name} {given} {ref}"
+
+
+def _said_line(item: Item, block: Block) -> str:
     match block.type:
         case "text" if item.role == "user" and item.kind != "attached":
-            yield _user_words(block.get("text"))
+            return _user_words(block.get("text"))
         case "text" if item.role == "assistant" and not block.blank:
-            yield "- " + _short(block.get("text"), SAID)
-        case "tool_use":
-            name, ref = block.get("name"), reference(block.get("id"))
-            given = _given(block.value.get("input"), max(20, width - len(name) - len(ref)), said)
-            yield f"> {name} {given} {ref}"
-        case "tool_result":
-            yield from _result_lines(text_of(block.value.get("content")), width, said)
+            return "- " + _short(block.get("text"), SAID)
         case "image" | "document":
-            yield f"[{block.type}]"
+            return f"[{block.type}]"
         case _:
-            pass
+            return ""
 
 
 def _user_words(text: str) -> str:
@@ -232,7 +239,7 @@ def _given(value: Json, width: int, said: set[str]) -> str:
             said.add(bare)
         else:
             words.append(_words(member))
-    return _short(" ".join(filter(None, words)), width)
+    return _short(" ".join([word for word in words if word]), width)
 
 
 def _words(value: Json) -> str:
@@ -250,19 +257,20 @@ def _short(text: str, width: int) -> str:
     return " ".join(text[: width * 2].split())[:width]
 
 
-def _result_lines(text: str, width: int, said: set[str]) -> Iterator[str]:
+def _result_lines(text: str, width: int, said: set[str]) -> list[str]:
+    out: list[str] = []
     end = text[-LOOKED_AT:]
     trouble = max([end.rfind(word) for word in _TROUBLE if word in end], default=-1)
     if trouble >= 0:
         start = end.rfind("\n", 0, trouble) + 1
-        yield "  " + _short(end[max(start, trouble - width) :].partition("\n")[0], width)
+        out.append("  " + _short(end[max(start, trouble - width) :].partition("\n")[0], width))
     if text.startswith(_STORED):
         text, limit = text[max(0, text.find(_NAMES)) :], STORED_NAMES
     else:
         limit = min(RESULT_NAMES, len(text) // NAMES_SHARE)
     if found := first_names(text, limit, LOOKED_AT, said):
-        said.update(found)
-        yield "  " + " ".join(found)
+        out.append("  " + " ".join(found))
+    return out
 
 
 # --- folding old lines
@@ -271,9 +279,9 @@ def _result_lines(text: str, width: int, said: set[str]) -> Iterator[str]:
 def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
     """The older lines become the user's words, the paths touched, and references."""
     # lines with nothing else between them
-    runs = groupby(view.items.cut(view.live), lambda item: item.reason == SEALED)
+    runs = groupby(view.items.since(0)[: view.live], lambda item: item.reason == SEALED)
     lines = max([list(run) for sealed, run in runs if sealed], key=len, default=list[Item]())
-    total = sum(i.tokens for i in lines) + coming
+    total = sum([i.tokens for i in lines]) + coming
     if total <= settings.collapse_log or len(lines) < 2:
         return None
     size, count = 0, 0

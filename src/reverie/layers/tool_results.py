@@ -12,15 +12,15 @@ in the context, and the failure is said. Nothing is lost, nothing here calls a m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import cast
 
 from reverie.errors import StoreError
 from reverie.transcript.blocks import Block, dump, members, text_of
 from reverie.transcript.names import outline, reference
-from reverie.transcript.records import Failed, Record, ResultDecided
+from reverie.transcript.records import Failed, Record, ResultDecided, unchanging
 from reverie.transcript.view import View
 from reverie.world import Notice, World
 
@@ -31,26 +31,23 @@ MEDIA = ("image", "document")
 READS_BACK = "ReadBack"
 OUTLINE_END = 200  # characters of each end shown where the context is collapsed
 OUTLINE_NAMES = 1_000
+_NO_THRESHOLDS: Mapping[str, int] = MappingProxyType({})
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TAG_INSIDE = re.compile(rf"<(?=/?{TAG})", re.IGNORECASE)
 
 
-@dataclass(slots=True)
+@unchanging
 class Result:
     """A tool result that no request has carried yet."""
 
     call: str
     tool: str
     block: Block
-
-    @property
-    def text(self) -> str:
-        return text_of(self.block.value.get("content"))
+    text: str
 
     @property
     def characters(self) -> int:
-        content = self.block.value.get("content")
-        return len(content) if isinstance(content, str) else len(text_of(content))
+        return len(self.text)
 
 
 class Budgets:
@@ -60,7 +57,9 @@ class Budgets:
 
     def __init__(self, world: World) -> None:
         found = world.flags.get("tool_result_thresholds")
-        self.thresholds: Mapping[str, int] = found if isinstance(found, Mapping) else {}
+        self.thresholds: Mapping[str, int] = (
+            found if found and isinstance(found, Mapping) else _NO_THRESHOLDS
+        )
         self.settings = world.settings.scaled(world.window)
         self.tools = world.tool_limits
         self.collapses = world.collapses
@@ -96,7 +95,7 @@ async def _decided(results: Sequence[Result], budgets: Budgets, world: World) ->
 
 async def per_message(view: View, world: World) -> Sequence[Record]:
     """Store the largest new results until the message as a whole fits."""
-    results = list(_unsent(view))
+    results = _unsent(view)
     if not results:
         return ()
     budgets = Budgets(world)
@@ -131,15 +130,19 @@ def _last_decision(records: Sequence[Record]) -> ResultDecided | None:
     return next((r for r in reversed(records) if isinstance(r, ResultDecided)), None)
 
 
-def _unsent(view: View) -> Iterator[Result]:
+def _unsent(view: View) -> list[Result]:
+    out: list[Result] = []
     for item in view.unsent():
         if not item.results or item.kind != "message":
             continue
         for piece in item.pieces:
-            if piece.block.type == "tool_result":
-                call = piece.block.get("tool_use_id")
+            block = piece.block
+            if block.type == "tool_result":
+                call = block.get("tool_use_id")
                 known = view.calls.get(call)
-                yield Result(call, known.name if known else "", piece.block)
+                text = text_of(block.value.get("content"))
+                out.append(Result(call, known.name if known else "", block, text))
+    return out
 
 
 def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:

@@ -244,8 +244,7 @@ def block_of(value: Mapping[str, Any]) -> Block:
 def _own(value: Any) -> Json:
     """A value of our own, since the caller may change what is nested in it; or InvalidMessage."""
     if isinstance(value, list):
-        members = cast("list[Any]", value)
-        return [m if type(m) in _PLAIN else _own(m) for m in members]
+        return [m if type(m) in _PLAIN else _own(m) for m in cast("list[Any]", value)]
     if isinstance(value, dict):
         found = cast("dict[Any, Any]", value)
         if all([isinstance(key, str) for key in found]):

@@ -272,10 +272,8 @@ def _holding(request: Request, block: int) -> int:
 def _sealed_end(view: View, request: Request) -> int | None:
     """The last block of what a seal or a summary put in the place of older messages. Most
     often it stands right before the live items, and their count tells where."""
-    if view.live:
-        last = view.items[view.live - 1].pieces[-1]
-        if last.source == view.sealed and last.block.markable:
-            return view.live_block - 1
+    if view.sealed_last:
+        return view.live_block - 1
     return _sealed_anywhere(request, view.sealed)
 
 

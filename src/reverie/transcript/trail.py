@@ -1,8 +1,9 @@
 """Lists and maps that share what they have in common.
 
-A `Trail` is a shared list and a length, a `Ledger` a map with a past. Growing the
-newest one costs the same however long it is; growing an older one copies first,
-so a value once handed out never changes. Neither is meant for several threads.
+A `Trail` is a shared list and a length, an `Order` a shared numbering, a `Ledger` a map
+with a past. Growing the newest one costs the same however long it is; growing an older
+one copies first, so a value once handed out never changes. None is meant for several
+threads.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class Trail(Generic[T]):
         new.length = length
         return new
 
-    def push(self, *items: T) -> Trail[T]:
-        """The same sequence with `items` behind it."""
+    def push(self, item: T) -> Trail[T]:
+        """The same sequence with `item` behind it."""
         shared, length = self._shared, self.length
         if len(shared) != length or not length:
             shared = shared[:length]
-        shared.extend(items)
+        shared.append(item)
         new: Trail[T] = _blank(Trail)
         new._shared = shared
-        new.length = length + len(items)
+        new.length = length + 1
         return new
 
     def cut(self, length: int) -> Trail[T]:
@@ -84,6 +85,49 @@ class Trail(Generic[T]):
         return f"Trail({self[:]!r})"
 
 
+class Order(Generic[K]):
+    """An immutable numbering: each key's number is how many were put before it."""
+
+    __slots__ = ("_length", "_places")
+
+    def __init__(self) -> None:
+        self._places: dict[K, int] = {}
+        self._length = 0
+
+    def put(self, key: K) -> Order[K]:
+        """The same numbering with one more key, which must be new."""
+        places, length = self._places, self._length
+        if len(places) != length or not length:
+            places = {k: place for k, place in places.items() if place < length}
+        places[key] = length
+        new: Order[K] = _blank(Order)
+        new._places, new._length = places, length + 1
+        return new
+
+    def get(self, key: K) -> int | None:
+        """The key's number, or None."""
+        place = self._places.get(key)
+        return place if place is not None and place < self._length else None
+
+    def __contains__(self, key: K) -> bool:
+        return self._places.get(key, self._length) < self._length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[K]:
+        return islice(self._places, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Order) and list(self) == list(cast("Order[K]", other))
+
+    def __hash__(self) -> int:
+        return hash(self._length)
+
+    def __repr__(self) -> str:
+        return f"Order({list(self)!r})"
+
+
 class Ledger(Generic[K, V]):
     """An immutable map; each key remembers when it was set, so older versions stay true."""
 
@@ -123,7 +167,9 @@ class Ledger(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value last set for `key`, or None."""
-        past = self._past(key)
+        past = self._kept.get(key)
+        if past is not None and past[0] >= self._length:
+            past = self._past(key)
         return None if past is None else past[1]
 
     def __contains__(self, key: K) -> bool:

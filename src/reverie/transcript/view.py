@@ -47,7 +47,7 @@ from reverie.transcript.records import (
     UserMessage,
     unchanging,
 )
-from reverie.transcript.trail import Ledger, Trail
+from reverie.transcript.trail import Ledger, Order, Trail
 
 STANDING = ("head", "replaced")  # kinds of items that stand in front of the live tail
 
@@ -68,7 +68,7 @@ class View:
 
     base: View | None = None  # a fork's parent, as it was at the fork
     entries: Trail[Entry] = field(default_factory=Trail[Entry])
-    places: Ledger[str, int] = field(default_factory=Ledger[str, int])
+    places: Order[str] = field(default_factory=Order[str])  # of the entries, by id
     leaf: str = ""
     journal_leaf: str = ""
     started: Started | None = None
@@ -80,6 +80,7 @@ class View:
     sealed: str = ""  # the newest replacement whose end deserves a long-lived mark
     live: int = 0  # the first item that is no head and stands for no others
     live_block: int = 0  # how many blocks stand before it
+    sealed_last: bool = False  # whether `sealed` ends right there, on a block that takes a mark
     waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
     calls: Ledger[str, Call] = field(default_factory=Ledger[str, Call])
     open_calls: tuple[str, ...] = ()
@@ -207,7 +208,7 @@ def branch(parent: View, started: Entry) -> View:
         parent,
         base=None,
         entries=Trail(),
-        places=Ledger(),
+        places=Order(),
         leaf="",
         journal_leaf="",
         sent=None,
@@ -245,7 +246,7 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
     view = _copy(view)
-    view.places = view.places.put(entry.id, view.entries.length)
+    view.places = view.places.put(entry.id)
     view.entries = view.entries.push(entry)
     if not entry.on_chain:
         return _record(view, entry)
@@ -427,7 +428,7 @@ def _decided(view: View, record: ResultDecided) -> View:
     unsent = view.unsent()
     edited = [_edited(i, record) for i in unsent]
     if any(new is not old for new, old in zip(edited, unsent, strict=True)):
-        items = view.items.cut(view.sent_items).push(*edited)
+        items = Trail(view.items.since(0)[: view.sent_items] + edited)
         change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
         return _set(view, items=items, estimated=view.estimated + change)
     items = [_edited(i, record) for i in view.items]
@@ -589,16 +590,19 @@ def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
             closed.append(message(items[start:at], closed[-1] if closed else None))
         start, role = at, item.role
     live = next((n for n, i in enumerate(items) if i.kind not in STANDING), len(items))
+    sealed = next((i.pieces[0].source for i in reversed(items) if i.seals), "")
+    standing = items[live - 1].pieces[-1] if live else None
     return _set(
         view,
         items=Trail(items),
         closed=Trail(closed),
         run=start,
         sent_items=max(0, min(sent_items, len(items))),
-        estimated=sum(i.tokens for i in items),
-        sealed=next((i.pieces[0].source for i in reversed(items) if i.seals), ""),
+        estimated=sum([i.tokens for i in items]),
+        sealed=sealed,
         live=live,
         live_block=sum([len(item.pieces) for item in items[:live]]),
+        sealed_last=bool(standing and standing.source == sealed and standing.block.markable),
     )
 
 
