@@ -21,7 +21,7 @@ from bench.extraction import (
 )
 from bench.labels import Labelled, locomo, unlabelled
 
-pytestmark = pytest.mark.spec("7.extraction")
+pytestmark = pytest.mark.spec("7.embedded")
 
 KEYS = {"id", "half", "save", "type", "kind", "gist", "why"}
 TYPES = {"user", "feedback", "project", "reference"}

@@ -20,7 +20,7 @@ from reverie.transcript.records import Entry, UserMessage
 from reverie.transcript.view import fold
 from tests.session.compacts import ASKED, NOTES, a_summary
 
-pytestmark = [pytest.mark.spec("6"), pytest.mark.spec("18.commands")]
+pytestmark = [pytest.mark.spec("6")]
 
 
 class Typed:

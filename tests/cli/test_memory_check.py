@@ -15,7 +15,7 @@ from reverie.store.home import canonical_root, find_project_folder
 
 from .conftest import Run
 
-pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("18.memory")]
+pytestmark = [pytest.mark.spec("B7")]
 
 OLD = "Uploads are limited to 25 megabytes for guests."
 SECRET = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z5A"

@@ -21,7 +21,7 @@ from reverie.store.home import canonical_root
 from .conftest import Run, assert_private
 
 pytest.importorskip("starlette", reason="needs starlette: the extra `server` is not installed")
-pytestmark = [pytest.mark.spec("18.memory"), pytest.mark.spec("7.learn")]
+pytestmark = [pytest.mark.spec("7.learn")]
 RULE = """---
 name: pnpm
 description: which package manager

@@ -19,7 +19,7 @@ from reverie.transcript.records import Attached, Candidate, Recalled
 
 from .conftest import ESCAPES, Run, reply
 
-pytestmark = [pytest.mark.spec("18.recall"), pytest.mark.spec("B2")]
+pytestmark = [pytest.mark.spec("B2")]
 
 
 def put(home: Path, project: Path, key: str, text: str) -> Path:

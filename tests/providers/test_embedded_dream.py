@@ -14,7 +14,7 @@ from reverie.providers.embedded import dream
 from reverie.transcript.tasks import DreamTask
 from reverie.world import ToolCall
 
-pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("§9")]
+pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("9")]
 
 NOW = 1_790_000_000.0
 THEN = 1_772_625_600.0  # Wednesday, 2026-03-04

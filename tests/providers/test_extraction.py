@@ -18,7 +18,7 @@ from reverie.providers.embedded.extraction_words import Turn, own, sentences
 
 from .extracting import WEDNESDAY
 
-pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.extraction")]
+pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 
 def found(text: str, *known: str) -> list[Found]:

@@ -19,7 +19,7 @@ from reverie.world import complete
 
 from .extracting import WEDNESDAY, Talk, bodies
 
-pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.extraction")]
+pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from reverie.transcript.view import EMPTY, View, apply
 from tests.conftest import Scale
 from tests.providers.test_notes import PATH, edited
 
-pytestmark = [pytest.mark.spec("B10"), pytest.mark.spec("B1")]
+pytestmark = [pytest.mark.spec("B1")]
 FEW = ("13da966e", "7f78a542", "847ff7d2")
 GROWN = 8_000
 

@@ -27,7 +27,7 @@ from reverie.world import World
 
 from .extracts import Script, Stage, calls, topic, turn, writes
 
-pytestmark = [pytest.mark.spec("7.learn"), pytest.mark.spec("18.memory")]
+pytestmark = [pytest.mark.spec("7.learn")]
 HEAD = Head("m1", "You look back.", standard().definitions(), "", {"max_tokens": 100}).record()
 
 

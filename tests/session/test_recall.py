@@ -34,7 +34,7 @@ from reverie.world import Capabilities, Delta, Event
 from .doors import opened
 from .recall_stage import LONG, WEB, Fixed, Hanging, Stage, hit, last_text, stage, write
 
-pytestmark = [pytest.mark.spec("8"), pytest.mark.spec("B2")]
+pytestmark = [pytest.mark.spec("8")]
 
 QUESTION = "When do the billing deploys happen?"
 

@@ -15,7 +15,7 @@ from reverie.transcript.records import Attached, Entry, Recalled, UserMessage
 
 from .recall_stage import Fixed, Stage, hit, stage, write
 
-pytestmark = [pytest.mark.spec("B2"), pytest.mark.spec("8")]
+pytestmark = [pytest.mark.spec("B2")]
 
 QUESTION = "How do we release the billing service?"
 

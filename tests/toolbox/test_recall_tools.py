@@ -18,7 +18,7 @@ from reverie.testing import reply
 
 from .kit import SESSION, Place
 
-pytestmark = [pytest.mark.spec("B2"), pytest.mark.spec("8")]
+pytestmark = [pytest.mark.spec("B2")]
 
 
 @pytest.fixture

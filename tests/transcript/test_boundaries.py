@@ -81,7 +81,7 @@ def test_failures_in_a_row_are_counted_and_a_success_resets_them() -> None:
     assert apply(view, Entry("n", view.leaf, 9.0, snipped)).compaction_failures == 2
 
 
-@pytest.mark.spec("8")
+@pytest.mark.spec("6")
 def test_what_was_recalled_starts_over_behind_a_boundary() -> None:
     ledger = Recalled("e0", 3, (Candidate("a.md", 1.0, "injected", size=90),))
     view = folded(said("hello"), ledger, NotesTaken("e0", 10), Extracted("e0"))

@@ -1,0 +1,92 @@
+"""`reverie stats`: cost by source, today and this week, and the product's own figures."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.session.budget import Budget
+from reverie.session.clock import SystemClock
+from reverie.session.messages import user
+from reverie.session.session import Session
+from reverie.settings import DEFAULTS
+from reverie.store.files import Folder
+from reverie.testing import reply
+from reverie.transcript.blocks import text_block
+from reverie.transcript.records import (
+    Boundary,
+    Candidate,
+    Failed,
+    ForkEnded,
+    Recalled,
+    Replaced,
+    Stand,
+    Usage,
+)
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.spec("B18"), pytest.mark.spec("B7")]
+
+
+@pytest.fixture
+def worked(home: Path, project: Path) -> None:
+    """A session with a compaction, forks, failures and a recall."""
+
+    async def work() -> None:
+        async with Session.open(project, home=home, environ={"HOME": str(home.parent)}) as s:
+            await s.add(user("hello there"))
+            await s.prepare()
+            await s.observe(reply("hi", usage=Usage(uncached=100, read=900, output=10)))
+            first = s.view.items[0].id
+            by = (Stand("user", (text_block("short"),)),)
+            note = Boundary(fidelity=0.9, calls=1)
+            await s.append(
+                ForkEnded("session_memory", "a1", Usage(read=1000, output=20), 2, "completed"),
+                *(Failed("compaction", "no") for _ in range(3)),
+                Replaced(first, first, by, "full", boundary=note),
+                Recalled("e1", 5, (Candidate("a.md", 1.0, "injected", size=40),)),
+            )
+            await s.end_turn()
+
+    anyio.run(work)
+
+
+@pytest.mark.usefixtures("worked")
+def test_the_figures_of_the_week(run: Run) -> None:
+    shown = run("stats", "--json").json()
+    assert shown["sessions"] == 1
+    assert shown["hit_rate"] == 0.9
+    assert (shown["compactions"], shown["summary_rate"], shown["fidelity"]) == (1, 1.0, 0.9)
+    assert (shown["compaction_failures"], shown["breaker_trips"]) == (3, 1)
+    assert (shown["recalls"], shown["injected"]) == (1, 1)
+    assert shown["requests"] == {"main": 1, "session_memory": 2}
+    assert shown["cost"] == {"main": 100 + 90 + 50, "session_memory": 100 + 100}
+    text = run("stats", code=0).out
+    assert "90.0%" in text
+    assert "session_memory" in text
+
+
+def test_what_ran_unasked_by_day_and_source(run: Run, home: Path) -> None:
+    budget = Budget(Folder(home), DEFAULTS, SystemClock())
+    for source, read in (("dream", 1000), ("dream", 3000), ("extract_memories", 500)):
+        budget.settle(budget.reserve(source, 1.0), Usage(read=read))
+    budget.close()
+    (day,) = run("stats", "--json").json()["unasked"]
+    assert day["weighted"] == {"dream": 400.0, "extract_memories": 50.0}
+    assert day["calls"] == {"dream": 2, "extract_memories": 1}
+    assert day["day"] == time.strftime("%Y-%m-%d", time.gmtime())
+    assert f"450 of {DEFAULTS.background_tokens_per_day:,}" in run("stats", code=0).out
+
+
+def test_a_session_that_cannot_be_read_is_counted(run: Run, home: Path, project: Path) -> None:
+    run("memory", "add", "One thing.", code=0)
+    folder = next((home / "projects").iterdir())
+    (folder / "00000000-0000-4000-8000-000000000001.jsonl").mkdir()
+    (folder / "00000000-0000-4000-8000-000000000002.jsonl").write_text("garbage\n")
+    shown = run("stats", "--all", "--json").json()
+    assert shown["since"] == "always"
+    assert shown["sessions"] + shown["unreadable"] <= 2
