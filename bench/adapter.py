@@ -105,7 +105,7 @@ class Layered:
         self.view = apply(self.view, entry)
 
     def observe(self, message: dict[str, Any]) -> None:
-        # as a session reads them off the wire: nobody else holds them, so nothing is copied
+        # as a session has them off the wire: nobody changes them, so nothing is copied
         blocks = tuple([Block("", value) for value in message["content"]])
         answer = message["role"] == "assistant"
         self.append(AssistantMessage(blocks) if answer else UserMessage(blocks))

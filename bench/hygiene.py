@@ -29,7 +29,7 @@ from reverie.memory.hygiene.report import Finding, Report
 from reverie.memory.ranking import Limits
 
 ALARMS = Path(__file__).with_name("hygiene_alarms.md")
-SEEDS = (11, 12, 13)
+SEEDS = (21, 22, 23)
 DOCUMENTS = 500
 _KINDS = {
     "duplicate": "duplicate",

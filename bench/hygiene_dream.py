@@ -25,13 +25,6 @@ TOOLS = ("Read", "Grep", "Glob", "List", "Edit", "Write")
 MOST_ROUNDS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class TimedDream(DreamTask):
-    """A dream that is told when each memory was saved."""
-
-    memories: tuple[Known, ...] = ()
-
-
 @dataclass
 class Dreaming:
     """One dream under way on `folder`."""
@@ -111,6 +104,6 @@ def state(folder: Path) -> dict[str, bytes]:
 
 def task_of(
     folder: Path, times: Mapping[str, float], now: float, root: Path | None = None
-) -> TimedDream:
+) -> DreamTask:
     known = tuple(Known(key, saved=at) for key, at in sorted(times.items()))
-    return TimedDream(folder=str(folder), root=str(root) if root else "", now=now, memories=known)
+    return DreamTask(folder=str(folder), root=str(root) if root else "", now=now, memories=known)

@@ -272,12 +272,14 @@ def test_what_the_repository_no_longer_has_is_named_where_it_can_be_asked() -> N
 
 def test_broken_links_between_memories() -> None:
     body = (
-        "See [people](people.md), [gone](gone.md), [moved](old/tests.md), [out](../x.md), "
-        "[web](https://a.example/b.md), `[code](no.md)`."
+        "See [people](people.md), [gone](gone.md), [tests](old/tests.md), "
+        "[printers](old/deploys.md), [out](../x.md), [web](https://a.example/b.md), "
+        "`[code](no.md)`."
     )
     report = checked({"x.md": body})
     assert [(one.evidence.split()[3], one.with_file) for one in report.of("link")] == [
         ("gone.md", ""),
+        ("old/deploys.md", ""),
         ("old/tests.md", "tests.md"),
     ]
 

@@ -22,7 +22,7 @@ OLD = "Uploads are limited to 25 megabytes for guests."
 BODIES = {
     "uploads.md": f"{OLD} The proxy in Oslo cuts off longer ones with status 413.",
     "limits.md": f"{OLD.replace('25', '40')} Customers may send 900 megabytes in one piece.",
-    "ledger.md": "Rosa Delgado moved the ledger yesterday, see [old](gone/uploads.md).",
+    "ledger.md": "Rosa Delgado moved the ledger yesterday, see [uploads](gone/uploads.md).",
     "sub/printer.md": "The printer is on floor 3 next to the stairs, and needs a badge.",
 }
 
@@ -57,7 +57,7 @@ async def test_a_dream_reads_mends_and_says_why(tmp_path: Path) -> None:
     after = state(folder)
     assert b"40 megabytes" in after["uploads.md"]
     assert b"25 megabytes" not in after["uploads.md"]
-    assert b"moved the ledger on 2026-03-03, see [old](uploads.md)" in after["ledger.md"]
+    assert b"moved the ledger on 2026-03-03, see [uploads](uploads.md)" in after["ledger.md"]
     assert b"(ledger.md)" in after["MEMORY.md"]
     assert b"x.md)" not in after["MEMORY.md"]
     assert after["sub/printer.md"] == files()["sub/printer.md"]

@@ -83,11 +83,15 @@ async def test_the_agents_tools_append_and_change_nothing(memories: Memories) ->
     assert not (await use(memories, "Write", file_path=path, content="- 10:00 a\n")).is_error
     grown = await use(memories, "Write", file_path=path, content="- 10:00 a\n- 10:05 b\n")
     assert not grown.is_error
-    edit = {"file_path": path, "old_string": "10:00 a", "new_string": "10:00 z"}
+    edit: dict[str, Any] = {"file_path": path, "old_string": "10:00 a", "new_string": "10:00 z"}
     refused = await use(memories, "Edit", **edit)
     assert refused.is_error
     assert "only grows" in str(refused.content)
-    after = {"file_path": path, "old_string": "10:05 b\n", "new_string": "10:05 b\n- 11:00 c\n"}
+    after: dict[str, Any] = {
+        "file_path": path,
+        "old_string": "10:05 b\n",
+        "new_string": "10:05 b\n- 11:00 c\n",
+    }
     assert not (await use(memories, "Edit", **after)).is_error
     assert (root / DAY).read_text() == "- 10:00 a\n- 10:05 b\n- 11:00 c\n"
     assert [v.origin.tool for v in memories.history.log(DAY)] == ["Write"] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from reverie.session.messages import tool_result, user
 from reverie.session.session import Session
 from reverie.store.files import Folder
 from reverie.testing import ScriptedModel, call, reply
+from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
+from reverie.world import Event
 from tests.conftest import Scale
 
 from .extracts import (
@@ -208,7 +211,7 @@ async def test_a_turn_that_ends_during_a_run_is_looked_at_once_after_it(stage: S
     script = Script(calls([]))
 
     class Held(ScriptedModel):
-        async def stream(self, request: Any) -> Any:
+        async def stream(self, request: Request) -> AsyncIterator[Event]:
             if request.source == NAME and len(script.forks) == 0:
                 script.forks.append(request)
                 begun.set()
@@ -347,7 +350,7 @@ async def test_a_run_that_does_not_end_is_abandoned_with_the_cursor_unmoved(stag
     begun = anyio.Event()
 
     class Stuck(ScriptedModel):
-        async def stream(self, request: Any) -> Any:
+        async def stream(self, request: Request) -> AsyncIterator[Event]:
             if request.source == NAME:
                 begun.set()
                 await anyio.sleep_forever()

@@ -211,7 +211,8 @@ def test_a_time_in_the_future_counts_as_now_once(tmp_path: Path) -> None:
     """36: a year ahead shuts the gate for the usual wait, not for a year."""
     clock = Hand()
     (tmp_path / NAME).write_bytes(b"")
-    os.utime(tmp_path / NAME, (clock.at + 365 * 24 * HOUR,) * 2)
+    year = clock.at + 365 * 24 * HOUR
+    os.utime(tmp_path / NAME, (year, year))
     one = lock(tmp_path, clock)
     assert one.last() == clock.at
     taken = one.take()

@@ -76,7 +76,7 @@ class Budgets:
 
 async def per_result(view: View, world: World) -> Sequence[Record]:
     """Store each new result that is over its own budget."""
-    results = [r for r in _unsent(view) if r.call not in view.decisions]
+    results = _undecided(view, _unsent(view))
     return await _decided(results, Budgets(world), world) if results else ()
 
 
@@ -100,9 +100,8 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
         return ()
     budgets = Budgets(world)
     limit = budgets.settings.message_result_characters
-    new = [r for r in results if r.call not in view.decisions]
-    out = await _decided(new, budgets, world)
-    if sum([r.characters for r in results]) <= limit:
+    out = await _decided(_undecided(view, results), budgets, world)
+    if sum([len(r.text) for r in results]) <= limit:
         return out
     decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
     sizes = {r.call: _size_now(r, decided.get(r.call)) for r in results}
@@ -143,6 +142,10 @@ def _unsent(view: View) -> list[Result]:
                 text = text_of(block.value.get("content"))
                 out.append(Result(call, known.name if known else "", block, text))
     return out
+
+
+def _undecided(view: View, results: Sequence[Result]) -> list[Result]:
+    return [r for r in results if r.call not in view.decisions]
 
 
 def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:

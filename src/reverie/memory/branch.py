@@ -17,8 +17,8 @@ from reverie.errors import SecretFound
 from reverie.memory import entry as entries
 from reverie.memory import index as indexes
 from reverie.memory import ranking, secrets
-from reverie.memory.entry import is_index
-from reverie.memory.facts import Reason, lost
+from reverie.memory.entry import is_index, shown
+from reverie.memory.facts import Reason, facts_of, lost
 from reverie.memory.frontmatter import parse as parse_head
 from reverie.memory.merge import merge
 from reverie.memory.ranking import Limits
@@ -131,13 +131,21 @@ def _index_faults(
 def _brought_in(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault]:
     """Secrets, and text that reads like an instruction, in lines that are new to the folder."""
     known = {line for data in base.values() for line in data.splitlines()}
+    said = {one.plain for key, data in base.items() for one in facts_of(shown(data), key)}
     for key in keys:
         fresh = b"\n".join(line for line in work.get(key, b"").splitlines() if line not in known)
         try:
             secrets.checked(fresh, key)
         except SecretFound as error:
             yield Fault("secret", key, error.what)
-        for found in reads_like_instruction(fresh.decode("utf-8", "replace")):
+        every = facts_of(shown(work.get(key, b"")), key)
+        novel = "\n".join(one.text for one in every if one.plain not in said)
+        hidden = [
+            one
+            for one in reads_like_instruction(fresh.decode("utf-8", "replace"))
+            if one.rule == "hidden"
+        ]
+        for found in (*hidden, *reads_like_instruction(novel)):
             yield Fault("instruction", key, f"{found.rule}: {found.words[:80]}")
 
 

@@ -248,9 +248,7 @@ class Settings:
     )
 
     # Recall
-    selector_model: str | None = _text(
-        "8", "model that selects memories; unset: embedded", True
-    )
+    selector_model: str | None = _text("8", "model that selects memories; unset: embedded", True)
     selector_milliseconds: float = _number(
         30, "8", "time the local selector may take while a request is prepared", 0, 60_000
     )

@@ -24,7 +24,7 @@ from reverie.store.recall_scan import Known, Mark
 CANDIDATES = 100
 LIKEST = 30
 """Memories that closeness of meaning alone brings up."""
-MOST_MATCHES = 6_000
+MOST_MATCHES = 3_000
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
 
 _COLUMNS = ", ".join(FIELDS)

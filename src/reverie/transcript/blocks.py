@@ -35,6 +35,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 THINKING = ("thinking", "redacted_thinking")
 _PLAIN = frozenset({str, int, bool, type(None)})
+_SAID = {"text": "text", "thinking": "thinking", "tool_result": "content"}
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
 
@@ -132,7 +133,9 @@ class Block:
     @property
     def tokens(self) -> int:
         if self._tokens < 0:
-            self._tokens = estimate(self.value)
+            said = self.value.get(_SAID.get(self.type, ""))
+            plain = isinstance(said, str)
+            self._tokens = _size(said, TEXT_BYTES) if plain else estimate(self.value)
         return self._tokens
 
     @property
@@ -247,7 +250,7 @@ def _own(value: Any) -> Json:
         return [m if type(m) in _PLAIN else _own(m) for m in cast("list[Any]", value)]
     if isinstance(value, dict):
         found = cast("dict[Any, Any]", value)
-        if all([isinstance(key, str) for key in found]):
+        if all(isinstance(key, str) for key in found):
             return {k: m if type(m) in _PLAIN else _own(m) for k, m in found.items()}
     if isinstance(value, (str, int)):
         return value

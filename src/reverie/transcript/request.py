@@ -221,25 +221,35 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     marks = _head_marks(request.head)
     newest = request.newest
     if newest is None:
-        return marks
+        return tuple(marks)
     blocks = newest.end
     sealed = _sealed_end(view, request) if view.sealed else None
-    previous = [m.block for m in view.marks if m.part == "messages"][-1:]
     takes_it = newest.pieces[-1].block.markable
     last = blocks - 1 if takes_it else _markable(request, blocks - 1)
-    places = {at for at in (sealed, *previous, last) if at is not None and at < blocks}
+    places: list[int] = []
+    for at in (sealed, _last_mark(view), last):
+        if at is not None and at < blocks and at not in places:
+            places.append(at)
     long = -1 if sealed is None else sealed  # a long lifetime may not stand behind a short one
-    return marks + tuple(
-        [Mark("messages", at, LONG if at <= long else SHORT) for at in sorted(places)]
-    )
+    for at in sorted(places):
+        marks.append(Mark("messages", at, LONG if at <= long else SHORT))
+    return tuple(marks)
 
 
-def _head_marks(head: HeadSet) -> tuple[Mark, ...]:
+def _head_marks(head: HeadSet) -> list[Mark]:
     if head.system != "[]":
-        return (Mark("system", len(_array(head.system)) - 1, LONG),)
+        return [Mark("system", len(_array(head.system)) - 1, LONG)]
     if head.tools != "[]":
-        return (Mark("tools", len(_array(head.tools)) - 1, LONG),)
-    return ()
+        return [Mark("tools", len(_array(head.tools)) - 1, LONG)]
+    return []
+
+
+def _last_mark(view: View) -> int | None:
+    """Where the last answered request had its last mark."""
+    for mark in reversed(view.marks):
+        if mark.part == "messages":
+            return mark.block
+    return None
 
 
 def _markable(request: Request, at: int) -> int | None:

@@ -86,6 +86,7 @@ class DreamTask(Task):
     transcripts: str = ""  # where past sessions can be searched
     root: str = ""  # the repository the memories are about
     now: float = 0.0
+    memories: tuple[Known, ...] = ()  # with the time each was saved
     index_lines: int = 200
     index_bytes: int = 25_000
 

@@ -173,7 +173,7 @@ class Ledger(Generic[K, V]):
         return None if past is None else past[1]
 
     def __contains__(self, key: K) -> bool:
-        return self._past(key) is not None
+        return key in self._kept and self._past(key) is not None
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Each key once, in the order first set, with its value."""

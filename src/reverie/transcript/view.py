@@ -338,7 +338,8 @@ def _user(view: View, entry: str, record: UserMessage) -> View:
 
 
 def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
-    view = _close_calls(view)
+    if view.open_calls:
+        view = _close_calls(view)
     source = entry.id
     pieces: list[Piece] = []
     calls: list[str] = []
@@ -378,8 +379,6 @@ def _attached(view: View, entry: str, record: Attached) -> View:
 
 def _close_calls(view: View) -> View:
     """Give every call still open a result that says it was interrupted."""
-    if not view.open_calls:
-        return view
     last = view.items[view.items.length - 1].id
     view = _push(view, interrupted(view.open_calls, last))
     return _set(view, open_calls=())
@@ -388,7 +387,8 @@ def _close_calls(view: View) -> View:
 def _sent(view: View, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
         return _set(view, sent=record)
-    view = _close_calls(view)
+    if view.open_calls:
+        view = _close_calls(view)
     view.sent, view.sent_items = record, view.items.length
     view.in_flight, view.moved = record.marks, ()
     return view

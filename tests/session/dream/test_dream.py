@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from reverie.session.dream.run import Dreamer, dream
 from reverie.store.consolidation import NAME as LOCK
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.request import Request
+from reverie.world import Event
 from tests.session.dream.stage import BY_USER, NOW, Stage, copy_of, memory, reads, rounds, writes
 
 pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
@@ -277,7 +278,7 @@ async def test_a_model_that_fails_leaves_all_as_it_was(stage: Stage) -> None:
 
 async def test_killed_from_another_door(stage: Stage) -> None:
     class Hangs(ScriptedModel):
-        async def stream(self, request: Request) -> Any:
+        async def stream(self, request: Request) -> AsyncIterator[Event]:
             folder = dreams_folder(stage.memories)
             with Branch(folder, Path(copy_of(request)).parent.name) as branch:
                 branch.kill()
@@ -308,7 +309,7 @@ async def test_over_its_time_it_ends_as_failed(stage: Stage) -> None:
         return reply(call("List", f"l{stage.clock.time}", path=copy_of(request)))
 
     class Slow(ScriptedModel):
-        async def stream(self, request: Request) -> Any:
+        async def stream(self, request: Request) -> AsyncIterator[Event]:
             async for event in super().stream(request):
                 yield event
             await anyio.sleep(1)

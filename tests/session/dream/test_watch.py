@@ -123,6 +123,7 @@ async def test_after_a_failure_this_session_does_not_try_again(stage: Stage) -> 
     model = Counting(fails=True)
     async with session(stage, model) as s:
         await turn(s)
+        stage.clock.time += 700
         await turn(s)
         assert model.dreams == 1
     async with session(stage, model) as s:

@@ -61,9 +61,9 @@ def check(given: Given) -> Report:
     every = list(memories.values())
     found: list[Finding] = []
     there = memories.keys() | given.unread
-    names: dict[str, list[str]] = {}
-    for key in memories:
-        names.setdefault(posixpath.basename(key).casefold(), []).append(key)
+    names: dict[str, list[Memory]] = {}
+    for one in every:
+        names.setdefault(posixpath.basename(one.key).casefold(), []).append(one)
     for one in every:
         found += _of_one(one, given)
         found += _links(one, there, names)
@@ -147,7 +147,9 @@ def _inside(text: str, piece: Passage) -> tuple[int, int]:
     return start, start + len(bare) - 2 * quoted
 
 
-def _links(memory: Memory, keys: Collection[str], names: dict[str, list[str]]) -> Iterator[Finding]:
+def _links(
+    memory: Memory, keys: Collection[str], names: Mapping[str, Sequence[Memory]]
+) -> Iterator[Finding]:
     for one in broken(memory, keys, names):
         fix = Fix("pointer", "", one.start, one.end, one.meant) if one.meant else None
         words = f"the link to {_cut(one.words)} leads to no memory"

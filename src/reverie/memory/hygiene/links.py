@@ -1,7 +1,8 @@
 """What a memory points to: other memories by links, and the repository by paths and symbols.
 
 A link that leads out of the memory folder is not ours to judge. One that leads inside it and to
-nothing is broken; where exactly one memory has the file name, the link was meant for that one.
+nothing is broken; where exactly one memory has the file name, and is called what the link says,
+the link was meant for that one.
 Whether a path or a symbol is still in the repository is asked of whoever knows; without anyone
 to ask nothing is said of it.
 """
@@ -10,16 +11,19 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import Memory
+from reverie.memory.hygiene.terms import terms
 
 Present = Callable[[Claim], bool]
 """Whether the repository has what a memory names; in doubt, yes."""
 
-_LINK = re.compile(r"\]\((?P<target><[^<>\n]+>|[^()\s]+)(?:[ \t]+\"[^\"\n]*\")?\)")
+_LINK = re.compile(
+    r"\[(?P<text>[^\[\]\n]*)\]\((?P<target><[^<>\n]+>|[^()\s]+)(?:[ \t]+\"[^\"\n]*\")?\)"
+)
 _CODE = re.compile(r"(?ms)^[ \t>]*(`{3,}|~{3,}).*?(?:^[ \t>]*\1|\Z)|`[^`\n]*`")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -36,9 +40,9 @@ class Reference:
 
 
 def broken(
-    memory: Memory, keys: Collection[str], names: dict[str, list[str]]
+    memory: Memory, keys: Collection[str], names: Mapping[str, Sequence[Memory]]
 ) -> Iterator[Reference]:
-    """Links to memories that are not there; `names` gives the keys of each file name."""
+    """Links to memories that are not there; `names` gives the memories of each file name."""
     below = posixpath.dirname(memory.key)
     seen = _CODE.sub(lambda found: " " * len(found[0]), memory.text)
     for found in _LINK.finditer(seen):
@@ -50,11 +54,19 @@ def broken(
         outside = key.startswith("..") or any(part[:1] == "." for part in key.split("/"))
         if outside or key in keys or posixpath.normpath(target) in keys:
             continue
-        meant = names.get(posixpath.basename(key).casefold(), [])
-        to = posixpath.relpath(meant[0], below or ".") if len(meant) == 1 else ""
+        meant = names.get(posixpath.basename(key).casefold(), ())
+        said = memory.text[found.start("text") : found.end("text")]
+        fits = len(meant) == 1 and called(said, meant[0].subject)
+        to = posixpath.relpath(meant[0].key, below or ".") if fits else ""
         to = f"{to}#{anchor}" if to and anchor else to
         line = memory.text.count("\n", 0, found.start()) + 1
         yield Reference(raw, line, *found.span("target"), to)
+
+
+def called(text: str, subject: frozenset[str]) -> bool:
+    """Whether words name a memory that is called so: they share half of the fewer words."""
+    words = terms(text, titled=True).all
+    return 2 * len(words & subject) >= min(len(words), len(subject)) > 0
 
 
 def relinked(key: str, text: str, moved: Mapping[str, str]) -> str:

@@ -222,7 +222,7 @@ TURN_RARE = 0.9
 TURN_PRIOR = 0.0
 _COVER = 0.6  # of a turn's score, what depends on how much of the query it has
 _ASKED = 2.0  # the turn before counts so much more where it is a question
-_SESSION, _SESSION_RISE, _SESSION_LENGTH = 0.15, 0.3, 0.9
+_SESSION, _SESSION_RISE, _SESSION_LENGTH = 0.13, 0.3, 0.9
 _TURN_DATED = 6.3
 _SPEAKER, _QUESTION, _FIRST, _LONG = 0.5, 0.4, 0.1, 0.05
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from reverie.memory import index as indexes
 from reverie.memory.entry import INDEX, Entry, index_of, is_index, is_topic, key_for, new, shown
 from reverie.memory.facts import Folder
+from reverie.memory.hygiene.links import called
+from reverie.memory.hygiene.terms import terms
 from reverie.memory.index import Index, Pointer
 from reverie.memory.ranking import Limits
 from reverie.memory.repair.edits import Edit
@@ -115,7 +117,10 @@ class Pointers:
             return went
         name = posixpath.basename(one.key).casefold()
         alike = [key for key in own if posixpath.basename(key).casefold() == name]
-        return alike[0] if len(alike) == 1 and alike[0] not in listed else ""
+        if len(alike) != 1 or alike[0] in listed or self.below + alike[0] not in self.files:
+            return ""
+        title = Entry(alike[0], self.files[self.below + alike[0]]).title
+        return alike[0] if called(one.title, terms(title, titled=True).all) else ""
 
     def _gone(self, one: Pointer, why: str, target: str) -> None:
         """Say why a pointer goes; what its hook alone says is kept."""

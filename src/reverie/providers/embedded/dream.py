@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import cast
 
 from reverie.errors import ScanFailed
 from reverie.memory import secrets
@@ -35,7 +34,7 @@ from reverie.providers.embedded import history
 from reverie.providers.embedded.history import Call, History, call_block
 from reverie.transcript.blocks import Block, Json, text_block
 from reverie.transcript.request import Request
-from reverie.transcript.tasks import DreamTask, Known
+from reverie.transcript.tasks import DreamTask
 
 ROUND_CHARACTERS = 150_000
 """Characters that the results of one round may have in all: less than a message may hold."""
@@ -219,7 +218,7 @@ class _Dream:
 
     def _named(self) -> list[str]:
         """The paths that memories name, those of the newest first."""
-        times = {one.file: one.saved for one in known(self.task)}
+        times = {one.file: one.saved for one in self.task.memories}
         texts = sorted(self.texts().items(), key=lambda item: (-times.get(item[0], 0.0), item[0]))
         found = (one for key, data in texts if is_topic(key) for one in claims(data.decode()))
         paths = (one.text for one in found if one.kind == "path" and one.sure and "/" in one.text)
@@ -248,7 +247,7 @@ class _Dream:
     def given(self) -> Given:
         task = self.task
         limits = Limits(task.index_lines, task.index_bytes)
-        times = {one.file: one.saved for one in known(task)}
+        times = {one.file: one.saved for one in task.memories}
         texts = self.texts()
         unread = frozenset(key for key in self.files if key not in texts)
         present = self._present if self.gone else None
@@ -326,11 +325,6 @@ _TAKES = {
     "Glob": _Dream.looked_up,
     "Write": _Dream.wrote,
 }
-
-
-def known(task: DreamTask) -> tuple[Known, ...]:
-    """The memories with their times, where the task names them."""
-    return cast("tuple[Known, ...]", getattr(task, "memories", ()))
 
 
 def _files_first(item: tuple[str, bytes | None]) -> tuple[bool, bool, str]:

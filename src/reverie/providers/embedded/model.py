@@ -28,9 +28,7 @@ class EmbeddedModel:
     def __init__(
         self, settings: Settings = DEFAULTS, answers: Mapping[str, Answer] = ANSWERS
     ) -> None:
-        self._capabilities = Capabilities(
-            images=False, window=settings.fallback_window, free=True
-        )
+        self._capabilities = Capabilities(images=False, window=settings.fallback_window, free=True)
         self._answers = answers
 
     @property

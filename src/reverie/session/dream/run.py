@@ -37,7 +37,7 @@ from reverie.settings import Settings
 from reverie.store.consolidation import Consolidation, Taken
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
-from reverie.transcript.tasks import DreamTask
+from reverie.transcript.tasks import DreamTask, Known
 from reverie.world import Clock, Flags, ForkResult, ForkSpec, Model, Notice, Reply, Say, World
 
 Trigger: TypeAlias = Literal["auto", "manual"]
@@ -118,6 +118,7 @@ class Course:
         self.now = replace(self.now, pid=os.getpid(), began=now)
         self.worker: Worker | None = None
         self.base: dict[str, bytes] = {}
+        self.times: dict[str, float] = {}
         self.settled = False
 
     async def run(self) -> Dream:
@@ -150,8 +151,8 @@ class Course:
         with folder.locked():
             self.dreamer.memories.look()
             self.base = snapshot(folder)
-            times = {key: folder.files.stat(key).modified / 1e9 for key in self.base}
-        self.branch.begin(self.base, times)
+            self.times = {key: folder.files.stat(key).modified / 1e9 for key in self.base}
+        self.branch.begin(self.base, self.times)
 
     # The agent
 
@@ -198,6 +199,7 @@ class Course:
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
+            memories=tuple(Known(key, saved=at) for key, at in sorted(self.times.items())),
             index_lines=settings.index_lines,
             index_bytes=settings.index_bytes,
         )

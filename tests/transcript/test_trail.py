@@ -1,0 +1,54 @@
+"""Lists and maps that share what they have in common: an older one never changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.transcript.trail import Ledger, Order, Trail
+
+pytestmark = pytest.mark.spec("1")
+
+# each step grows one of the versions made so far, not always the newest
+steps = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)), max_size=30)
+
+
+@given(steps)
+def test_an_older_sequence_stays_as_it_was(grown: list[tuple[int, int]]):
+    versions: list[tuple[Trail[int], list[int]]] = [(Trail(), [])]
+    for at, item in grown:
+        trail, known = versions[at % len(versions)]
+        versions.append((trail.push(item), [*known, item]))
+    for trail, known in versions:
+        assert trail[:] == trail.since(0) == list(trail) == known
+        assert trail.last == (known[-1] if known else None)
+        assert trail.cut(2)[:] == known[:2]
+
+
+@given(steps)
+def test_an_older_numbering_stays_as_it_was(grown: list[tuple[int, int]]):
+    versions: list[tuple[Order[int], list[int]]] = [(Order(), [])]
+    for at, key in grown:
+        order, known = versions[at % len(versions)]
+        if key not in known:
+            versions.append((order.put(key), [*known, key]))
+    for order, known in versions:
+        assert list(order) == known
+        assert len(order) == len(known)
+        for key in range(8):
+            assert (key in order) == (key in known)
+            assert order.get(key) == (known.index(key) if key in known else None)
+
+
+@given(steps)
+def test_an_older_map_stays_as_it_was(grown: list[tuple[int, int]]):
+    versions: list[tuple[Ledger[int, int], dict[int, int]]] = [(Ledger(), {})]
+    for value, (at, key) in enumerate(grown):
+        ledger, known = versions[at % len(versions)]
+        versions.append((ledger.put(key, value), {**known, key: value}))
+    for ledger, known in versions:
+        assert dict(ledger.items()) == known
+        for key in range(8):
+            assert (key in ledger) == (key in known)
+            assert ledger.get(key) == known.get(key)
