@@ -145,6 +145,16 @@ def stage(tmp_path: Path) -> tuple[Path, Path, str]:
     return home, project, built(home, project)
 
 
+def test_an_index_goes_also_where_a_plain_search_does_not_find_the_words(
+    stage: tuple[Path, Path, str],
+) -> None:
+    home, _, _ = stage
+    (index,) = home.rglob("recall.sqlite3")
+    index.write_bytes(b"SQLite\0stems and halves of pages")
+    forgetting(home).run(WORDS)
+    assert not index.exists()
+
+
 def test_nothing_under_home_holds_the_words_afterwards(stage: tuple[Path, Path, str]) -> None:
     home, project, _ = stage
     before = set(grep(home))

@@ -236,15 +236,23 @@ class Forgetting:
                 with _opened(memory) as folder, _opened(history) as versions:
                     rewriter.memory(folder, versions)
             for hit in hits:
-                key = self._relative(hit.path)
-                with contextlib.suppress(PathRefused):
-                    if hit.kind == "derived":
-                        rewriter.removed(key, hit.kind)
-                    elif hit.kind == "file":
-                        rewriter.plain(key)
+                if hit.kind == "file":
+                    with contextlib.suppress(PathRefused):
+                        rewriter.plain(self._relative(hit.path))
+            for hit in self._derived() if hits else ():
+                with contextlib.suppress(PathRefused, NotFound):
+                    rewriter.removed(self._relative(hit.path), hit.kind)
             for hit in hits:
                 if hit.kind == "temporary":
                     _swept(hit.path, touched)
+
+
+    def _derived(self) -> Iterator[Hit]:
+        """Every index there is: it holds stems and pages, which a plain search may not find."""
+        for path in self._files():
+            hit = Hit(path, "derived", 1)
+            if self._relative(path) and _DERIVED.fullmatch(path.name) and self._ours(hit):
+                yield hit
 
 
 _WHY = "it is not ours to rewrite"

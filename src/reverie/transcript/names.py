@@ -16,7 +16,7 @@ LOOKED_AT = 12_000  # characters of a text that are counted
 _STEP = 200
 _INSIDE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
 _SPACED = bytes([byte if byte in _INSIDE else ord(" ") for byte in range(256)])
-_LONG = re.compile(rf" ([^ ]{{{SHORTEST},}})")
+_LONG = re.compile(rf" [./-]*+([^ ]{{{SHORTEST - 1},}}[A-Za-z0-9_])")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [_ALPHABET[n & 31] + _ALPHABET[n >> 5] for n in range(1024)]
 REFERENCE = re.compile(r"r:[0-9a-hjkmnp-tv-z]{6}")
@@ -24,41 +24,35 @@ REFERENCE = re.compile(r"r:[0-9a-hjkmnp-tv-z]{6}")
 
 def names(text: str) -> Counter[str]:
     """The telling words of a text, with how often each occurs."""
+    return Counter({name: times for name, times in _counted(text).items() if not _plain(name)})
+
+
+def _counted(text: str) -> Counter[str]:
     if len(text) > LOOKED_AT:
         foot = LOOKED_AT // 3
         text = text[: LOOKED_AT - foot] + "\n" + text[-foot:]
-    found = Counter[str]()
-    for word, times in Counter(_words(text)).items():
-        if name := _name(word):
-            found[name] = found.get(name, 0) + times
-    return found
+    return Counter(_words(text))
 
 
 def _words(text: str) -> list[str]:
-    """Its long words. Everything between words becomes a space first, so that the pattern
-    begins to match once a word, not at each of its letters."""
+    """Its long words, without what stands around them. All between words becomes a space
+    first, so that the pattern begins to match once a word, not at each of its letters."""
     spaced = text.encode("utf-8", "replace").translate(_SPACED).decode()
     return _LONG.findall(" " + spaced)
 
 
-def _name(word: str) -> str:
-    """The word without what stands around it; empty where plain prose could hold it."""
-    bare = word.strip("./-")
-    if len(bare) < SHORTEST:
-        return ""
-    if bare.isalpha():  # mixed case tells
-        plain = bare.islower() or bare.isupper() or bare[1:].islower()
-    else:  # joined words, letters with digits
-        plain = bare[0].isdigit() and bare.replace(".", "").replace("-", "").isdigit()
-    return "" if plain else bare
+def _plain(word: str) -> bool:
+    """Whether prose could hold it: no mixed case, no joined words, no letters with digits."""
+    if word.isalpha():
+        return word.islower() or word.isupper() or word[1:].islower()
+    return word[0].isdigit() and word.replace(".", "").replace("-", "").isdigit()
 
 
 def outline(text: str, limit: int, without: str = "") -> str:
     """The most frequent telling words, within `limit` characters, leaving out known ones."""
-    found = names(text)
     out: list[str] = []
-    for name in sorted(found, key=found.__getitem__, reverse=True):
-        if len(name) < limit and name not in without:
+    for name, _ in _counted(text).most_common():
+        if len(name) < limit and not _plain(name) and name not in without:
             out.append(name)
             limit -= len(name) + 1
             if limit <= SHORTEST:
@@ -74,9 +68,8 @@ def first_names(text: str, limit: int, looked_at: int, said: set[str]) -> list[s
     while at < stop and limit > SHORTEST:  # a few lines at a time: often the first are enough
         end = text.find("\n", at + _STEP + 3 * limit, stop)
         end = stop if end < 0 else end
-        for word in dict.fromkeys(_words(text[at:end])):
-            name = _name(word)
-            if name and len(name) < limit and name not in said:
+        for name in dict.fromkeys(_words(text[at:end])):
+            if len(name) < limit and name not in said and not _plain(name):
                 out.append(name)
                 said.add(name)
                 limit -= len(name) + 1
