@@ -246,7 +246,6 @@ class Forgetting:
                 if hit.kind == "temporary":
                     _swept(hit.path, touched)
 
-
     def _derived(self) -> Iterator[Hit]:
         """Every index there is: it holds stems and pages, which a plain search may not find."""
         for path in self._files():
