@@ -7,7 +7,7 @@ of each. This module holds types alone; it opens, reads and asks nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
@@ -15,7 +15,8 @@ from typing import Literal, Protocol, TypeAlias
 from reverie.errors import ProviderError
 from reverie.settings import DEFAULTS, Settings, SettingValue
 from reverie.transcript.blocks import Block, members
-from reverie.transcript.records import AssistantMessage, Record, Ttl, Usage
+from reverie.transcript.messages import Item
+from reverie.transcript.records import AssistantMessage, Record, Strip, Ttl, Usage
 from reverie.transcript.request import Request, Task
 from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
@@ -243,6 +244,19 @@ class World:
     learned_window: int | None = None  # a limit that a provider's error named
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
+
+    @property
+    def binds(self) -> bool:
+        """Whether the model's thinking is bound to what precedes it."""
+        return self.model is not None and self.model.capabilities.thinking_binding
+
+    def unbound(self, behind: Iterable[Item]) -> tuple[Strip, ...]:
+        """The thinking in what stands behind an edit: bound to what was there, it would be
+        refused, and goes in the same record."""
+        if not self.binds:
+            return ()
+        pieces = (piece for item in behind for piece in item.pieces)
+        return tuple(Strip(p.source, p.index) for p in pieces if p.block.thinking)
 
     @property
     def collapses(self) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reverie.layers import session_memory as layer
 from reverie.providers.embedded import notes
-from reverie.providers.embedded.notes_page import fitted, page, purpose
+from reverie.providers.embedded.notes_page import fitted, purpose
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import Block, block_of, blocks_of, estimate
 from reverie.transcript.names import REFERENCE, reference
@@ -252,7 +252,7 @@ def test_line_ends_of_another_system_stay():
     text = noted(coding(), own)
     assert layer.frame(text) == layer.frame(own)
     assert "pytest -x" in text
-    assert page(own)[0].heading == "# Session Title\r\n"
+    assert layer.sections(own)[0].heading == "# Session Title\r\n"
 
 
 def test_what_looks_like_a_heading_in_the_conversation_is_none_on_the_page():
@@ -266,7 +266,7 @@ def test_what_looks_like_a_heading_in_the_conversation_is_none_on_the_page():
 
 
 def test_purposes_are_known_by_words():
-    found = {s.heading.strip(): purpose(s) for s in page(layer.template())}
+    found = {s.heading.strip(): purpose(s) for s in layer.sections(layer.template())}
     assert list(found.values()) == [
         *("title", "state", "task", "files", "workflow", "errors"),
         *("system", "learnings", "results", "worklog"),
@@ -281,7 +281,7 @@ def test_the_oldest_lines_go_first():
 
 @given(st.text(max_size=300))
 def test_a_page_joined_again_is_the_page(text: str):
-    assert "".join(s.text for s in page(text)) == text
+    assert "".join(s.text for s in layer.sections(text)) == text
 
 
 @given(histories)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reverie.layers.compaction.summary import SECTIONS
 from reverie.session.messages import tool_result
 from reverie.session.session import Session
 from reverie.simulator import Engine, SimulatedModel, call, thought
@@ -17,6 +16,7 @@ from reverie.simulator.answers import Given, last_text
 from reverie.testing import ManualClock, ids, tool_definition
 from reverie.transcript.blocks import Object
 from reverie.transcript.records import Replaced
+from reverie.transcript.sections import SUMMARY
 from reverie.world import Capabilities, Notice, Reply, complete
 
 NOTES = "REVERIE_FLAG_SESSION_MEMORY"
@@ -27,9 +27,7 @@ RESULT = "src/part_{n}.py:12: result line {n} of the build\n"
 
 def a_summary(*, without: str = "", said: str = "", draft: str = "secret drafting") -> str:
     """An answer as the summariser should give it."""
-    sections = [
-        f"## {n}. {s}\n{said or 'None.'}" for n, s in enumerate(SECTIONS, 1) if s != without
-    ]
+    sections = [f"## {n}. {s}\n{said or 'None.'}" for n, s in enumerate(SUMMARY, 1) if s != without]
     return f"<analysis>\n{draft}\n</analysis>\n<summary>\n" + "\n\n".join(sections) + "\n</summary>"
 
 

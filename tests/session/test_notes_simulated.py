@@ -21,6 +21,7 @@ from reverie.testing import Answer, ManualClock, ScriptedModel, call, reply
 from reverie.transcript.blocks import Block
 from reverie.transcript.records import Failed, ForkEnded, NotesTaken, Replaced
 from reverie.transcript.request import Request
+from reverie.transcript.sections import SUMMARY as TITLES
 from reverie.transcript.tasks import NotesTask
 from reverie.world import Notice, Reply, complete
 from tests.conftest import Scale
@@ -30,17 +31,6 @@ from .doors import opened
 
 pytestmark = [pytest.mark.spec("5")]
 SUMMARY = "<analysis>thinking it over</analysis>\n<summary>\n{}\n</summary>"
-SECTIONS = (
-    "Primary request and intent",
-    "Key technical concepts",
-    "Files and code",
-    "Errors and fixes",
-    "Problem solving",
-    "All user messages",
-    "Pending tasks",
-    "Current work",
-    "Optional next step",
-)
 
 
 @dataclass
@@ -63,7 +53,7 @@ class Course:
             return self._notes(request.task)
         if request.task.kind == "compact":
             self.summaries += 1
-            return SUMMARY.format("\n".join(f"{n}. {s}:\nx" for n, s in enumerate(SECTIONS, 1)))
+            return SUMMARY.format("\n".join(f"{n}. {s}:\nx" for n, s in enumerate(TITLES, 1)))
         self.made += 1
         thinking = thought(f"what about part {self.made}? " * 4)
         if self.made % 11 == 0:

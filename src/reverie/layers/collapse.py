@@ -29,7 +29,6 @@ from reverie.transcript.records import (
     Record,
     Replaced,
     Stand,
-    Strip,
     UserMessage,
     unchanging,
 )
@@ -98,7 +97,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
         old[-1].id,
         (Stand("user", (block,)),),
         SEALED,
-        strips=_strips(view, world, kept),
+        strips=world.unbound(view.items.since(kept)),
         why=price.told(limit),
     )
     fold = _fold(view, settings, block.tokens)
@@ -139,13 +138,9 @@ def _due(view: View, world: World, price: Price, limit: int) -> bool:
         return False
     if price.tail > limit:
         return True
-    if _binding(world) and not _turn_begins(view):
+    if world.binds and not _turn_begins(view):
         return False
     return price.pays or price.cold
-
-
-def _binding(world: World) -> bool:
-    return world.model is not None and world.model.capabilities.thinking_binding
 
 
 def _turn_begins(view: View) -> bool:
@@ -172,18 +167,6 @@ def _kept_from(view: View, budget: int) -> int:
         while at > first and items[at].role != "assistant":
             at -= 1
     return at
-
-
-def _strips(view: View, world: World, kept: int) -> tuple[Strip, ...]:
-    """The thinking in what stays live: bound to what is sealed away, it would be refused."""
-    if not _binding(world):
-        return ()
-    return tuple(
-        Strip(p.source, p.index)
-        for item in view.items.since(kept)
-        for p in item.pieces
-        if p.block.thinking
-    )
 
 
 # --- the lines

@@ -15,6 +15,7 @@ them by itself; `freed` says how much they were, and is never taken off again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import dropwhile
 
 from reverie.errors import InvalidMessage
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump, parse
@@ -38,7 +39,7 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
         return ()
     if view.last_assistant_at is None or view.is_fork:  # a fork keeps its parent's bytes
         return ()
-    if view.open_calls and _binding(world):  # their message keeps its thinking
+    if view.open_calls and world.binds:  # their message keeps its thinking
         return ()
     idle = world.clock.now() - view.last_assistant_at
     if idle <= world.settings.microcompact_idle_minutes * 60:
@@ -105,10 +106,6 @@ def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def _binding(world: World) -> bool:
-    return world.model is not None and world.model.capabilities.thinking_binding
-
-
 def _stays_out(view: View, world: World) -> bool:
     """Whether somebody else keeps this context small."""
     managed = view.head is not None and '"context_management"' in view.head.options
@@ -169,12 +166,7 @@ def _cleared(view: View, call: str, why: str, strips: tuple[Strip, ...]) -> Resu
 
 
 def _strips(view: View, world: World, call: str) -> tuple[Strip, ...]:
-    """Thinking behind the first cleared result, where it is bound to what precedes it."""
-    if not _binding(world):
+    """Thinking behind the first cleared result."""
+    if not world.binds:
         return ()
-    found, out = False, list[Strip]()
-    for item in view.items:
-        found = found or call in item.results
-        if found:
-            out += [Strip(p.source, p.index) for p in item.pieces if p.block.thinking]
-    return tuple(out)
+    return world.unbound(dropwhile(lambda item: call not in item.results, view.items))

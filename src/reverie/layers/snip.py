@@ -13,7 +13,7 @@ from reverie.errors import InvalidInput, NotFound
 from reverie.transcript.blocks import text_block
 from reverie.transcript.messages import Item
 from reverie.transcript.names import reference
-from reverie.transcript.records import Replaced, Stand, Strip
+from reverie.transcript.records import Replaced, Stand
 from reverie.transcript.view import View, widened
 from reverie.world import World
 
@@ -44,7 +44,7 @@ def snip(view: View, first: str, last: str, world: World) -> Replaced:
         (Stand("user", (text_block(_marker(gone)),)),),
         SNIPPED,
         seals=False,
-        strips=_strips(view, world, end + 1),
+        strips=world.unbound(view.items.since(end + 1)),
         why=f"{len(gone)} messages, as asked",
     )
 
@@ -55,15 +55,3 @@ def _marker(gone: list[Item]) -> str:
     calls = f" Its calls can be read back: {named}" if refs else ""
     plural = "s" if len(gone) > 1 else ""
     return f"[{len(gone)} message{plural} snipped here.{calls}]"
-
-
-def _strips(view: View, world: World, behind: int) -> tuple[Strip, ...]:
-    """Thinking behind the range: bound to what is gone, it would be refused."""
-    if world.model is None or not world.model.capabilities.thinking_binding:
-        return ()
-    return tuple(
-        Strip(piece.source, piece.index)
-        for item in view.items.since(behind)
-        for piece in item.pieces
-        if piece.block.thinking
-    )

@@ -6,6 +6,8 @@ case, the Markdown or the line breaks, and also where one passage says it in oth
 its numbers, names and identifiers are there, most of its other words, and it denies what it
 denied. Anything else is lost, unless a reason stands for it that can be checked: a reason that
 names a file which does not say anything like it, or an expiry that has not come, is no reason.
+A name or description is about its whole file: what it only repeats is no fact of its own, and
+the file it was merged into may say the rest of it anywhere.
 
 Pure: it compares what it is given, reads no file and no clock, and judges no text to be wrong.
 """
@@ -103,13 +105,18 @@ def facts_of(text: str, file: str = "") -> tuple[Fact, ...]:
 
 def _of_passages(pieces: Sequence[Passage], file: str) -> tuple[Fact, ...]:
     found: list[Fact] = []
+    body = " ".join(plain(one.text) for one in pieces if one.kind != "value")
     for one in pieces:
-        if one.kind == "value" and one.under in _NAMELESS:
-            continue
         words = plain(one.text)
-        if words:
+        told = one.kind == "value" and (one.under in _NAMELESS or repeats(words, body))
+        if words and not told:
             found.append(Fact(file, one.line, one.text, words, one.kind))
     return tuple(found)
+
+
+def repeats(words: str, body: str) -> bool:
+    """Whether a name or description only repeats its own file's words, the last maybe cut."""
+    return f" {words}" in f" {body}"
 
 
 def _of_index(text: str, file: str) -> Iterator[Fact]:
@@ -206,13 +213,15 @@ class Folder:
         wanted = fact.terms
         return any(_covers(said.terms, wanted) for said in self._near(wanted))
 
-    def in_file(self, key: str, wanted: Terms, share: float) -> bool:
+    def in_file(self, key: str, wanted: Terms, share: float, *, turned: bool = False) -> bool:
         """Whether one passage of a file has all hard terms and this share of all terms."""
-        words = wanted.all
-        if not words:
-            return True
-        near = (said.terms.all for said in self._near(wanted, key))
-        return any(wanted.hard <= said and len(words & said) >= share * len(words) for said in near)
+        near = (said.terms for said in self._near(wanted, key))
+        return not wanted.all or any(_alike(said, wanted, share, turned=turned) for said in near)
+
+    def about(self, key: str, wanted: Terms, share: float) -> bool:
+        """The same of a file as a whole: for what a head says, which is about all of it."""
+        own = [said.terms for said in self._said if said.file == key]
+        return _alike(joined(own), wanted, share, turned=not wanted.denies)
 
     def _in_a_row(self, words: str) -> bool:
         keys = [self._by_part.get(word, set[str]()) for word in set(words.split())]
@@ -249,6 +258,13 @@ def _covers(said: Terms, wanted: Terms) -> bool:
     return len(soft & said.all) >= MOST_SOFT * len(soft) and bool(len(wanted))
 
 
+def _alike(said: Terms, wanted: Terms, share: float, *, turned: bool) -> bool:
+    """All hard terms and a share of all; the other meaning counts only where it may be `turned`."""
+    words = wanted.all
+    same = turned or said.denies == wanted.denies
+    return same and wanted.hard <= said.all and len(words & said.all) >= share * len(words)
+
+
 # Reasons
 
 
@@ -282,9 +298,12 @@ class _Judge:
         if not key or key not in self.new.files:
             return f"{reason.why} names {key or 'no file'}, which is not there"
         own = fact.terms
-        subject = Terms(frozenset(), own.all - own.numbers, own.denies)
-        wanted = subject if reason.why in ("superseded_by", "contradicted_by") else own
-        if self.new.in_file(key, wanted, share):
+        turned = reason.why in ("superseded_by", "contradicted_by")
+        wanted = Terms(frozenset(), own.all - own.numbers, own.denies) if turned else own
+        if self.new.in_file(key, wanted, share, turned=turned):
+            return ""
+        merged = reason.why in ("merged_into", "duplicate_of") and fact.kind == "value"
+        if merged and self.new.about(key, own, share):
             return ""
         return f"{reason.why} names {key}, which says nothing like it"
 

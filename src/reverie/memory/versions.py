@@ -44,6 +44,18 @@ class Origin:
     tool: str = ""
     note: str = ""
 
+    def value(self) -> dict[str, Any]:
+        """The origin as a plain value, every part of it."""
+        return {
+            "kind": self.kind,
+            "trust": self.trust.label,
+            "agent": self.agent,
+            "session": self.session,
+            "messages": list(self.messages),
+            "tool": self.tool,
+            "note": self.note,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -73,16 +85,7 @@ def outside(trust: Trust = Trust.AGENT) -> Origin:
 
 def encode(version: Version) -> str:
     """One line of the log."""
-    origin = version.origin
-    about = {
-        "kind": origin.kind,
-        "trust": origin.trust.label,
-        "agent": origin.agent,
-        "session": origin.session,
-        "messages": list(origin.messages),
-        "tool": origin.tool,
-        "note": origin.note,
-    }
+    about = version.origin.value()
     body: dict[str, object] = {
         "v": 1,
         "type": "version",

@@ -104,21 +104,12 @@ def _key(name: str) -> str:
 
 
 def _encode(item: Item) -> bytes:
-    origin = item.origin
     body = {
         "v": 1,
         "key": item.key,
         "text": item.text,
         "at": item.at,
-        "origin": {
-            "kind": origin.kind,
-            "trust": origin.trust.label,
-            "agent": origin.agent,
-            "session": origin.session,
-            "messages": list(origin.messages),
-            "tool": origin.tool,
-            "note": origin.note,
-        },
+        "origin": item.origin.value(),
         "evidence": [{"rule": e.rule, "line": e.line, "words": e.words} for e in item.evidence],
     }
     return json.dumps(body, indent=1).encode() + b"\n"

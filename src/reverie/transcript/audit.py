@@ -19,8 +19,10 @@ from reverie.transcript.audit_names import Name, ranked, readable
 from reverie.transcript.audit_parts import Part, parts, trouble
 from reverie.transcript.audit_tasks import open_tasks
 from reverie.transcript.blocks import TEXT_BYTES, estimate
-from reverie.transcript.messages import Item
+from reverie.transcript.messages import Item, Piece
 from reverie.transcript.names import REFERENCE, reference
+from reverie.transcript.records import UserMessage
+from reverie.transcript.view import View
 
 Kind: TypeAlias = Literal["constraint", "path", "identifier", "error", "task", "user"]
 NAMES = 60  # names of each of the two kinds that must survive
@@ -28,7 +30,6 @@ ERRORS = 8  # the newest errors
 USER_WHOLE = 800  # characters of a user's message that must survive whole
 USER_START = 300  # of a longer one: its beginning
 QUOTED = 400  # characters of one line of the keep-list
-KEEP_TOKENS = DEFAULTS.compact_keep_list_tokens
 REFERENCES_SHARE = 4  # at most this part of the keep-list goes to references
 INTRO = "Kept from the messages above, word for word, since the summary does not have it:"
 REST = "`ReadBack` gives these calls whole:"
@@ -72,7 +73,7 @@ class Audit:
     keep: str = ""  # to append to the summary; empty where it has everything
     unaided: float = 1.0  # the share without the keep-list
     held: int = 0  # how many things had to survive
-    by_reference: int = 0  # how many of them only a reference reaches
+    lost: tuple[Held, ...] = ()  # of the missing, what the keep-list has no room for
 
 
 def held(items: Sequence[Item]) -> tuple[Held, ...]:
@@ -86,7 +87,10 @@ def _held(found: Sequence[Part]) -> tuple[Held, ...]:
 
 
 def audit(
-    gone: Sequence[Item], context: str | Sequence[str], *, keep_tokens: int = KEEP_TOKENS
+    gone: Sequence[Item],
+    context: str | Sequence[str],
+    *,
+    keep_tokens: int = DEFAULTS.compact_keep_list_tokens,
 ) -> Audit:
     """What of `gone` the context still has, and a keep-list of what it has not."""
     found = parts(gone)
@@ -94,12 +98,26 @@ def audit(
     texts = [context] if isinstance(context, str) else list(context)
     stood = _Context(texts)
     missing = tuple(one for one in must if not stood.has(one))
-    reached = sum(stood.has(one) and not stood.here(one) for one in must)
     calls = [part for part in found if part.who == "call"]
     keep = _keep(missing, calls, stood, keep_tokens)
-    after = _Context([*texts, keep]) if keep else stood
-    still = sum(not after.has(one) for one in missing)
-    return Audit(_share(still, must), missing, keep, _share(len(missing), must), len(must), reached)
+    kept = _Context([keep])
+    lost = tuple(one for one in missing if not kept.has(one))
+    shares = _share(len(lost), must), _share(len(missing), must)
+    return Audit(shares[0], missing, keep, shares[1], len(must), lost)
+
+
+def with_earlier_words(view: View, gone: Sequence[Item]) -> list[Item]:
+    """What goes, with the user's own messages that older summaries in it stand for: a second
+    summary must not lose what the first one kept."""
+    covered = frozenset[str]().union(*(item.covers for item in gone))
+    places = sorted(at for ident in covered if (at := view.places.get(ident)) is not None)
+    earlier: list[Item] = []
+    for entry in (view.entries[at] for at in places):
+        record = entry.record
+        if isinstance(record, UserMessage) and record.origin == "user":
+            pieces = tuple(Piece(b, entry.id, n) for n, b in enumerate(record.blocks))
+            earlier.append(Item(entry.id, "user", pieces))
+    return [*earlier, *gone]
 
 
 def _share(missing: int, must: Sequence[Held]) -> float:

@@ -17,17 +17,17 @@ from reverie.transcript.blocks import Block, Json, Object
 from reverie.transcript.messages import HEAD, INTERRUPTED, Item, Piece
 from reverie.transcript.names import REFERENCE
 from reverie.transcript.records import Role
+from reverie.transcript.sections import SUMMARY
 
 Who: TypeAlias = Literal["user", "assistant", "call", "result", "error", "stand", "attached"]
 PATH_KEYS = ("file_path", "path", "notebook_path")
 REMINDER = "<system-reminder>"
 STANDS = 3  # references or known headings in a user's text that make it a stand-in of ours
 HEADINGS = (
-    *("primary request and intent", "key technical concepts", "files and code"),
-    *("files and code sections", "errors and fixes", "problem solving", "all user messages"),
-    *("pending tasks", "current work", "optional next step", "session title", "current state"),
-    *("task specification", "files and functions", "workflow", "errors & corrections"),
-    *("codebase and system documentation", "learnings", "key results", "worklog"),
+    *(title.lower() for title in SUMMARY),
+    *("files and code sections", "session title", "current state", "task specification"),
+    *("files and functions", "workflow", "errors & corrections", "learnings", "key results"),
+    *("codebase and system documentation", "worklog"),
 )
 _HEADING = re.compile(r"(?m)^[ \t]{0,3}(?:#{1,6}[ \t]+|\*\*)?(?:\d{1,2}[.)][ \t]+)?([^\n]{4,40})$")
 _TROUBLE = re.compile(

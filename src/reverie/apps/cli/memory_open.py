@@ -76,7 +76,6 @@ def text_from(given: str) -> str:
 
 def version_value(version: Version) -> dict[str, Any]:
     """A version for `--json`."""
-    origin = version.origin
     return {
         "id": version.id,
         "key": version.key,
@@ -85,15 +84,7 @@ def version_value(version: Version) -> dict[str, Any]:
         "after": version.after,
         "group": version.group,
         "undoes": list(version.undoes),
-        "origin": {
-            "kind": origin.kind,
-            "trust": origin.trust.label,
-            "agent": origin.agent,
-            "session": origin.session,
-            "messages": list(origin.messages),
-            "tool": origin.tool,
-            "note": origin.note,
-        },
+        "origin": version.origin.value(),
     }
 
 

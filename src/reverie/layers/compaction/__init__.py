@@ -20,9 +20,8 @@ from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.compaction import provider, ranges, summary
 from reverie.layers.compaction.asking import CompactionFailed, Written, written
 from reverie.layers.compaction.ranges import Side, Span
-from reverie.transcript.audit import Audit, audit
+from reverie.transcript.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import text_block
-from reverie.transcript.messages import Item
 from reverie.transcript.records import (
     Attached,
     Boundary,
@@ -109,11 +108,11 @@ async def by_provider(
     follows = provider.around(view, restored, "", ends=ends)
     behind = foreseen(view, world, (draft, *follows))
     texts = [made.block.get("content"), *_texts(behind)]
-    found, missing = audited(ranges.with_earlier_words(view, span.gone), texts, world)
+    found = _audited(view, span, texts, world)
     follows = provider.around(view, restored, found.keep, ends=ends)
-    record = _replaced(view, span, trigger, stand, made.calls, found, missing)
+    record = _replaced(view, span, trigger, stand, made.calls, found)
     behind = foreseen(view, world, (record, *follows))
-    return (_counted(record, _tokens(view, behind)), *follows)
+    return (_counted(record, behind.tokens), *follows)
 
 
 async def _compacted(
@@ -131,11 +130,10 @@ async def _compacted(
     if trigger == "auto":
         restored = _fitting(view, world, draft, restored)
     behind = foreseen(view, world, (draft, *restored))
-    gone = ranges.with_earlier_words(view, span.gone)
-    found, missing = audited(gone, _texts(behind), world)
-    record = _record(view, world, span, trigger, made, found, missing)
+    found = _audited(view, span, _texts(behind), world)
+    record = _record(view, world, span, trigger, made, found)
     behind = foreseen(view, world, (record, *restored))
-    record = _counted(record, _tokens(view, behind))
+    record = _counted(record, behind.tokens)
     if trigger == "auto" and record.boundary is not None:  # who asked is told by their door
         world.say(Notice(NAME, told(record.boundary)))
     return (record, *restored)
@@ -159,7 +157,6 @@ def _record(
     trigger: Trigger,
     made: Written,
     found: Audit | None = None,
-    missing: tuple[str, ...] = (),
 ) -> Replaced:
     text = summary.stand(
         made.text,
@@ -170,7 +167,7 @@ def _record(
         goes_on=trigger == "auto" and span.last == len(view.items) - 1,
     )
     stand = Stand("user", (text_block(text),))
-    record = _replaced(view, span, trigger, stand, made.calls, found, missing)
+    record = _replaced(view, span, trigger, stand, made.calls, found)
     return replace(record, strips=_strips(view, world, span.last + 1))
 
 
@@ -181,7 +178,6 @@ def _replaced(
     stand: Stand,
     calls: int,
     found: Audit | None = None,
-    missing: tuple[str, ...] = (),
 ) -> Replaced:
     """The range, what stands for it, and all that is recorded of the compaction."""
     before = [i.id for i in view.items.cut(span.first) if i.kind != "head"]
@@ -192,7 +188,7 @@ def _replaced(
         tools=tuple(sorted(view.called)),
         kept=(before[0], before[-1], tail) if before else ("", "", tail),
         fidelity=found.fidelity if found else None,
-        missing=missing,
+        missing=tuple(one.text for one in found.lost) if found else (),
         calls=calls,
     )
     return Replaced(
@@ -228,7 +224,7 @@ def _strips(view: View, world: World, behind: int) -> tuple[Strip, ...]:
 
 def _must_free(view: View, behind: View, world: World, trigger: Trigger) -> None:
     """An automatic compaction frees a share of the window, one that was asked for anything."""
-    freed, least = view.tokens - _tokens(view, behind), _least(world, trigger)
+    freed, least = view.tokens - behind.tokens, _least(world, trigger)
     if freed < least:
         raise CompactionFailed(
             f"it would free {max(0, freed):,} tokens, and must free {least:,}",
@@ -247,11 +243,6 @@ def _ratio(view: View) -> float:
     return (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
 
 
-def _tokens(view: View, behind: View) -> int:
-    """The count behind a boundary, by what an estimated token has been so far."""
-    return behind.head_tokens + round(behind.estimated * max(0.5, _ratio(view)))
-
-
 def _fitting(
     view: View, world: World, draft: Replaced, restored: Sequence[Record]
 ) -> Sequence[Record]:
@@ -268,15 +259,9 @@ def _texts(view: View) -> list[str]:
     return [p.block.text for item in (*view.items, *view.waiting) for p in item.pieces]
 
 
-def audited(
-    gone: Sequence[Item], texts: Sequence[str], world: World
-) -> tuple[Audit, tuple[str, ...]]:
-    """The audit of a context, and what even its keep-list has no room for."""
-    found = audit(gone, texts, keep_tokens=world.settings.compact_keep_list_tokens)
-    if not found.keep:
-        return found, tuple(one.text for one in found.missing)
-    still = audit(gone, [*texts, found.keep], keep_tokens=0)
-    return found, tuple(one.text for one in still.missing)
+def _audited(view: View, span: Span, texts: Sequence[str], world: World) -> Audit:
+    gone = with_earlier_words(view, span.gone)
+    return audit(gone, texts, keep_tokens=world.settings.compact_keep_list_tokens)
 
 
 def told(boundary: Boundary) -> str:

@@ -7,13 +7,11 @@ what to do. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.transcript.messages import Item, Piece
-from reverie.transcript.records import UserMessage
+from reverie.transcript.messages import Item
 from reverie.transcript.view import View, widened
 
 Side: TypeAlias = Literal["from", "up_to"]
@@ -99,21 +97,6 @@ def _span(
         )
     start, end = bounds
     return Span(start, end, tuple(items.since(start)[: end - start + 1]), side, scope, where)
-
-
-def with_earlier_words(view: View, gone: Sequence[Item]) -> list[Item]:
-    """What goes, with the user's own messages that older summaries in it stand for: a second
-    summary must not lose what the first one kept."""
-    covered = frozenset[str]().union(*(item.covers for item in gone))
-    places = sorted(at for ident in covered if (at := view.places.get(ident)) is not None)
-    earlier: list[Item] = []
-    for entry in (view.entries[at] for at in places):
-        record = entry.record
-        if isinstance(record, UserMessage) and record.origin == "user":
-            pieces = [Piece(b, entry.id, n) for n, b in enumerate(record.blocks)]
-            said = tuple(p for p in pieces if p.block.type == "text")
-            earlier.append(Item(entry.id, "user", said))
-    return [*earlier, *gone]
 
 
 def _start(view: View) -> int:

@@ -13,21 +13,11 @@ from functools import cache
 from importlib.resources import files
 
 from reverie.errors import ReverieError
+from reverie.transcript import sections
 from reverie.transcript.blocks import estimate
 from reverie.transcript.messages import Item
 from reverie.transcript.names import reference
 
-SECTIONS = (
-    "Primary request and intent",
-    "Key technical concepts",
-    "Files and code",
-    "Errors and fixes",
-    "Problem solving",
-    "All user messages",
-    "Pending tasks",
-    "Current work",
-    "Optional next step",
-)
 OPEN, CLOSE = "<summary>", "</summary>"
 DRAFTED = "</analysis>"
 TAG = "conversation-summary"
@@ -81,7 +71,9 @@ def read(answer: str, most: int) -> str:
 
 def _missing(text: str) -> list[str]:
     headings = [found[1].lower() for found in _HEADING.finditer(text)]
-    return [name for name in SECTIONS if not any(h.startswith(name.lower()) for h in headings)]
+    return [
+        name for name in sections.SUMMARY if not any(h.startswith(name.lower()) for h in headings)
+    ]
 
 
 def stand(

@@ -17,9 +17,9 @@ from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
 from reverie.layers.session_memory.notes import KEY, inserted, is_blank
 from reverie.memory import frames
 from reverie.settings import Settings
-from reverie.transcript.audit import Audit, Held, audit
+from reverie.transcript.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
-from reverie.transcript.messages import Item, Piece
+from reverie.transcript.messages import Item
 from reverie.transcript.records import (
     Attached,
     Boundary,
@@ -28,7 +28,6 @@ from reverie.transcript.records import (
     Replaced,
     Stand,
     Strip,
-    UserMessage,
 )
 from reverie.transcript.view import View, apply
 from reverie.world import Notice, World
@@ -204,35 +203,31 @@ class _Cut:
         parts = [INTRO, frames.frame(notes, session=self.view.session)]
         if asked:
             parts.append(f"{HOOKS} {asked}")
-        found, lost = self._audited([*parts, *_words(self.stays), *_attached(restored)])
-        text = "\n\n".join(part for part in (*parts, found.keep, OUTRO) if part)
         gone = self.gone
+        found = audit(
+            with_earlier_words(self.view, gone),
+            [*parts, *_words(self.stays), *_attached(restored)],
+            keep_tokens=self.settings.compact_keep_list_tokens,
+        )
+        text = "\n\n".join(part for part in (*parts, found.keep, OUTRO) if part)
         return Replaced(
             gone[0].id,
             gone[-1].id,
             (Stand("user", (text_block(text),)),),
             REASON,
             strips=self._strips(),
-            boundary=self._boundary(found, lost),
+            boundary=self._boundary(found),
             why=f"{self.view.tokens:,} tokens; the notes cover {len(gone)} messages",
         )
 
-    def _audited(self, texts: Sequence[str]) -> tuple[Audit, tuple[Held, ...]]:
-        """The audit of what would be left, and what even its keep-list has no room for."""
-        gone = [*earlier_words(self.view, self.gone), *self.gone]
-        found = audit(gone, texts, keep_tokens=self.settings.compact_keep_list_tokens)
-        if not found.keep:
-            return found, found.missing
-        return found, audit(gone, [*texts, found.keep], keep_tokens=0).missing
-
-    def _boundary(self, found: Audit, lost: Sequence[Held]) -> Boundary:
+    def _boundary(self, found: Audit) -> Boundary:
         stays, anchor = self.stays, self.gone[-1].id
         return Boundary(
             tokens_before=self.view.tokens,
             tools=tuple(self.view.called),
             kept=(stays[0].id, anchor, stays[-1].id) if stays else ("", anchor, ""),
             fidelity=found.fidelity,
-            missing=tuple(one.text[:SHOWN] for one in lost[:MISSING]),
+            missing=tuple(one.text[:SHOWN] for one in found.lost[:MISSING]),
         )
 
     def _strips(self) -> tuple[Strip, ...]:
@@ -274,20 +269,6 @@ class _Cut:
         after = self.ahead(record, *restored)
         boundary = replace(record.boundary or Boundary(), tokens_after=after.tokens)
         return self.gives_up(after) or (replace(record, boundary=boundary), *restored)
-
-
-def earlier_words(view: View, gone: Sequence[Item]) -> list[Item]:
-    """What the user said in messages that a summary already stands for: that must survive the
-    next one too."""
-    covers = {entry for item in gone for entry in item.covers}
-    places = sorted(p for entry in covers if (p := view.places.get(entry)) is not None)
-    out: list[Item] = []
-    for entry in (view.entries[place] for place in places):
-        record = entry.record
-        if isinstance(record, UserMessage) and record.origin == "user":
-            pieces = tuple(Piece(b, entry.id, n) for n, b in enumerate(record.blocks))
-            out.append(Item(entry.id, "user", pieces))
-    return out
 
 
 def _words(items: Sequence[Item]) -> list[str]:

@@ -1,77 +1,24 @@
-"""The notes as text: sections, what of them may never change, budgets, the prompt.
+"""The notes as text: what of them may never change, budgets, the prompt.
 
-A section is a `# ` heading, most often with an italic line below it that says what it is
-for, and what follows up to the next heading. Headings and those lines are the frame that
-no update may change. Nothing here reads the notes' file or decides when they are taken;
-a text without headings is one section that has no name.
+Headings and the italic lines below them are the frame that no update may change. Nothing
+here reads the notes' file or decides when they are taken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 
 from reverie.settings import Settings
 from reverie.transcript.blocks import TEXT_BYTES, estimate
+from reverie.transcript.sections import Section, sections
 
 KEY = "session-memory/summary.md"
 TRUNCATED = "[... section truncated for length ...]"
 EXACT = ("Current State", "Errors & Corrections")  # not shortened to make room for others
-_ITALIC = re.compile(r"[ \t]*([_*])(?![_*\s]).*\1[ \t\r\n]*")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _VARIABLE = re.compile(r"\{\{(currentNotes|notesPath)\}\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the notes, as the text it is: joined again, sections are the whole."""
-
-    heading: str  # with its line end; empty for what stands before the first
-    description: str
-    body: str
-
-    @property
-    def name(self) -> str:
-        return self.heading.removeprefix("# ").strip()
-
-    @property
-    def text(self) -> str:
-        return self.heading + self.description + self.body
-
-    @property
-    def tokens(self) -> int:
-        return estimate(self.body.strip())
-
-
-def sections(text: str) -> tuple[Section, ...]:
-    """The notes taken apart. A `# ` in a code block is a heading only with its italic line."""
-    lines = _LINE.findall(text)
-    starts = list(_headings(lines))
-    ends = [*starts, len(lines)]
-    out = [Section("", "", "".join(lines[: ends[0]]))]
-    for start, end in zip(starts, ends[1:], strict=True):
-        heading, *below = lines[start:end]
-        about = below.pop(0) if below and _ITALIC.fullmatch(below[0]) else ""
-        out.append(Section(heading, about, "".join(below)))
-    return tuple(s for s in out if s.text)
-
-
-def _headings(lines: Sequence[str]) -> Iterator[int]:
-    fence = ""
-    for at, line in enumerate(lines):
-        below = lines[at + 1] if at + 1 < len(lines) else ""
-        if line.startswith("# ") and (not fence or _ITALIC.fullmatch(below)):
-            fence = ""
-            yield at
-        elif found := _FENCE.match(line):
-            if not fence:
-                fence = found[1]
-            elif found[1].startswith(fence) and not line.strip(" `~\t\r\n"):
-                fence = ""
 
 
 def frame(text: str) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from reverie.memory.entry import Entry
-from reverie.memory.facts import SAME_MATTER, Fact, Folder
+from reverie.memory.facts import SAME_MATTER, Fact, Folder, repeats
 from reverie.memory.hygiene.passages import Kind, Passage, passages
 from reverie.memory.hygiene.terms import plain
 
@@ -44,7 +44,8 @@ def merged(key: str, text: str, other: str) -> str:
 def _only_in(other: str, key: str, known: Folder) -> Iterator[str]:
     entry = Entry(key, other.encode("utf-8", "replace"))
     for value in (entry.front.get("name"), entry.description):
-        if value and not says(known, key, value, "value"):
+        own = repeats(plain(value), plain(entry.body))
+        if value and not own and not says(known, key, value, "value"):
             yield value
     for chunk in _chunks(entry.body):
         pieces = [one for one in passages(chunk) if not says(known, key, one.text, one.kind)]

@@ -15,13 +15,16 @@ _RULE = re.compile(
     r"\b(?:always|never|don'?t|do not|prefer|avoid|instead of|stop)\b|(?:总是|不要|别|务必|偏好)",
     re.IGNORECASE,
 )
+_MARKS = re.compile(r"[`*#>\[\]]+|(?<!\w)_+|_+(?!\w)")
 _LINK = re.compile(r"https?://\S+")
 
 
 def title_of(text: str) -> str:
-    """The first words of a text, without marks."""
-    words = re.sub(r"[`*_#>\[\]]+", "", text).split()
-    return " ".join(words[:_NAME_WORDS])[:_NAME].strip(" .,:;-—。，：；") or "memory"
+    """The first words of a text, without marks; a word is cut only where it is the first."""
+    words = _MARKS.sub("", text).split()[:_NAME_WORDS]
+    while len(words) > 1 and len(" ".join(words)) > _NAME:
+        words.pop()
+    return " ".join(words)[:_NAME].strip(" .,:;-—。，：；") or "memory"
 
 
 def sort_of(text: str) -> str:

@@ -14,11 +14,12 @@ from dataclasses import replace
 
 from reverie.providers.embedded import history as past
 from reverie.providers.embedded.notes_lines import Told, everything, lines_for
-from reverie.providers.embedded.notes_page import EXACT, Section, fitted, page, purpose
+from reverie.providers.embedded.notes_page import EXACT, fitted, purpose
 from reverie.transcript.audit_parts import Part, parts
 from reverie.transcript.blocks import Block, estimate, text_block
 from reverie.transcript.messages import Message
 from reverie.transcript.request import Request
+from reverie.transcript.sections import Section, sections
 from reverie.transcript.tasks import NotesTask
 
 EDIT = "Edit"
@@ -35,8 +36,8 @@ def answer(request: Request) -> Sequence[Block]:
     ended = _ended(request)
     if ended:
         return [text_block(ended)]
-    sections = page(task.notes)
-    changed = updated(sections, _told(request, task), task)
+    standing = sections(task.notes)
+    changed = updated(standing, _told(request, task), task)
     used = {call.id for call in past.read(request).calls}
     edits = [
         past.call_block(
@@ -45,7 +46,7 @@ def answer(request: Request) -> Sequence[Block]:
             EDIT,
             {"file_path": task.path, "old_string": old.text, "new_string": new.text},
         )
-        for old, new in zip(sections, changed, strict=True)
+        for old, new in zip(standing, changed, strict=True)
         if old.text != new.text and old.text and task.notes.count(old.text) == 1
     ]
     return edits or [text_block(NOTHING)]
@@ -79,20 +80,20 @@ def _since(every: Sequence[Part], since: str) -> list[Part]:
 # --- what the sections will hold
 
 
-def updated(sections: Sequence[Section], told: Told, task: NotesTask) -> list[Section]:
+def updated(page: Sequence[Section], told: Told, task: NotesTask) -> list[Section]:
     """The sections with what is new, within their budgets."""
-    known = [purpose(section) for section in sections]
+    known = [purpose(section) for section in page]
     bodies: list[list[str]] = []
-    for n, (section, role) in enumerate(zip(sections, known, strict=True)):
+    for n, (section, role) in enumerate(zip(page, known, strict=True)):
         if role:
             lines = lines_for(role, section.lines, told, task.section_tokens)
-        elif not any(known) and n == len(sections) - 1:
+        elif not any(known) and n == len(page) - 1:
             lines = [*section.lines, *everything(told)]
         else:
             lines = section.lines
         bodies.append(fitted(lines, task.section_tokens, role))
-    _fit_all(sections, known, bodies, task.total_tokens)
-    return [_with(section, lines) for section, lines in zip(sections, bodies, strict=True)]
+    _fit_all(page, known, bodies, task.total_tokens)
+    return [_with(section, lines) for section, lines in zip(page, bodies, strict=True)]
 
 
 def _with(section: Section, lines: Sequence[str]) -> Section:
@@ -103,12 +104,12 @@ def _with(section: Section, lines: Sequence[str]) -> Section:
 
 
 def _fit_all(
-    sections: Sequence[Section], known: Sequence[str], bodies: list[list[str]], total: int
+    page: Sequence[Section], known: Sequence[str], bodies: list[list[str]], total: int
 ) -> None:
     """Make the largest sections shorter until all fit; what must stay exact only once there
     is nothing else to shorten."""
     for _ in range(STEPS):
-        whole = [_with(s, lines).text for s, lines in zip(sections, bodies, strict=True)]
+        whole = [_with(s, lines).text for s, lines in zip(page, bodies, strict=True)]
         if estimate("".join(whole)) <= total:
             return
         long = [n for n, lines in enumerate(bodies) if len(lines) > 1]

@@ -1,22 +1,16 @@
-"""A page of notes: its sections, what each is for, and how lines are made to fit.
+"""A page of notes: what each section is for, and how lines are made to fit.
 
-A section is a `# ` heading, the italic line below it, and what follows; joined again, the
-sections are the page to the byte. What stands before the first heading is a section without
-one. Headings are known by their words, in any case.
+Headings are known by their words, in any case.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 
 from reverie.transcript.blocks import estimate
+from reverie.transcript.sections import Section
 
-_ITALIC = re.compile(r"[ \t]*([_*])(?![_*\s]).*\1[ \t\r]*")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 # The first that fits a heading decides; then the first that fits the line below it.
 _WORDS = {
     "title": r"\b(?:title|name)\b|标题",
@@ -32,58 +26,6 @@ _WORDS = {
 }
 PURPOSES = tuple((name, re.compile(words, re.IGNORECASE)) for name, words in _WORDS.items())
 EXACT = ("state", "errors")  # purposes whose lines are not shortened for others
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the page."""
-
-    heading: str
-    description: str
-    body: str
-
-    @property
-    def text(self) -> str:
-        return self.heading + self.description + self.body
-
-    @property
-    def lines(self) -> list[str]:
-        return self.body.strip("\n").split("\n") if self.body.strip() else []
-
-    def spaced(self, text: str) -> str:
-        """New words for the body, with the space behind it that is there now."""
-        above = self.heading + self.description
-        before = "" if not above or above.endswith("\n") else "\n"
-        if not self.body.strip():
-            return f"{before}{text}\n{self.body}"
-        return before + text + self.body[len(self.body.rstrip()) :]
-
-
-def page(text: str) -> list[Section]:
-    """The sections of a page, in order."""
-    lines = _LINE.findall(text)
-    starts = _starts(lines)
-    before = "".join(lines[: starts[0] if starts else len(lines)])
-    out = [Section("", "", before)] if before else []
-    for start, end in pairwise([*starts, len(lines)]):
-        heading, *below = lines[start:end]
-        italic = bool(below) and bool(_ITALIC.fullmatch(below[0].rstrip("\n")))
-        about = below.pop(0) if italic else ""
-        out.append(Section(heading, about, "".join(below)))
-    return out
-
-
-def _starts(lines: Sequence[str]) -> list[int]:
-    out: list[int] = []
-    fenced = False
-    for at, line in enumerate(lines):
-        below = lines[at + 1].rstrip("\n") if at + 1 < len(lines) else ""
-        if line.startswith("# ") and (not fenced or _ITALIC.fullmatch(below)):
-            out.append(at)
-            fenced = False
-        elif _FENCE.match(line):
-            fenced = not fenced
-    return out
 
 
 def purpose(section: Section) -> str:

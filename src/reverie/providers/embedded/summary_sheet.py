@@ -9,19 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reverie.transcript.names import REFERENCE
+from reverie.transcript.sections import SUMMARY
 
-SECTIONS = (
-    "Primary request and intent",
-    "Key technical concepts",
-    "Files and code",
-    "Errors and fixes",
-    "Problem solving",
-    "All user messages",
-    "Pending tasks",
-    "Current work",
-    "Optional next step",
-)
-HEADINGS = tuple(f"## {n}. {title}" for n, title in enumerate(SECTIONS, 1))
+HEADINGS = tuple(f"## {n}. {title}" for n, title in enumerate(SUMMARY, 1))
 NAMES = 2  # the section of names that no file gave
 BEFORE_NAMES = "·"
 SMALLEST = 12  # bytes of room below which nothing more is tried
@@ -38,7 +28,7 @@ class Sheet:
     def __init__(self, room: int) -> None:
         self.limit = room
         self.room = room - sum(size(heading) + _EMPTY for heading in HEADINGS)
-        self.sections: dict[int, list[str]] = {n: [] for n in range(1, len(SECTIONS) + 1)}
+        self.sections: dict[int, list[str]] = {n: [] for n in range(1, len(SUMMARY) + 1)}
         self.behind: dict[str, list[str]] = {}  # names, by the line they stand behind
 
     @property
