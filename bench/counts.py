@@ -91,8 +91,8 @@ def of_call(view: View, ident: str) -> str:
     known = view.calls.get(ident)
     if known is None:
         return "unknown"
-    at = view.places.get(known.message)
-    record = view.entries[at].record if at is not None else None
+    entry = view.entries.find(known.message)
+    record = entry.record if entry else None
     for block in record.blocks if isinstance(record, AssistantMessage) else ():
         value = block.value.get("input")
         if block.get("id") == ident and isinstance(value, dict):

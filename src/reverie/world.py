@@ -244,6 +244,19 @@ class World:
     learned_window: int | None = None  # a limit that a provider's error named
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
+    window: int = field(init=False)  # tokens the model takes
+    scaled: Settings = field(init=False)  # the settings for that window
+
+    def __post_init__(self) -> None:
+        window = context_window(
+            self.model_name or (self.model.name if self.model else ""),
+            known=self.model.capabilities.window if self.model else None,
+            betas=self.betas,
+            fallback=self.settings.fallback_window,
+            learned=self.learned_window,
+        )
+        object.__setattr__(self, "window", window)  # worked out once: it is asked each round
+        object.__setattr__(self, "scaled", self.settings.scaled(window))
 
     @property
     def binds(self) -> bool:
@@ -263,16 +276,6 @@ class World:
         """Whether the context is kept small by collapse (SPEC §4, B11)."""
         chosen = self.settings.context_policy == "collapse"
         return chosen and bool(self.flags.get("context_collapse"))
-
-    @property
-    def window(self) -> int:
-        return context_window(
-            self.model_name or (self.model.name if self.model else ""),
-            known=self.model.capabilities.window if self.model else None,
-            betas=self.betas,
-            fallback=self.settings.fallback_window,
-            learned=self.learned_window,
-        )
 
 
 Layer: TypeAlias = Callable[[View, World], Awaitable[Sequence[Record]]]

@@ -103,8 +103,8 @@ async def test_the_notes_stand_in_and_what_they_do_not_cover_stays():
     talk, stage = long_talk(), Stage()
     before, record = await compacted(talk, stage)
     last = before.notes.last if before.notes else ""
-    place = before.places.get(last) or 0
-    uncovered = [i.id for i in before.items if (before.places.get(i.id) or 0) > place]
+    place = before.entries.place(last) or 0
+    uncovered = [i.id for i in before.items if (before.entries.place(i.id) or 0) > place]
     stays = kept(before, talk.view)
     assert stays[-len(uncovered) :] == uncovered
     tokens = sum(i.tokens for i in talk.view.items if i.id in stays)
@@ -462,9 +462,9 @@ async def test_whatever_was_said_pairs_stay_whole_and_nothing_uncovered_goes(
     for record in found:
         talk.add(record)
     pairs_up(render(talk.view))
-    place = before.places.get(before.notes.last) if before.notes else None
+    place = before.entries.place(before.notes.last) if before.notes else None
     assert place is not None
-    uncovered = [i.id for i in before.items if (before.places.get(i.id) or 0) > place]
+    uncovered = [i.id for i in before.items if (before.entries.place(i.id) or 0) > place]
     assert set(uncovered) <= {i.id for i in talk.view.items}
     assert talk.view.open_calls == before.open_calls
     assert isinstance(found[0], Replaced)

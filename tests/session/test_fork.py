@@ -101,7 +101,7 @@ async def test_a_forks_transcript_folds_by_itself_on_its_parents(home: Path, pro
         assert isinstance(started, Started)
         assert started.forked_at == parent.leaf
         base = replace(parent, sent=None, moved=(), leaf="", journal_leaf="")
-        base = replace(base, entries=type(parent.entries)(), places=type(parent.places)())
+        base = replace(base, entries=type(parent.entries)())
         child = fold(entries, replace(base, sent_items=len(base.items)))
         assert (
             render(child)

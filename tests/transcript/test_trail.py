@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.trail import Ledger, Order, Trail
+from reverie.transcript.trail import Ledger, Roll, Trail
 
 pytestmark = pytest.mark.spec("1")
 
@@ -26,19 +28,24 @@ def test_an_older_sequence_stays_as_it_was(grown: list[tuple[int, int]]):
         assert trail.cut(2)[:] == known[:2]
 
 
+@dataclass(frozen=True)
+class Thing:
+    id: str
+
+
 @given(steps)
-def test_an_older_numbering_stays_as_it_was(grown: list[tuple[int, int]]):
-    versions: list[tuple[Order[int], list[int]]] = [(Order(), [])]
+def test_an_older_roll_stays_as_it_was(grown: list[tuple[int, int]]):
+    versions: list[tuple[Roll[Thing], list[Thing]]] = [(Roll(), [])]
     for at, key in grown:
-        order, known = versions[at % len(versions)]
-        if key not in known:
-            versions.append((order.put(key), [*known, key]))
-    for order, known in versions:
-        assert list(order) == known
-        assert len(order) == len(known)
-        for key in range(8):
-            assert (key in order) == (key in known)
-            assert order.get(key) == (known.index(key) if key in known else None)
+        roll, known = versions[at % len(versions)]
+        one = Thing(str(key))
+        if one not in known:
+            versions.append((roll.push(one), [*known, one]))
+    for roll, known in versions:
+        assert roll[:] == list(roll) == known
+        for one in map(Thing, "01234567"):
+            assert roll.place(one.id) == (known.index(one) if one in known else None)
+            assert roll.find(one.id) == (one if one in known else None)
 
 
 @given(steps)

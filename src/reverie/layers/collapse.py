@@ -78,7 +78,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     """Seal old rounds where it pays; fold old lines where they are many."""
     if not world.collapses or view.is_fork:  # a fork goes on with its parent's bytes
         return ()
-    settings = world.settings.scaled(world.window)
+    settings = world.scaled
     price = priced(view, world, settings)
     limit = settings.collapse_tail
     if not _due(view, world, price, limit):
@@ -303,7 +303,7 @@ def _records(view: View, items: Sequence[Item]) -> Iterator[Record]:
     places = sorted(
         place
         for entry in {e for i in items for e in i.covers}
-        if (place := view.places.get(entry)) is not None
+        if (place := view.entries.place(entry)) is not None
     )
     return (view.entries[place].record for place in places)
 

@@ -148,12 +148,12 @@ def _behind(view: View, last: str) -> int | None:
 
 def _holds_unseen(view: View, item: Item, last: str) -> bool:
     """Whether a summary stands for messages that came behind the last one seen."""
-    seen = view.places.get(last)
+    seen = view.entries.place(last)
     if seen is None:
         return True
     said = (UserMessage, AssistantMessage)
     for ident in item.covers:
-        place = view.places.get(ident)
+        place = view.entries.place(ident)
         if place is not None and place > seen and isinstance(view.entries[place].record, said):
             return True
     return False
@@ -196,11 +196,11 @@ def user_words(view: View, items: Iterable[Item]) -> list[Words]:
     found: list[Words] = []
     before = ""
     for item in items:
-        place = view.places.get(item.id)
-        record = None if place is None else view.entries[place].record
+        entry = view.entries.find(item.id)
         text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
+        record = entry.record if entry else None
         if isinstance(record, UserMessage) and record.origin == "user" and text.strip():
-            found.append(Words(item.id, text, view.entries[place or 0].at, before))
+            found.append(Words(item.id, text, entry.at if entry else 0.0, before))
         if item.role == "assistant" and text.strip():
             before = text
     return found

@@ -60,7 +60,7 @@ class Budgets:
         self.thresholds: Mapping[str, int] = (
             found if found and isinstance(found, Mapping) else _NO_THRESHOLDS
         )
-        self.settings = world.settings.scaled(world.window)
+        self.settings = world.scaled
         self.tools = world.tool_limits
         self.collapses = world.collapses
 

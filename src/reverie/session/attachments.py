@@ -59,8 +59,8 @@ def announced(view: View, kind: str) -> Iterator[str]:
     for item in (*view.items, *view.waiting):
         if item.kind != "attached":
             continue
-        place = view.places.get(item.id)
-        record = None if place is None else view.entries[place].record
+        entry = view.entries.find(item.id)
+        record = entry.record if entry else None
         if isinstance(record, Attached) and record.kind == kind:
             yield "\n".join(p.block.text for p in item.pieces)
 

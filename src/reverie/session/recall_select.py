@@ -94,7 +94,7 @@ def tools(view: View, lately: int = LATELY) -> tuple[str, ...]:
 
 def _calls(view: View) -> Iterator[Block]:
     """The calls since the last compaction, the newest first."""
-    start = (view.places.get(view.boundary) or 0) if view.boundary else 0
+    start = (view.entries.place(view.boundary) or 0) if view.boundary else 0
     for at in range(len(view.entries) - 1, start - 1, -1):
         record = view.entries[at].record
         if isinstance(record, AssistantMessage):
@@ -151,9 +151,8 @@ def said(record: UserMessage) -> str:
 
 def spoken(view: View) -> str:
     """What a person wrote in the newest message; "" where somebody else did."""
-    place = view.places.get(view.leaf)
-    record = None if place is None else view.entries[place].record
-    return said(record) if isinstance(record, UserMessage) else ""
+    entry = view.entries.find(view.leaf)
+    return said(entry.record) if entry and isinstance(entry.record, UserMessage) else ""
 
 
 def begins_turn(view: View) -> bool:

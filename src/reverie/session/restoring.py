@@ -106,7 +106,7 @@ async def _metadata(around: Restoring, view: View, trigger: Trigger) -> Sequence
 async def _files(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
     del trigger
     world, context = around.world(), around.context()
-    settings = world.settings.scaled(world.window)
+    settings = world.scaled
     return await to_thread.run_sync(_read_again, view, context, settings)
 
 
@@ -192,7 +192,7 @@ async def _skills(around: Restoring, view: View, trigger: Trigger) -> Sequence[R
     """Skills that were invoked and have left the context, the newest first in line."""
     del trigger
     world = around.world()
-    settings = world.settings.scaled(world.window)
+    settings = world.scaled
     each, room = settings.restore_skill_tokens, settings.restore_skills_tokens
     covered = frozenset[str]().union(*(i.covers for i in view.items))
     there = set(announced(view, SKILL))

@@ -270,7 +270,7 @@ class Session(Conversation):
 
     async def rewind(self, to: str) -> None:
         """Go back to behind a message; what came after stays in the transcript."""
-        if to not in self.view.places:
+        if self.view.entries.place(to) is None:
             raise NotFound("no such message in this session", where=to)
         await self._append_at(to, Rewound("asked for"))
 

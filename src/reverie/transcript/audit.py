@@ -110,7 +110,7 @@ def with_earlier_words(view: View, gone: Sequence[Item]) -> list[Item]:
     """What goes, with the user's own messages that older summaries in it stand for: a second
     summary must not lose what the first one kept."""
     covered = frozenset[str]().union(*(item.covers for item in gone))
-    places = sorted(at for ident in covered if (at := view.places.get(ident)) is not None)
+    places = sorted(at for ident in covered if (at := view.entries.place(ident)) is not None)
     earlier: list[Item] = []
     for entry in (view.entries[at] for at in places):
         record = entry.record

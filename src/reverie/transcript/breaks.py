@@ -229,7 +229,7 @@ def watch_entries(
     source = ""
     found: list[Break] = []
     for entry in entries:
-        if entry.id in view.places:
+        if view.entries.place(entry.id) is not None:
             continue
         record = entry.record
         if isinstance(record, Sent):

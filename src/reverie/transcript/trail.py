@@ -1,7 +1,7 @@
 """Lists and maps that share what they have in common.
 
-A `Trail` is a shared list and a length, an `Order` a shared numbering, a `Ledger` a map
-with a past. Growing the newest one costs the same however long it is; growing an older
+A `Trail` is a shared list and a length, a `Roll` one with an index, a `Ledger` a map with a
+past. Growing the newest one costs the same however long it is; growing an older
 one copies first, so a value once handed out never changes. None is meant for several
 threads.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+N = TypeVar("N", bound="Named")
 _Past: TypeAlias = "tuple[int, V, _Past[V] | None]"  # when it was set, to what, and before
 _blank: Any = object.__new__
 
@@ -27,13 +28,6 @@ class Trail(Generic[T]):
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._shared: list[T] = list(items)
         self.length = len(self._shared)
-
-    @classmethod
-    def _of(cls, shared: list[T], length: int) -> Trail[T]:
-        new = cls.__new__(cls)
-        new._shared = shared
-        new.length = length
-        return new
 
     def push(self, item: T) -> Trail[T]:
         """The same sequence with `item` behind it."""
@@ -48,7 +42,9 @@ class Trail(Generic[T]):
 
     def cut(self, length: int) -> Trail[T]:
         """The first `length` items; shares them."""
-        return self._of(self._shared, max(0, min(length, self.length)))
+        new: Trail[T] = _blank(Trail)
+        new._shared, new.length = self._shared, max(0, min(length, self.length))
+        return new
 
     @property
     def last(self) -> T | None:
@@ -85,47 +81,43 @@ class Trail(Generic[T]):
         return f"Trail({self[:]!r})"
 
 
-class Order(Generic[K]):
-    """An immutable numbering: each key's number is how many were put before it."""
+class Named(Protocol):
+    """What a roll holds."""
 
-    __slots__ = ("_length", "_places")
+    @property
+    def id(self) -> str: ...
+
+
+class Roll(Trail[N]):
+    """A trail whose items are also found by their ids, each of which is there once."""
+
+    __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._places: dict[K, int] = {}
-        self._length = 0
+        super().__init__()
+        self._places: dict[str, int] = {}
 
-    def put(self, key: K) -> Order[K]:
-        """The same numbering with one more key, which must be new."""
-        places, length = self._places, self._length
-        if len(places) != length or not length:
-            places = {k: place for k, place in places.items() if place < length}
-        places[key] = length
-        new: Order[K] = _blank(Order)
-        new._places, new._length = places, length + 1
+    def push(self, item: N) -> Roll[N]:
+        """The same roll with `item` behind the others; its id must be new."""
+        shared, places, length = self._shared, self._places, self.length
+        if len(shared) != length or not length:
+            shared = shared[:length]
+            places = {known.id: at for at, known in enumerate(shared)}
+        shared.append(item)
+        places[item.id] = length
+        new: Roll[N] = _blank(Roll)
+        new._shared, new._places, new.length = shared, places, length + 1
         return new
 
-    def get(self, key: K) -> int | None:
-        """The key's number, or None."""
-        place = self._places.get(key)
-        return place if place is not None and place < self._length else None
+    def place(self, ident: str) -> int | None:
+        """Where the item of this id stands, or None."""
+        place = self._places.get(ident)
+        return place if place is not None and place < self.length else None
 
-    def __contains__(self, key: K) -> bool:
-        return self._places.get(key, self._length) < self._length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[K]:
-        return islice(self._places, self._length)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Order) and list(self) == list(cast("Order[K]", other))
-
-    def __hash__(self) -> int:
-        return hash(self._length)
-
-    def __repr__(self) -> str:
-        return f"Order({list(self)!r})"
+    def find(self, ident: str) -> N | None:
+        """The item of this id, or None."""
+        place = self.place(ident)
+        return None if place is None else self._shared[place]
 
 
 class Ledger(Generic[K, V]):

@@ -47,7 +47,7 @@ from reverie.transcript.records import (
     UserMessage,
     unchanging,
 )
-from reverie.transcript.trail import Ledger, Order, Trail
+from reverie.transcript.trail import Ledger, Roll, Trail
 
 STANDING = ("head", "replaced")  # kinds of items that stand in front of the live tail
 
@@ -67,8 +67,7 @@ class View:
     frozen nor slotted because each record makes one, and a copied dict is the quickest."""
 
     base: View | None = None  # a fork's parent, as it was at the fork
-    entries: Trail[Entry] = field(default_factory=Trail[Entry])
-    places: Order[str] = field(default_factory=Order[str])  # of the entries, by id
+    entries: Roll[Entry] = field(default_factory=Roll[Entry])
     leaf: str = ""
     journal_leaf: str = ""
     started: Started | None = None
@@ -180,7 +179,7 @@ def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
 
 def apply(view: View, entry: Entry) -> View:
     """One entry more. Where it leaves the chain, the transcript is folded again."""
-    if entry.id in view.places:
+    if view.entries.place(entry.id) is not None:
         return view
     if entry.parent != view.leaf and view.leaf and entry.on_chain:
         return fold([*view.entries, entry], view.base or EMPTY)
@@ -207,8 +206,7 @@ def branch(parent: View, started: Entry) -> View:
     base = _copy(
         parent,
         base=None,
-        entries=Trail(),
-        places=Order(),
+        entries=Roll(),
         leaf="",
         journal_leaf="",
         sent=None,
@@ -246,7 +244,6 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
     view = _copy(view)
-    view.places = view.places.put(entry.id)
     view.entries = view.entries.push(entry)
     if not entry.on_chain:
         return _record(view, entry)

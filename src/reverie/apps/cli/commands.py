@@ -248,7 +248,7 @@ def parted(rest: str) -> tuple[str, str, str]:
 
 def said(view: View) -> list[Item]:
     """What the user said and the context still has, oldest first."""
-    ours = (view.entries[at] for i in view.items if (at := view.places.get(i.id)) is not None)
+    ours = (entry for i in view.items if (entry := view.entries.find(i.id)))
     theirs = {e.id for e in ours if isinstance(e.record, UserMessage) and e.record.origin == "user"}
     return [item for item in view.items if item.id in theirs and item.kind == "message"]
 

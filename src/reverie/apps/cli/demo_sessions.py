@@ -336,7 +336,7 @@ def _records(session: Session, kind: type[R]) -> list[R]:
 
 
 def _place(view: View, entry: str) -> int:
-    found = view.places.get(entry)
+    found = view.entries.place(entry)
     return -1 if found is None else found
 
 

@@ -111,9 +111,8 @@ def _light(view: View, item: Item) -> Item:
 
 
 def _kind(view: View, item: Item) -> str:
-    place = view.places.get(item.id)
-    record = None if place is None else view.entries[place].record
-    return str(getattr(record, "kind", ""))
+    entry = view.entries.find(item.id)
+    return str(getattr(entry.record, "kind", "")) if entry else ""
 
 
 def _worded(block: Block) -> Block:

@@ -29,8 +29,9 @@ _SAID = (UserMessage, AssistantMessage, Attached)
 def numbers(world: World) -> Settings:
     """The settings for this window, with the numbers that the flag gives."""
     config = world.flags.get("session_memory_config")
-    given = world.settings.with_notes(config) if isinstance(config, Mapping) else world.settings
-    return given.scaled(world.window)
+    if isinstance(config, Mapping):
+        return world.settings.with_notes(config).scaled(world.window)
+    return world.scaled
 
 
 def is_kept(view: View, world: World) -> bool:
@@ -59,7 +60,7 @@ def due(view: View, world: World) -> bool:
 
 
 def _place(view: View, entry: str) -> int:
-    found = view.places.get(entry.partition(":")[0])  # synthetic results hang on a message
+    found = view.entries.place(entry.partition(":")[0])  # synthetic results hang on a message
     return -1 if found is None else found
 
 
@@ -120,5 +121,5 @@ def _is_covered(view: View, item: Item, limit: int) -> bool:
         return True
     if item.kind != "replaced":
         return _place(view, item.id) <= limit
-    places = [p for entry in item.covers if (p := view.places.get(entry)) is not None]
+    places = [p for entry in item.covers if (p := view.entries.place(entry)) is not None]
     return all(p <= limit for p in places if isinstance(view.entries[p].record, _SAID))

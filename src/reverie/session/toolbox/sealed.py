@@ -76,8 +76,8 @@ def _said(view: View, wanted: str) -> Found | None:
 
 
 def _input(view: View, call: Call) -> str:
-    place = view.places.get(call.message)
-    record = view.entries[place].record if place is not None else None
+    entry = view.entries.find(call.message)
+    record = entry.record if entry else None
     if not isinstance(record, AssistantMessage):
         return ""
     return next((text_of(b.value) for b in record.blocks if b.get("id") == call.id), "")
@@ -85,7 +85,7 @@ def _input(view: View, call: Call) -> str:
 
 def _result(view: View, call: Call) -> str:
     """The result as it came: the transcript keeps what the context no longer shows."""
-    start = view.places.get(call.message)
+    start = view.entries.place(call.message)
     for entry in view.entries.since(start or 0):
         if isinstance(entry.record, UserMessage):
             for block in entry.record.blocks:
