@@ -28,7 +28,7 @@ from reverie.transcript.records import (
     Sent,
     UserMessage,
 )
-from reverie.transcript.request import Request, render
+from reverie.transcript.request import LONG, SHORT, Request, render
 from reverie.transcript.view import EMPTY, apply
 from reverie.world import Layer
 
@@ -83,7 +83,6 @@ class Layered:
     what a journal records of each request: every block's JSON text and its hash."""
 
     name = "reverie"
-    system_ttl = "1h"
     settings: Settings = DEFAULTS
     layers: Sequence[Layer] = COLLAPSE
     digests = False
@@ -98,6 +97,10 @@ class Layered:
         self.values: list[dict[str, Any]] = []  # the request's closed messages, as values
         self.newest: Message | None = None  # the last of them
         self.count = 0
+
+    @property
+    def system_ttl(self) -> str:
+        return LONG if self.view.sealed else SHORT
 
     def append(self, record: Record) -> None:
         self.count += 1

@@ -44,7 +44,7 @@ async def test_options_reach_the_place_they_belong_to() -> None:
     assert second["diagnostics"] == {"previous_message_id": "msg_1"}
     assert b'"max_tokens":1.0e2' in server.asked[0].body
     marks = [b for m in first["messages"] for b in m["content"] if "cache_control" in b]
-    assert first["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert first["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
     assert marks[-1]["cache_control"]["ttl"] == "5m"
 
 

@@ -66,9 +66,19 @@ async def test_a_pause_longer_than_the_lifetime_is_paid_for():
     assert slow.cost > quick.cost
 
 
-async def test_the_marks_of_our_own_policies_keep_the_head_for_an_hour():
-    slow = await play(course(*session(3, gap=400)), Policy.of("classic"))
-    assert all(r.read >= HEAD_TOKENS for r in slow.rounds[1:])
+async def test_classic_pays_no_more_for_a_short_session_than_naive():
+    for gap in (10, 400):
+        found = course(*session(3, gap=gap))
+        ours, plain = await play(found, Policy.of("classic")), await play(found, Policy.of("naive"))
+        assert ours.cost <= plain.cost
+
+
+async def test_what_is_sealed_and_the_head_before_it_are_kept_for_an_hour():
+    played = await play(
+        course(*session(60, size=4_000, gap=400)), Policy.of("collapse", tail=4_000)
+    )
+    sealed = next(n for n, r in enumerate(played.rounds) if r.moved)
+    assert all(r.read >= HEAD_TOKENS for r in played.rounds[sealed + 1 :])
 
 
 async def test_nothing_but_the_course_and_the_policy_decides():

@@ -183,11 +183,12 @@ def edited(request: Request, at: int) -> Request:
     return replace(request, closed=Trail(out), tail=())
 
 
-def talk(rounds: int) -> Builder:
-    """A session of so many tool rounds, with a head, thirty seconds apart."""
-    built = Builder()
-    built.append(HEAD)
-    built.do_user(1)
+def talk(rounds: int, built: Builder | None = None) -> Builder:
+    """A session of so many (more) tool rounds, with a head, thirty seconds apart."""
+    if built is None:
+        built = Builder()
+        built.append(HEAD)
+        built.do_user(1)
     for n in range(rounds):
         built.do_send()
         built.do_assistant(1 + n % 3, 2 * n + 2)
@@ -256,9 +257,17 @@ def test_recorded_moves_are_silent():
     assert watch_entries(ends(built)) == []
 
 
-@pytest.mark.parametrize(("pause", "lifetime"), [(400.0, "5m"), (4_000.0, "1h")])
-def test_a_recorded_pause(pause: float, lifetime: str):
-    entries = talk(8).entries
+@pytest.mark.parametrize(
+    ("sealed", "pause", "lifetime"),
+    [(False, 400.0, "5m"), (True, 400.0, "5m"), (True, 4_000.0, "1h")],
+)
+def test_a_recorded_pause(sealed: bool, pause: float, lifetime: str):
+    talked = talk(2)
+    if sealed:
+        said = [e for e in talked.entries if isinstance(e.record, (UserMessage, AssistantMessage))]
+        lines = Stand("user", (text_block("> Read " * 50),))
+        talked.append(Replaced(said[0].id, said[1].id, (lines,), "collapse"))
+    entries = talk(6, talked).entries
     at = [n for n, e in enumerate(entries) if isinstance(e.record, Sent)][5]
     (found,) = watch_entries(billed(timed(entries, at, pause)))
     assert (found.cause, found.expired) == ("expired", lifetime)

@@ -186,15 +186,24 @@ async def test_an_old_message_that_changed():
     assert again.cause == "changed"  # the provider said so: digests alone cannot
 
 
-@pytest.mark.parametrize(("pause", "lifetime"), [(301.0, "5m"), (3_601.0, "1h")])
-async def test_an_expired_lifetime(pause: float, lifetime: str):
+@pytest.mark.parametrize(
+    ("sealed", "pause", "lifetime"),
+    [(False, 301.0, "5m"), (True, 301.0, "5m"), (True, 3_601.0, "1h")],
+)
+async def test_an_expired_lifetime(sealed: bool, pause: float, lifetime: str):
     going = await run()
+    if sealed:  # from here on the head is written for an hour, once its entry is gone
+        lines = Stand("user", (text_block("> Read f0.py\n" * 300),))
+        going.put(Replaced("n1", going.entries[-4].id, (lines,), "collapse"))
+        going.now += 301.0
+        for _ in range(8):
+            await going.round()
     going.now += pause - 20.0
     found = await going.round()
     assert found is not None
     assert (found.cause, found.expired, found.change) == ("expired", lifetime, None)
-    assert (found.read > 0) == (lifetime == "5m")
-    (again,) = watch_entries(going.entries)
+    assert (found.read > 0) == (sealed and lifetime == "5m")
+    again = watch_entries(going.entries)[-1]
     assert (again.cause, again.expired) == ("expired", lifetime)
 
 

@@ -217,8 +217,10 @@ def so_far(view: View) -> Request:
 
 
 def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
-    """End of the head, end of the sealed part, the last request's last mark, the last block."""
-    marks = _head_marks(request.head)
+    """End of the head, end of the sealed part, the last request's last mark, the last block.
+    A long lifetime costs more to write: the head has it once there is a sealed part that is
+    kept as long, so that a short session never costs more than one without these marks."""
+    marks = _head_marks(request.head, LONG if view.sealed else SHORT)
     newest = request.newest
     if newest is None:
         return tuple(marks)
@@ -236,11 +238,11 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-def _head_marks(head: HeadSet) -> list[Mark]:
+def _head_marks(head: HeadSet, ttl: Ttl) -> list[Mark]:
     if head.system != "[]":
-        return [Mark("system", len(_array(head.system)) - 1, LONG)]
+        return [Mark("system", len(_array(head.system)) - 1, ttl)]
     if head.tools != "[]":
-        return [Mark("tools", len(_array(head.tools)) - 1, LONG)]
+        return [Mark("tools", len(_array(head.tools)) - 1, ttl)]
     return []
 
 
