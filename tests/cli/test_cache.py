@@ -84,7 +84,7 @@ def test_an_expired_lifetime_is_named(run: Run, project: Path, home: Path) -> No
 
     made(project, FIRST, GOOD, BAD, between=wait)
     (one,) = run("cache", "--json").json()["broken"]
-    assert (one["cause"], one["expired"]) == ("expired", "1h")
+    assert (one["cause"], one["expired"]) == ("expired", "5m")
     assert "2 h 0 min without a request" in one["explanation"]
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reverie.apps.cli import memory, memory_check
+from reverie.apps.cli import memory, memory_check, show
 from reverie.memory.entry import new
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.remember import Memories
+from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
 
 from .conftest import Run
@@ -105,6 +113,38 @@ def test_a_merged_duplicate_comes_back_with_undo(run: Run, folder: Path) -> None
     assert b"twin.md" not in (folder / "MEMORY.md").read_bytes()
     run("memory", "undo", code=0)
     assert twin.read_bytes() == data
+
+
+def test_what_is_merged_is_as_trusted_as_its_least_trusted_part(
+    run: Run, folder: Path, home: Path, project: Path
+) -> None:
+    body = f"{OLD} The proxy in Oslo cuts off longer ones with status 413."
+    texts = {"uploads.md": body, "twin.md": f"{body} Ask Pavel about it."}
+    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=time.time) as memories:
+        for (key, text), trust in zip(texts.items(), (Trust.USER, Trust.UNTRUSTED), strict=True):
+            data = new(key, name=key[:-3], description="on uploads", type="project", body=text).data
+            memories.save(key, data, Origin("save", trust), reviewed=True)
+            written = 1_780_000_000 + (key == "twin.md")
+            os.utime(folder / key, (written, written))
+        assert memories.trust("uploads.md") is Trust.USER
+    assert run("memory", "check", "--fix", "--json").json()["fixed"]["removed"] == ["twin.md"]
+    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=time.time) as memories:
+        assert memories.trust("uploads.md") is Trust.UNTRUSTED
+
+
+def test_a_long_check_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(show, "PATIENCE", 0.0)
+    for screen, shown in ((Screen(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        with show.waiting("checking the memory"):
+            for one in threading.enumerate():
+                if isinstance(one, threading.Timer):
+                    one.join()
+        assert ("checking the memory" in screen.getvalue()) is shown
 
 
 def test_a_file_with_a_secret_is_named_and_left(run: Run, folder: Path) -> None:

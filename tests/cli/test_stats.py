@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store.files import Folder
+from reverie.store.home import canonical_root, find_project_folder
 from reverie.testing import reply
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import (
@@ -68,6 +70,24 @@ def test_the_figures_of_the_week(run: Run) -> None:
     text = run("stats", code=0).out
     assert "90.0%" in text
     assert "session_memory" in text
+
+
+def test_a_memory_is_checked_again_only_when_it_changed(
+    run: Run, home: Path, project: Path
+) -> None:
+    run("memory", "add", "The printer is on floor 3 next to the stairs.", code=0)
+    folder = find_project_folder(home, canonical_root(project))
+    (before,) = run("stats", "--json").json()["memory"]
+    kept = folder / "hygiene.jsonl"
+    row = json.loads(kept.read_text())
+    kept.write_text(json.dumps([row[0], 7, *row[2:]]) + "\n")
+    assert [day["score"] for day in run("stats", "--json").json()["memory"]] == [7]
+    (folder / "memory" / "junk.md").write_text("---\nname: J\n---\n\nTBD\n")
+    (after,) = run("stats", "--json").json()["memory"]
+    assert after["memories"] == before["memories"] + 1
+    assert 7 < after["score"] < before["score"]
+    kept.write_text(json.dumps([row[0], 7, *row[2:4]]) + "\n")  # as it was noted without a mark
+    assert run("stats", "--json").json()["memory"] == [after]
 
 
 def test_what_ran_unasked_by_day_and_source(run: Run, home: Path) -> None:

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.spec("9")
 class Asked:
     """Gates that write down which of them were looked at."""
 
-    def __init__(self, *, off: str = "", last: float | None = None, sessions: int = 9) -> None:
+    def __init__(self, *, off: bool = False, last: float | None = None, sessions: int = 9) -> None:
         self.order: list[str] = []
-        self.off = self.noting("off", off)
+        self.off = off
         self.last = self.noting("last", last)
         self.count = sessions
         self.since: list[float] = []
@@ -37,27 +37,34 @@ class Asked:
         self.since.append(since)
         return self.count
 
+    def get(self, name: str) -> bool:
+        self.order.append(name)
+        return not self.off
+
     def gates(self, looked: float | None = None) -> Gates:
-        return Gates(self.off, self.last, looked, self.sessions)  # pyright: ignore[reportArgumentType]
+        return Gates(self, self.last, self.sessions, looked)  # pyright: ignore[reportArgumentType]
 
 
 def test_all_open_where_there_was_never_a_dream() -> None:
     asked = Asked()
     assert asked.gates().shut(DEFAULTS, NOW) == ""
-    assert asked.order == ["off", "last", "sessions"]
+    assert asked.order == ["dream", "last", "sessions"]
     assert asked.since == [0.0]
 
 
 def test_a_gate_that_is_shut_keeps_the_dearer_ones_from_being_asked() -> None:
-    asked = Asked(off="the flag dream is off")
+    asked = Asked(off=True)
     assert asked.gates().shut(DEFAULTS, NOW) == "the flag dream is off"
-    assert asked.order == ["off"]
+    assert asked.order == ["dream"]
+    asked = Asked()
+    assert asked.gates().shut(replace(DEFAULTS, simple=True), NOW) == "simple mode"
+    assert asked.order == []
     asked = Asked(last=NOW - 24 * HOUR + 1)
     assert "hours ago" in asked.gates().shut(DEFAULTS, NOW)
-    assert asked.order == ["off", "last"]
+    assert asked.order == ["dream", "last"]
     asked = Asked(last=NOW - 24 * HOUR)
     assert "a moment ago" in asked.gates(NOW - 599).shut(DEFAULTS, NOW)
-    assert asked.order == ["off", "last"]
+    assert asked.order == ["dream", "last"]
 
 
 @pytest.mark.parametrize(("count", "opens"), [(4, False), (5, True)])

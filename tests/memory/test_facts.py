@@ -78,6 +78,13 @@ def test_another_value_a_turned_meaning_or_a_hole_is_a_loss(said: str, instead: 
     assert gone(OLD, OLD.replace(said, instead)) == [said]
 
 
+def test_a_name_repeats_its_file_only_up_to_the_same_number() -> None:
+    text = "---\nname: {}\n---\n\nThe gateway listens on port 8080 for guests.\n"
+    for name, told in (("The gateway listens on port 80", False), ("The gateway lis", True)):
+        words = [one.text for one in facts_of(text.format(name), "a.md")]
+        assert (name not in words) is told
+
+
 def test_a_date_written_out_is_no_loss() -> None:
     old = HEAD + "Rosa met the auditors last Monday about 12 items.\n"
     new = HEAD + "Rosa met the auditors on 2026-03-02 about 12 items.\n"

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory import index as indexes
-from reverie.memory.entry import Entry
-from reverie.memory.facts import lost
+from reverie.memory.entry import Entry, new
+from reverie.memory.facts import Reason, lost
 from reverie.memory.hygiene.check import Given, check
 from reverie.memory.repair.edits import Repaired
+from reverie.memory.repair.merging import merged
 from reverie.memory.repair.repair import kept, repaired
 
 from .test_hygiene import DAY, NOW, THEN, folder, topic
@@ -60,6 +61,31 @@ def test_duplicates_become_one_with_the_facts_of_both() -> None:
     assert "Every Friday at 17:00" not in text  # said already
     assert "(release.md)" in after["x.md"].decode()
     assert b"shipping.md" not in after["MEMORY.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("Uploads are taken by the Zurich gateway on week…", ""),
+        ("Pavel keeps the spare badge in dra...", "Pavel keeps the spare badge in dra\n"),
+    ],
+)
+def test_a_cut_name_is_not_carried_into_a_merged_file(name: str, left: str) -> None:
+    """Only where nothing else says it are its words kept."""
+    one = "The release bot ships every Friday at 17:00 from branch `stable`."
+    other = f"{one} On weekends the gateway in Zurich takes the uploads instead."
+    files = {
+        "release.md": topic("release.md", one),
+        "shipping.md": new(
+            "shipping.md", name=name, description=name, type="project", body=other
+        ).data,
+    }
+    made = merged("release.md", files["release.md"].decode(), files["shipping.md"].decode())
+    assert "On weekends the gateway in Zurich" in made
+    assert name not in made
+    assert left in made
+    reason = Reason("merged_into", "shipping.md", "release.md")
+    assert lost(files, {"release.md": made.encode()}, [reason], now=NOW) == ()
 
 
 def test_code_and_tables_of_a_duplicate_move_whole() -> None:

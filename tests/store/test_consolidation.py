@@ -149,13 +149,38 @@ def test_a_dead_holder_loses_it_and_its_time_before_is_kept(tmp_path: Path) -> N
     assert one.take().earlier == last
 
 
-def test_what_a_dead_holder_found_can_be_put_back(tmp_path: Path) -> None:
+def test_the_last_one_is_the_one_before_where_a_holder_died(tmp_path: Path) -> None:
+    """A dream cut off does not shut the gate for a day."""
     clock = Hand()
     one = lock(tmp_path, clock)
     lock(tmp_path, clock, dead_pid()).take()
-    assert one.free_the_dead()
     assert one.last() is None
-    assert not one.free_the_dead()
+    with one.landing(one.take()):
+        pass
+    last = clock.at
+    clock.at += 30 * HOUR
+    lock(tmp_path, clock, dead_pid()).take()
+    assert one.last() == last
+    assert (tmp_path / NAME).stat().st_mtime == clock.at
+
+
+def test_while_it_is_held_the_last_one_is_now(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    clock = Hand()
+    lock(tmp_path, clock, sleeper.pid).take()
+    assert lock(tmp_path, clock).last() == clock.at
+    clock.at += STALE
+    assert lock(tmp_path, clock).last() is None
+
+
+def test_a_program_that_leaves_its_number_alone_has_consolidated(tmp_path: Path) -> None:
+    clock = Hand()
+    (tmp_path / NAME).write_text(f"{dead_pid()}\n")
+    os.utime(tmp_path / NAME, (clock.at - HOUR, clock.at - HOUR))
+    one = lock(tmp_path, clock)
+    assert one.last() == clock.at - HOUR
+    assert one.take().earlier == clock.at - HOUR
 
 
 def test_a_pid_used_again_is_another_process(

@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from reverie.settings import Settings
+from reverie.world import Flags
 
 NAME = "dream"
 TOOLS = ("Read", "Grep", "Glob", "List", "Bash", "Edit", "Write")
@@ -23,16 +24,17 @@ TOOLS = ("Read", "Grep", "Glob", "List", "Bash", "Edit", "Write")
 class Gates:
     """What the gates ask for; each is looked at only when those above it are open."""
 
-    off: Callable[[], str]  # why dreams are off; empty where they are on
+    flags: Flags
     last: Callable[[], float | None]  # when the last one was: one `stat`
-    looked: float | None  # when sessions were last counted
     sessions: Callable[[float], int]  # transcripts touched since, but for the current one
+    looked: float | None = None  # when sessions were last counted
 
     def shut(self, settings: Settings, now: float) -> str:
         """Why no dream is due; empty where one is, but for its lock."""
-        reason = self.off()
-        if reason:
-            return reason
+        if off := settings.memory_off():
+            return off
+        if not self.flags.get(NAME):
+            return f"the flag {NAME} is off"
         last = self.last()
         hours = (now - last) / 3600 if last is not None else None
         if hours is not None and hours < settings.dream_hours:

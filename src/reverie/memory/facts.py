@@ -7,7 +7,8 @@ its numbers, names and identifiers are there, most of its other words, and it de
 denied. Anything else is lost, unless a reason stands for it that can be checked: a reason that
 names a file which does not say anything like it, or an expiry that has not come, is no reason.
 A name or description is about its whole file: what it only repeats is no fact of its own, and
-the file it was merged into may say the rest of it anywhere.
+the file it was merged into may say the rest of it anywhere. Of one that was cut, the last word
+may be no word.
 
 Pure: it compares what it is given, reads no file and no clock, and judges no text to be wrong.
 """
@@ -25,6 +26,7 @@ from reverie.memory.entry import is_index, shown
 from reverie.memory.hygiene.dates import latest, undated
 from reverie.memory.hygiene.passages import Kind, Passage, passages
 from reverie.memory.hygiene.terms import Terms, plain, terms
+from reverie.memory.titles import is_cut, uncut
 from reverie.transcript.blocks import dump, parse
 
 Why: TypeAlias = Literal[
@@ -70,6 +72,8 @@ class Fact:
     def terms(self) -> Terms:
         """What it says, but for dates that only the day of writing would tell."""
         said = undated(self.text)
+        if self.kind == "value" and is_cut(said):
+            said = uncut(said).rpartition(" ")[0] or said
         return terms(said, titled=self.kind in ("heading", "value"))
 
 
@@ -115,8 +119,10 @@ def _of_passages(pieces: Sequence[Passage], file: str) -> tuple[Fact, ...]:
 
 
 def repeats(words: str, body: str) -> bool:
-    """Whether a name or description only repeats its own file's words, the last maybe cut."""
-    return f" {words}" in f" {body}"
+    """Whether a name or description only repeats its own file's words. The last may be cut, but a
+    number that goes on is another number."""
+    end = " " if words[-1:].isdecimal() else ""
+    return f" {words}{end}" in f" {body} "
 
 
 def _of_index(text: str, file: str) -> Iterator[Fact]:

@@ -61,13 +61,14 @@ class NoTools:
 
 @dataclass
 class Tally:
-    """What a fork used."""
+    """What some requests used together."""
 
     requests: int = 0
     usage: Usage = field(default_factory=Usage)
 
-    def count(self, usage: Usage) -> None:
+    def count(self, usage: Usage, requests: int = 0) -> None:
         mine = self.usage
+        self.requests += requests
         self.usage = Usage(
             mine.uncached + usage.uncached,
             mine.read + usage.read,

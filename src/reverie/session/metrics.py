@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from reverie.errors import NotFound, ReverieError
 from reverie.session.budget import Budget, weight
+from reverie.session.fork import Tally
 from reverie.session.library import Library
 from reverie.settings import Settings
 from reverie.store.home import SessionFile
@@ -24,27 +25,7 @@ from reverie.transcript.records import (
     NotesTaken,
     Recalled,
     Replaced,
-    Usage,
 )
-
-
-@dataclass
-class Source:
-    """What one query source sent."""
-
-    requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def add(self, usage: Usage, requests: int = 1) -> None:
-        mine = self.usage
-        self.requests += requests
-        self.usage = Usage(
-            mine.uncached + usage.uncached,
-            mine.read + usage.read,
-            mine.written + usage.written,
-            mine.output + usage.output,
-            mine.written_1h + usage.written_1h,
-        )
 
 
 @dataclass
@@ -53,7 +34,7 @@ class Figures:
 
     sessions: int = 0
     unreadable: int = 0
-    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    sources: dict[str, Tally] = field(default_factory=dict[str, Tally])
     compactions: int = 0
     summaries: int = 0  # compactions that asked a model
     fidelities: list[float] = field(default_factory=list[float])
@@ -100,9 +81,9 @@ def _count(out: Figures, entries: Iterable[Entry], breaker: int) -> None:
     for entry in entries:
         match entry.record:
             case AssistantMessage(usage=usage) if usage is not None:
-                out.sources.setdefault("main", Source()).add(usage)
+                out.sources.setdefault("main", Tally()).count(usage, 1)
             case ForkEnded() as fork:
-                out.sources.setdefault(fork.source, Source()).add(fork.usage, fork.requests)
+                out.sources.setdefault(fork.source, Tally()).count(fork.usage, fork.requests)
             case Replaced(boundary=boundary) if boundary is not None:
                 in_a_row = 0
                 out.compactions += 1

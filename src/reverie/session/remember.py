@@ -20,10 +20,12 @@ from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.memory import entry as entries
 from reverie.memory import paths, secrets
 from reverie.memory.entry import Entry
+from reverie.memory.index import shorten
 from reverie.memory.ranking import Limits
+from reverie.memory.titles import sort_of, title_of
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
-from reverie.session.dream import landing
+from reverie.session import landing
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store.files import digest
@@ -33,17 +35,7 @@ from reverie.store.memory import Change, MemoryFolder, Saved
 from reverie.store.review import Item, Review
 from reverie.world import Notice, Say, unheard
 
-_NAME_WORDS = 8
-_NAME = 60
 _LINE = 140
-_LINK = re.compile(r"https?://\S+")
-_PERSON = re.compile(
-    r"\b(?:I am|I'm|my (?:role|name|job|team)|I (?:work|like|know|use))\b|我(?:是|叫|的)"
-)
-_RULE = re.compile(
-    r"\b(?:always|never|don'?t|do not|prefer|avoid|instead of|stop)\b|(?:总是|不要|别|务必|偏好)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +108,8 @@ class Memories:
         try:
             landing.finish(memories)
         except ReverieError as error:
-            text = f"a dream that was cut off while it landed is not whole yet: {error}"
-            say(Notice("dream", text, "warning"))
+            text = f"a change that was cut off while it landed is not whole yet: {error}"
+            say(Notice("memory", text, "warning"))
         return memories
 
     def close(self) -> None:
@@ -171,7 +163,7 @@ class Memories:
         if known is not None and not key:
             return Remembered(known)
         title = name or title_of(body)
-        kind = type or type_of(body)
+        kind = type or sort_of(body)
         taken = frozenset(self.folder.keys())
         made = entries.new(
             key or entries.key_for(title, kind, taken),
@@ -335,26 +327,8 @@ def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
 # What a bare text is
 
 
-def title_of(text: str) -> str:
-    """A name for a memory, from its first words."""
-    first = next((line for line in text.splitlines() if line.strip()), text)
-    words = re.sub(r"^[#>*\-\s]+", "", first).split()
-    return " ".join(words[:_NAME_WORDS])[:_NAME].strip(" .,:;。，：；") or "memory"
-
-
 def summary_of(text: str) -> str:
     """One line that says what a memory is about: its first sentence."""
     one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
     end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
-    if end:
-        return one[: end.end()]
-    return one if len(one) <= _LINE else one[: _LINE - 1].rsplit(" ", 1)[0] + "…"
-
-
-def type_of(text: str) -> str:
-    """The type that fits a bare text best; project where nothing tells."""
-    if _RULE.search(text):
-        return "feedback"
-    if _PERSON.search(text):
-        return "user"
-    return "reference" if _LINK.search(text) else "project"
+    return one[: end.end()] if end else shorten(one, _LINE)

@@ -99,9 +99,15 @@ class Consolidation:
     # Looking
 
     def last(self) -> float | None:
-        """When the last consolidation was, by one `stat`; None for never."""
+        """When the last consolidation was; None for never. One `stat`, where nobody holds it."""
         found = self._stat()
-        return None if found is None else min(found.st_mtime, self._now())
+        if found is None:
+            return None
+        if found.st_size:
+            seen = self.look()
+            if seen.state in ("dead", "stale"):
+                return seen.last
+        return min(found.st_mtime, self._now())
 
     def look(self) -> Seen:
         """Who holds it, if anyone, as far as can be told without taking the OS lock."""
@@ -117,7 +123,9 @@ class Consolidation:
             state = "dead"
         elif self._now() - since >= self._stale:
             state = "stale"
-        return Seen(state, body.earlier, body.pid, body.token, since)
+        # another program may leave its number behind when all is well, and no time before it
+        last = since if body.earlier is None and not body.token else body.earlier
+        return Seen(state, last, body.pid, body.token, since)
 
     # Taking and giving back
 
@@ -158,15 +166,6 @@ class Consolidation:
             if body is None or body.token != taken.token:
                 return False
             self._restore(taken.earlier)
-            return True
-
-    def free_the_dead(self) -> bool:
-        """Put back what a dead holder found; False where nobody died."""
-        with self._gated():
-            seen = self.look()
-            if seen.state != "dead":
-                return False
-            self._restore(seen.last)
             return True
 
     def _restore(self, earlier: float | None) -> None:

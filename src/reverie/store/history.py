@@ -66,7 +66,7 @@ class History:
         self.state = State()
         self.faults: dict[int, str] = {}
         self._now = now
-        self._new_id = new_id
+        self.new_id = new_id
         self._say = say
         self._memory: MemoryFolder | None = None
         self._origin: Origin | None = None
@@ -83,10 +83,11 @@ class History:
         self.files.close()
 
     @contextlib.contextmanager
-    def by(self, origin: Origin, undoes: tuple[str, ...] = ()) -> Generator[str]:
-        """Writes inside come from here, and belong together; gives the name of the group."""
+    def by(self, origin: Origin, undoes: tuple[str, ...] = (), group: str = "") -> Generator[str]:
+        """Writes inside come from here, and belong together; gives the name of the group, which
+        is a new one, or that of a step that goes on."""
         before = self._origin, self._group, self._undoes
-        self._origin, self._group, self._undoes = origin, self._new_id(), undoes
+        self._origin, self._group, self._undoes = origin, group or self.new_id(), undoes
         try:
             yield self._group
         finally:
@@ -299,7 +300,7 @@ class History:
     def _version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
         known = origin or self._origin or Origin("save", Trust.AGENT)
         group, undoes = ("", ()) if origin else (self._group, self._undoes)
-        return Version(self._new_id(), key, before, after, self._now(), known, group, undoes)
+        return Version(self.new_id(), key, before, after, self._now(), known, group, undoes)
 
     def _append(self, lines: list[str], *, durable: bool = False) -> None:
         if not lines:

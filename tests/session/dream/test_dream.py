@@ -338,6 +338,17 @@ async def test_one_that_lost_its_lock_does_not_land(stage: Stage) -> None:
     assert stage.files() == before
 
 
+async def test_one_that_landed_and_died_can_be_taken_back(stage: Stage) -> None:
+    before = stage.files()
+    done = await dream(stage.dreamer(merging()))
+    with Branch(dreams_folder(stage.memories), done.id) as branch:
+        branch.write(replace(done, status="running", changed=(), pid=2**22 + 1))
+    found = doors.find(stage.memories, done.id)
+    assert (found.status, found.changed) == ("completed", done.changed)
+    doors.undo(stage.memories, found)
+    assert stage.files() == before
+
+
 async def test_a_second_dream_is_told_who_runs(stage: Stage) -> None:
     stage.dreamer(["x"]).lock.take()
     with pytest.raises(Held, match="under way in process"):

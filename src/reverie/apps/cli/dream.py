@@ -36,7 +36,6 @@ Id = Annotated[str, typer.Argument(metavar="[ID]", help="The beginning of its id
 Dry = Annotated[bool, typer.Option("--dry-run", help="Dream, show it, and change nothing.")]
 Named = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
 All = Annotated[bool, typer.Option("--all", help="Every project under home that is due.")]
-AT_ONCE = 4
 
 
 @app.callback()
@@ -211,9 +210,10 @@ def status(dream: Id = "", as_json: Json = False, project: Project = CURRENT) ->
 def _gates(place: Place, memories: Memories) -> str:
     """Why none is due, or nothing."""
     from reverie.layers.dreaming import Gates
+    from reverie.session.dream.watch import touched
     from reverie.store.consolidation import Consolidation
 
-    settings, flags = place.loaded().settings, place.flags()
+    settings = place.loaded().settings
     stale = settings.dream_stale_lock_minutes * 60
     lock = Consolidation(memories.folder.root, now=time.time, stale_seconds=stale)
     seen = lock.look()
@@ -221,13 +221,10 @@ def _gates(place: Place, memories: Memories) -> str:
         return f"one runs now, in process {seen.pid}"
     library = place.library()
 
-    def off() -> str:
-        return settings.memory_off() or ("" if flags.on("dream") else "the flag dream is off")
+    def counted(since: float) -> int:
+        return touched(library, since) if library else 0
 
-    def touched(since: float) -> int:
-        return sum(1 for one in library.sessions() if one.mtime > since) if library else 0
-
-    return Gates(off, lambda: seen.last, None, touched).shut(settings, time.time())
+    return Gates(place.flags(), lock.last, counted).shut(settings, time.time())
 
 
 @app.command()

@@ -8,9 +8,9 @@ passed over.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ from reverie.errors import Held
 from reverie.layers.dreaming import Gates
 from reverie.session.alone import alone
 from reverie.session.dream.branch import Dream
-from reverie.session.dream.run import Dreamer, dream
+from reverie.session.dream.run import Dreamer, dream, told
+from reverie.session.dream.watch import touched
 
 if TYPE_CHECKING:
     from reverie.world import Model
@@ -78,7 +79,7 @@ async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
         if memories is None:
             return {"status": "passed over", "reason": "it has no memory"}
         with dreaming(place, memories, model) as dreamer:
-            shut = gates(place, dreamer)
+            shut = gates(dreamer)
             if shut:
                 return {"status": "passed over", "reason": shut}
             try:
@@ -88,19 +89,11 @@ async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
             return _value(done)
 
 
-def gates(place: Place, dreamer: Dreamer) -> str:
-    settings, flags = dreamer.settings, place.flags()
-
-    def off() -> str:
-        return settings.memory_off() or ("" if flags.on("dream") else "the flag dream is off")
-
-    def touched(since: float) -> int:
-        return sum(1 for one in dreamer.library.sessions() if one.mtime > since)
-
-    return Gates(off, dreamer.lock.last, None, touched).shut(settings, time.time())
+def gates(dreamer: Dreamer) -> str:
+    """Why no dream is due, or nothing."""
+    found = Gates(dreamer.flags, dreamer.lock.last, partial(touched, dreamer.library))
+    return found.shut(dreamer.settings, dreamer.clock.now())
 
 
 def _value(done: Dream) -> dict[str, Any]:
-    from reverie.session.dream.run import told
-
     return {**asdict(done), "reason": told(done)}

@@ -2,7 +2,8 @@
 
 It needs no model and changes nothing. With `--fix` the repairs that lose nothing are made: dates
 written out, duplicates merged, contradictions settled for the newer statement, links and pointers
-led right. They are one step of the history, so `reverie memory undo` takes them back together.
+led right. They land as one step of the history, whole or not at all, and `reverie memory undo`
+takes them back together. What was merged is as trusted as the least trusted part of it.
 Secrets, junk and orders are named and left: what becomes of them is for a person to say.
 """
 
@@ -11,13 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reverie.apps.cli.memory_open import by_user, must_open, opened
 from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, document, line, note, plural, say, table
+from reverie.apps.cli.show import Column, Json, document, line, note, plural, say, table, waiting
 from reverie.errors import (
     InvalidInput,
     NotFound,
@@ -26,20 +27,19 @@ from reverie.errors import (
     SecretFound,
     StoreError,
 )
-from reverie.memory.claims import Claim, claims
-from reverie.memory.entry import MOST_READ, is_index, is_topic, shown
-from reverie.memory.facts import lost
+from reverie.memory.entry import MOST_READ, is_topic, shown
 from reverie.memory.hidden import reveal
-from reverie.memory.hygiene.check import Given, TrustIn, check
-from reverie.memory.hygiene.links import Present
-from reverie.memory.hygiene.report import Finding, Report
-from reverie.memory.repair.edits import Repaired
-from reverie.memory.repair.repair import kept, repaired
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Version, trust_in
-from reverie.session.checked import Repository
+from reverie.session import landing
 from reverie.session.remember import Memories
-from reverie.store.files import Changed, digest
+
+if TYPE_CHECKING:
+    from reverie.memory.claims import Claim
+    from reverie.memory.hygiene.check import Given, TrustIn
+    from reverie.memory.hygiene.links import Present
+    from reverie.memory.hygiene.report import Finding, Report
+    from reverie.memory.repair.edits import Repaired
 
 SECONDS = 20.0
 """Time for looking up in the repository what all memories name."""
@@ -63,14 +63,18 @@ def check_all(
     project: Project = CURRENT,
 ) -> None:
     """Find junk, duplicates, contradictions, stale dates, secrets, orders and index faults."""
+    from reverie.memory.hygiene.check import Given, check
+
     done = Mended()
-    with must_open(project) if fix else opened(project) as memories:
+    with (
+        waiting("checking the memory"),
+        must_open(project) if fix else opened(project) as memories,
+    ):
         given = Given({}) if memories is None else looked(memories, Place.of(project))
-        report = check(given)
         if fix and memories is not None:
             done = _mend(memories, given)
             given = looked(memories, Place.of(project))
-            report = check(given)
+        report = check(given)
     if as_json:
         document(_value(report, done, fix))
     else:
@@ -84,6 +88,8 @@ def check_all(
 
 def looked(memories: Memories, place: Place) -> Given:
     """The folder as a check sees it, and the repository beside it."""
+    from reverie.memory.hygiene.check import Given
+
     files: dict[str, bytes] = {}
     times: dict[str, float] = {}
     unread: set[str] = set()
@@ -127,6 +133,9 @@ def _present(files: Mapping[str, bytes], place: Place) -> Present | None:
     """Whether the repository has what the memories name; None where there is no repository."""
     if not (place.root / ".git").exists():
         return None
+    from reverie.memory.claims import claims
+    from reverie.session.checked import Repository
+
     every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
     wanted = list(dict.fromkeys(one for one in every if one.sure))
     found = Repository(place.root, seconds=SECONDS).check(wanted)
@@ -143,6 +152,9 @@ def _present(files: Mapping[str, bytes], place: Place) -> Present | None:
 
 def _mend(memories: Memories, given: Given) -> Mended:
     """Make the repairs as one step; nothing where a fact would be lost by them."""
+    from reverie.memory.facts import lost
+    from reverie.memory.repair.repair import kept, repaired
+
     barred = frozenset(
         key for key, data in given.files.items() if not _allowed(memories, key, data)
     )
@@ -159,9 +171,10 @@ def _mend(memories: Memories, given: Given) -> Mended:
     for one in done.edits:
         counts[one.why] = counts.get(one.why, 0) + 1
     try:
-        group = _write(memories, given, done)
+        group = _land(memories, given, done)
     except ReverieError as error:
-        return Mended(failed=str(error))
+        later = "cut off while it landed, which goes on when the memory is next opened: "
+        return Mended(failed=f"{later if landing.is_planned(memories) else ''}{error}")
     written = tuple(sorted(key for key, data in done.files.items() if data is not None))
     gone = tuple(sorted(key for key, data in done.files.items() if data is None))
     return Mended(written, gone, counts, group)
@@ -176,24 +189,15 @@ def _allowed(memories: Memories, key: str, data: bytes) -> bool:
     return True
 
 
-def _write(memories: Memories, given: Given, done: Repaired) -> str:
-    """Files, then indexes, then removals; whatever somebody changed meanwhile stops it."""
-    order = sorted(done.files.items(), key=lambda one: (one[1] is None, is_index(one[0]), one[0]))
+def _land(memories: Memories, given: Given, done: Repaired) -> str:
+    """Put the repairs into the folder; whatever somebody changed meanwhile stops it."""
     why = "; ".join(dict.fromkeys(f"{one.why} {one.target}" for one in done.edits))[:400]
-    with memories.folder.locked():
-        for key, _ in order:
-            now = memories.folder.files.read(key) if memories.folder.files.exists(key) else None
-            if now != given.files.get(key):
-                raise Changed("The file has changed since it was read", where=key)
-        with memories.history.by(by_user("check", why)) as group:
-            for key, data in order:
-                before = given.files.get(key)
-                known = None if before is None else digest(before)
-                if data is not None:
-                    memories.folder.write(key, data, expect=known, exclusive=known is None)
-                else:
-                    memories.take_out(key, known or "")
-    return group
+    moved = [one for one in done.edits if one.target not in ("", one.file)]
+    drawn_on = {key for one in moved for key in (one.file, one.target) if is_topic(key)}
+    there = sorted(drawn_on & given.files.keys())
+    trust = landing.least_trusted(memories, there, Trust.USER)
+    origin = replace(by_user("check", why), trust=trust)
+    return landing.land(memories, done.files, given.files, origin)
 
 
 # --- telling

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -81,10 +81,10 @@ def bring(
         loose = [path for path in paths or () if path not in exported]
         found = list(_of_program(source, place)) if source else list(_given(loose))
 
-        def work(one: Found) -> object:
+        def work(one: Found) -> Brought:
             return _land(memories, one, dry_run)
 
-        brought += cast("list[Brought]", list(watched(found, "importing", work)))
+        brought += list(watched(found, "importing", work))
     _tell(brought, dry_run, as_json)
 
 

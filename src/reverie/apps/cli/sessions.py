@@ -106,11 +106,7 @@ def _rows(place: Place, everywhere: bool) -> Iterator[dict[str, Any] | None]:
     files = [(root, library, file) for root, library in libraries for file in library.sessions()]
     files.sort(key=lambda found: -found[2].mtime)
 
-    def row(found: tuple[str, Library, SessionFile]) -> dict[str, Any] | None:
-        return summary(*found)
-
-    for made in watched(files, "reading", row):
-        yield cast("dict[str, Any] | None", made)
+    yield from watched(files, "reading", lambda found: summary(*found))
 
 
 def summary(root: str, library: Library, file: SessionFile) -> dict[str, Any] | None:
@@ -251,10 +247,10 @@ def _export_folder(
     if library is not None:
         with Folder(out.absolute()) as target:
 
-            def copy(session: str) -> object:
+            def copy(session: str) -> int:
                 return transfer.copy_out(library, session, target, force=force)
 
-            count = sum(cast("int", made) for made in watched(found, "copying", copy))
+            count = sum(watched(found, "copying", copy))
     if as_json:
         document({"sessions": list(found), "out": str(out), "files": count})
         return
@@ -315,7 +311,7 @@ def bring(
             return None
 
     made = watched(_expanded(files), "importing", work)
-    brought = [found for found in cast("Iterator[transfer.Brought | None]", made) if found]
+    brought = [found for found in made if found]
     if as_json:
         document({"imported": [found.value() for found in brought], "failed": failed})
     else:

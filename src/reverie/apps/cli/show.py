@@ -8,11 +8,13 @@ Colour and boxes are for a terminal alone; into a pipe goes plain text in column
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TextIO, TypeVar
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
@@ -185,7 +188,7 @@ def _plain(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
         sys.stdout.write("  ".join(padded).rstrip() + "\n")
 
 
-def watched(items: Sequence[T], what: str, work: Callable[[T], object]) -> Iterator[object]:
+def watched(items: Sequence[T], what: str, work: Callable[[T], U]) -> Iterator[U]:
     """The work on each item; on a terminal, with progress once a second has passed."""
     started = time.monotonic()
     bar = None
@@ -203,6 +206,24 @@ def watched(items: Sequence[T], what: str, work: Callable[[T], object]) -> Itera
     finally:
         if bar is not None:
             bar.stop()
+
+
+@contextlib.contextmanager
+def waiting(what: str) -> Generator[None]:
+    """A sign of life for work in one piece: on a terminal, once a second has passed."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    status = console(sys.stderr).status(what)
+    later = threading.Timer(PATIENCE, status.start)
+    later.daemon = True
+    later.start()
+    try:
+        yield
+    finally:
+        later.cancel()
+        later.join()
+        status.stop()
 
 
 def size(count: int) -> str:

@@ -2,7 +2,8 @@
 
 Cache hit rate, summary rate, breaker trips, memory pollution and background cost by source, worked
 out from transcripts and ledgers. The score of the memory is noted once a day beside the sessions,
-so that its trend can be shown; nothing else is written, and no model is asked.
+so that its trend can be shown, with a mark of the files it was worked out from: the same files are
+not checked again that day. Nothing else is written, and no model is asked.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ import typer
 from reverie.apps.cli.memory_check import looked
 from reverie.apps.cli.memory_open import opened
 from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, document, plural, say, table
+from reverie.apps.cli.show import Column, Json, document, plural, say, table, waiting, watched
 from reverie.errors import NotFound
 from reverie.memory.hygiene.check import check
+from reverie.memory.hygiene.report import Report
 from reverie.session.budget import Budget
 from reverie.session.clock import SystemClock
 from reverie.session.library import Library
 from reverie.session.metrics import Day, Figures, days, figures
-from reverie.store.files import Folder
+from reverie.session.remember import Memories
+from reverie.store.files import Folder, digest
 
 TREND = "hygiene.jsonl"
 SHOWN = 14
@@ -45,6 +48,7 @@ class Noted:
     score: int
     memories: int
     pollution: float
+    mark: str = ""  # of the files as they were
 
 
 def stats(
@@ -62,7 +66,8 @@ def stats(
     found = Figures()
     if library is not None:
         files = [file for file in library.sessions() if file.mtime >= since]
-        found = figures(library, files, settings.compact_breaker_failures)
+        shown = watched(files, "reading", lambda file: file)
+        found = figures(library, shown, settings.compact_breaker_failures)
     with _ledger(place) as ledgers:
         spent = list(days(ledgers, now)) if ledgers else []
     trend = _trend(project, place, library, now)
@@ -91,19 +96,33 @@ def _ledger(place: Place) -> Generator[Budget | None]:
 
 def _trend(project: Path, place: Place, library: Library | None, now: float) -> list[Noted]:
     """What was noted before, and today."""
-    with opened(project) as memories:
+    with waiting("checking the memory"), opened(project) as memories:
         if memories is None or library is None:
             return []
-        report = check(looked(memories, place))
+        today = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+        with Folder(library.path) as folder:
+            mark, known = _mark(memories), list(_noted(folder))
+            if any((one.day, one.mark) == (today, mark) for one in known):
+                return known
+            noted = _note(today, check(looked(memories, place)), mark)
+            kept = [*(one for one in known if one.day != today), noted][-366:]
+            rows = [json.dumps([n.day, n.score, n.memories, n.pollution, n.mark]) for n in kept]
+            folder.write(TREND, ("\n".join(rows) + "\n").encode())
+        return kept
+
+
+def _mark(memories: Memories) -> str:
+    """What tells one state of the folder from another, without reading it."""
+    files = memories.folder.files
+    found = ((key, files.stat(key)) for key in files.list() if key.lower().endswith(".md"))
+    rows = [f"{key} {seen.size} {seen.modified}" for key, seen in found]
+    return digest("\n".join(rows).encode("utf-8", "surrogateescape"))[:16]
+
+
+def _note(day: str, report: Report, mark: str) -> Noted:
     bad = {one.file for one in report.findings if one.kind in POLLUTES}
     share = round(len(bad) / report.memories, 4) if report.memories else 0.0
-    today = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
-    with Folder(library.path) as folder:
-        known = [one for one in _noted(folder) if one.day != today]
-        kept = [*known, Noted(today, report.score, report.memories, share)][-366:]
-        rows = [json.dumps([n.day, n.score, n.memories, n.pollution]) for n in kept]
-        folder.write(TREND, ("\n".join(rows) + "\n").encode())
-    return kept
+    return Noted(day, report.score, report.memories, share, mark)
 
 
 def _noted(folder: Folder) -> Iterator[Noted]:
@@ -113,8 +132,8 @@ def _noted(folder: Folder) -> Iterator[Noted]:
         return
     for row in data.splitlines():
         try:
-            day, score, memories, share = cast("list[Any]", json.loads(row))
-            yield Noted(str(day), int(score), int(memories), float(share))
+            day, score, memories, share, *mark = cast("list[Any]", json.loads(row))
+            yield Noted(str(day), int(score), int(memories), float(share), "".join(mark[:1]))
         except (ValueError, TypeError):
             continue
 

@@ -23,7 +23,7 @@ from reverie.memory.hygiene.reading import Memory
 from reverie.memory.hygiene.terms import plain, terms
 from reverie.memory.index import shorten
 from reverie.memory.repair.edits import Edit
-from reverie.memory.repair.titles import sort_of, title_of
+from reverie.memory.titles import sort_of, title_of
 from reverie.memory.trust import reads_like_instruction
 
 JOINS = 0.5

@@ -2,7 +2,8 @@
 
 A passage of the other that the older file already has, word for word or in other words with all
 its numbers, names and identifiers, is not repeated. Everything else is put behind what is there,
-in the order and the words it had, code and tables whole. Nothing is reworded.
+in the order and the words it had, code and tables whole. Nothing is reworded. A name or description
+that was cut is left out where what it was cut from is there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from reverie.memory.entry import Entry
 from reverie.memory.facts import SAME_MATTER, Fact, Folder, repeats
 from reverie.memory.hygiene.passages import Kind, Passage, passages
 from reverie.memory.hygiene.terms import plain
+from reverie.memory.titles import is_cut, uncut
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
@@ -33,7 +35,10 @@ def clusters(pairs: Sequence[tuple[str, str]], times: Mapping[str, float]) -> li
 def merged(key: str, text: str, other: str) -> str:
     """The text of a file with what only the other one says behind it."""
     known = Folder({key: text.encode("utf-8", "replace")})
-    parts = list(_only_in(other, key, known))
+    entry = Entry(key, other.encode("utf-8", "replace"))
+    said = list(_only_in(entry.body, key, known))
+    whole = Folder({key: "\n\n".join([text, *said]).encode("utf-8", "replace")})
+    parts = [*_head(entry, key, whole), *said]
     if not parts:
         return text
     end = "\r\n" if "\r\n" in text else "\n"
@@ -41,13 +46,19 @@ def merged(key: str, text: str, other: str) -> str:
     return f"{text.rstrip()}{end}{end}{added}{end}"
 
 
-def _only_in(other: str, key: str, known: Folder) -> Iterator[str]:
-    entry = Entry(key, other.encode("utf-8", "replace"))
-    for value in (entry.front.get("name"), entry.description):
-        own = repeats(plain(value), plain(entry.body))
-        if value and not own and not says(known, key, value, "value"):
-            yield value
-    for chunk in _chunks(entry.body):
+def _head(entry: Entry, key: str, whole: Folder) -> Iterator[str]:
+    """What the head of the other file says and the merged one does not."""
+    for value in dict.fromkeys((entry.front.get("name"), entry.description)):
+        if not value or repeats(plain(value), plain(entry.body)):
+            continue
+        fact = Fact(key, 0, value, plain(value), "value")
+        cut = is_cut(value) and whole.about(key, fact.terms, SAME_MATTER)
+        if not cut and not says(whole, key, value, "value"):
+            yield uncut(value)
+
+
+def _only_in(body: str, key: str, known: Folder) -> Iterator[str]:
+    for chunk in _chunks(body):
         pieces = [one for one in passages(chunk) if not says(known, key, one.text, one.kind)]
         if not pieces:
             continue

@@ -21,7 +21,7 @@ from reverie.memory.index import Index, Pointer
 from reverie.memory.ranking import Limits
 from reverie.memory.repair.edits import Edit
 from reverie.memory.repair.merging import says
-from reverie.memory.repair.titles import sort_of, title_of
+from reverie.memory.titles import sort_of, title_of, uncut
 
 _PLAIN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*")
 
@@ -164,8 +164,8 @@ class Pointers:
             return
         text = shown(self.files[file])
         folder = Folder({file: self.files[file]})
-        if hook and not says(folder, file, hook.rstrip("…")):
-            self.files[file] = f"{text.rstrip()}\n\n{hook}\n".encode()
+        if hook and not says(folder, file, uncut(hook)):
+            self.files[file] = f"{text.rstrip()}\n\n{uncut(hook)}\n".encode()
 
     def _unlisted(self, data: bytes) -> bytes:
         listed = {one.key for one in indexes.parse(data).pointers}

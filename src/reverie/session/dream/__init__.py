@@ -2,6 +2,6 @@
 before it counts.
 
 `branch` is the copy and what is known of a dream, on disk. `run` takes the lock, lets the agent
-work and judges the outcome. `landing` puts it into the folder in one step that a death cannot
-split. `doors` is what a person can do about it. `watch` asks the gates after each turn.
+work and judges the outcome. `landing` merges it with what others wrote and puts it into the folder
+as one step. `doors` is what a person can do about it. `watch` asks the gates after each turn.
 """

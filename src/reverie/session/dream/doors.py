@@ -13,7 +13,7 @@ from dataclasses import replace
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory import branch as branches
 from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin
+from reverie.memory.versions import Origin, from_origin
 from reverie.session.dream.branch import Branch, Dream, Standing, dreams
 from reverie.session.dream.landing import Landed, dreams_folder, land
 from reverie.session.remember import Memories, Reverted
@@ -22,14 +22,18 @@ from reverie.store.lock import alive
 
 
 def known(memories: Memories) -> list[Dream]:
-    """All dreams of a project, the newest first; one whose process is gone counts as killed."""
-    found: list[Dream] = []
-    for dream in dreams(dreams_folder(memories)):
-        lost = dream.status == "running" and not alive(dream.pid)
-        found.append(
-            replace(dream, status="killed", reason="its process is gone") if lost else dream
-        )
-    return found
+    """All dreams of a project, the newest first; one whose process is gone counts as killed,
+    or as completed where it had landed or was landed since."""
+    found = dreams(dreams_folder(memories))
+    lost = {one.id for one in found if one.status == "running" and not alive(one.pid)}
+    return [_without_process(memories, one) if one.id in lost else one for one in found]
+
+
+def _without_process(memories: Memories, dream: Dream) -> Dream:
+    keys = {v.key for v in from_origin(memories.history.log(), "session", dream.id)}
+    if keys:
+        return replace(dream, status="completed", changed=tuple(sorted(keys)))
+    return replace(dream, status="killed", reason="its process is gone")
 
 
 def find(memories: Memories, name: str, *standing: Standing) -> Dream:

@@ -28,8 +28,9 @@ from reverie.session import fork as forks
 from reverie.session.alone import alone
 from reverie.session.budget import Budget, weight
 from reverie.session.dream.branch import Branch, Dream, snapshot
-from reverie.session.dream.landing import dreams_folder, is_planned, land
+from reverie.session.dream.landing import dreams_folder, land
 from reverie.session.fork import Worker
+from reverie.session.landing import is_planned
 from reverie.session.library import Library
 from reverie.session.remember import Memories
 from reverie.session.toolbox.guard import Guards

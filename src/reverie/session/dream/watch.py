@@ -19,6 +19,7 @@ from reverie.layers.dreaming import NAME, Gates
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import Dreamer, Trigger, dream
 from reverie.session.extraction_run import guards_at
+from reverie.session.library import Library
 from reverie.session.toolbox.guard import Guards
 from reverie.store.files import Folder
 from reverie.world import Notice
@@ -64,12 +65,12 @@ class Watch:
         if dreamer is None or self.ended:
             return
         now = dreamer.clock.now()
-        gates = Gates(
-            lambda: _off(session),
-            dreamer.lock.last,
-            self.looked,
-            lambda since: self._touched(session, since, now),
-        )
+
+        def counted(since: float) -> int:
+            self.looked = now
+            return touched(session.library, since, session.id)
+
+        gates = Gates(dreamer.flags, dreamer.lock.last, counted, self.looked)
         shut = await to_thread.run_sync(lambda: gates.shut(dreamer.settings, now))
         if shut or NAME in session.jobs.running:
             return
@@ -77,11 +78,6 @@ class Watch:
             self._ask(session)
             return
         session.jobs.start(NAME, lambda: self._run(dreamer, "auto"))
-
-    def _touched(self, session: Session, since: float, now: float) -> int:
-        self.looked = now
-        found = session.library.sessions()
-        return sum(1 for one in found if one.id != session.id and one.mtime > since)
 
     def _ask(self, session: Session) -> None:
         if not self.asked:
@@ -127,11 +123,9 @@ def dreamer_of(session: Session) -> Dreamer | None:
     )
 
 
-def _off(session: Session) -> str:
-    settings = session.world.settings
-    if settings.memory_off():
-        return settings.memory_off()
-    return "" if session.world.flags.get("dream") else "the flag dream is off"
+def touched(library: Library, since: float, current: str = "") -> int:
+    """How many sessions were used since, but for the current one."""
+    return sum(1 for one in library.sessions() if one.id != current and one.mtime > since)
 
 
 def allowed(session: Session) -> bool:

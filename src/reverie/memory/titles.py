@@ -1,4 +1,7 @@
-"""A name and a type for words that become a memory: taken from the words, none added."""
+"""A name and a type for words that become a memory: taken from the words, none added.
+
+And of a name or description that ends in an ellipsis, what is left.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,13 @@ _RULE = re.compile(
 )
 _MARKS = re.compile(r"[`*#>\[\]]+|(?<!\w)_+|_+(?!\w)")
 _LINK = re.compile(r"https?://\S+")
+_CUT = ("…", "...")
 
 
 def title_of(text: str) -> str:
     """The first words of a text, without marks; a word is cut only where it is the first."""
-    words = _MARKS.sub("", text).split()[:_NAME_WORDS]
+    first = next((line for line in _MARKS.sub("", text).splitlines() if line.strip(" \t-")), "")
+    words = first.lstrip(" \t-").split()[:_NAME_WORDS]
     while len(words) > 1 and len(" ".join(words)) > _NAME:
         words.pop()
     return " ".join(words)[:_NAME].strip(" .,:;-—。，：；") or "memory"
@@ -34,3 +39,13 @@ def sort_of(text: str) -> str:
     if _PERSON.search(text):
         return "user"
     return "reference" if _LINK.search(text) else "project"
+
+
+def is_cut(text: str) -> bool:
+    """Whether a name or description ends where there was no more room."""
+    return text.rstrip().endswith(_CUT)
+
+
+def uncut(text: str) -> str:
+    """The words that are left of it."""
+    return text.rstrip(" \t\n….") if is_cut(text) else text
