@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import anyio
 import pytest
@@ -147,6 +152,98 @@ def test_odd_files_are_passed_over(run: Run, home: Path, project: Path, filled: 
     files = [row["file"] for row in run("recall", "billing service", "--json").json()]
     assert "link.md" not in files
     assert "pipe.md" not in files
+
+
+# --- by meaning
+
+KINDS = (("car", "vehicle", "automobile"), ("dog", "hound"), ("tax", "levy"))
+
+
+class Vectors(BaseHTTPRequestHandler):
+    """A server of vectors: one number for each kind of thing that a text speaks of."""
+
+    asked: ClassVar[list[list[str]]] = []
+
+    def do_POST(self) -> None:
+        value = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append(value["input"])
+        rows = [
+            {
+                "index": n,
+                "embedding": [sum(w in text.lower() for w in kind) for kind in KINDS] + [1],
+            }
+            for n, text in enumerate(value["input"])
+        ]
+        body = json.dumps({"data": rows}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Nothing is said."""
+
+
+@pytest.fixture
+def vectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
+    Vectors.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Vectors) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", "openai:small")
+        yield Vectors.asked
+        server.shutdown()
+
+
+def test_a_model_of_vectors_finds_other_words(
+    run: Run, home: Path, project: Path, vectors: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for word in ("automobile", "hound", "levy"):
+        put(home, project, f"{word}.md", f"---\nname: {word}\n---\n\nWhat to know of the {word}.\n")
+    found = run("recall", "where did I park my car", "--explain", "--json").json()
+    assert found[0]["file"] == "automobile.md"
+    assert found[0]["why"]["meaning"] > 1
+    assert [len(texts) for texts in vectors] == [3, 1]
+    run("recall", "my vehicle", code=0)
+    assert [len(texts) for texts in vectors] == [3, 1, 1], "a memory gets its vector once"
+    monkeypatch.delenv("REVERIE_EMBEDDING_MODEL")
+    assert run("recall", "where did I park my car", "--json").json() == []
+    assert len(vectors) == 3
+
+
+def test_without_an_answer_words_alone_count(
+    run: Run, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", "small")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    done = run("recall", "when is the billing service deployed", "--json", code=0)
+    assert done.json()[0]["file"] == "deploys.md"
+    assert "found by words alone" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("small", "no key for OpenAI"),
+        ("anthropic:claude-sonnet-5", "gives no vectors"),
+        ("ollama:", "no model"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_an_error(
+    run: Run, filled: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str
+) -> None:
+    for key in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", name)
+    assert what in run("recall", "billing service", "--json").error["what"]
+
+
+def test_a_missing_extra_is_named(run: Run, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", "ollama:small")
+    error = run("recall", "billing service", "--json").error
+    assert "pip install 'reverie[openai]'" in error["do"]
 
 
 # --- the ledger

@@ -196,8 +196,6 @@ def test_an_index_that_grows_too_large_is_said_when_it_is_written(
         sent = memory.index_sent()
         assert (sent.ranked, sent.shown, sent.hidden) == (True, 2, 2)
         assert "a3.md" in sent.text
-        used = memory.index_sent(uses={"a0.md": 9})
-        assert "a0.md" in used.text
 
 
 def test_a_scan_gives_topics_newest_first(memory: MemoryFolder) -> None:

@@ -60,10 +60,10 @@ def test_the_newest_stays_wherever_it_stands_and_however_long_it_is() -> None:
         assert "210,601 bytes" in found.warning
 
 
-def test_use_and_type_outweigh_a_little_age() -> None:
+def test_type_outweighs_a_little_age() -> None:
     limits = Limits(lines=4)
     known = {
-        "f0.md": Facts(0, "", uses=20),
+        "f0.md": Facts(0, "user"),
         "f1.md": Facts(0, "feedback"),
         "f2.md": Facts(0, "project"),
         "f3.md": Facts(0, ""),
@@ -107,7 +107,7 @@ def test_without_pointers_or_facts_the_cut_is_plain() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 400), st.sampled_from(["", "user", "project"]), st.integers(0, 9)),
+        st.tuples(st.integers(0, 400), st.sampled_from(["", "user", "project"])),
         min_size=1,
         max_size=60,
     ),
@@ -116,10 +116,10 @@ def test_without_pointers_or_facts_the_cut_is_plain() -> None:
     st.randoms(use_true_random=False),
 )
 def test_limits_hold_the_newest_stays_and_the_count_is_true(
-    known: list[tuple[int, str, int]], lines: int, size: int, chance: random.Random
+    known: list[tuple[int, str]], lines: int, size: int, chance: random.Random
 ) -> None:
     data = index(len(known), "hook é " * 5)
-    given_facts = {f"f{n}.md": Facts(d * DAY, t, u) for n, (d, t, u) in enumerate(known)}
+    given_facts = {f"f{n}.md": Facts(d * DAY, t) for n, (d, t) in enumerate(known)}
     limits = Limits(lines, size)
     found = sent(data, limits, given_facts)
     assert len(found.text.splitlines()) <= lines

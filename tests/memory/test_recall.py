@@ -175,7 +175,7 @@ def scored(note: Note, question: str, counts: dict[str, int] | None = None) -> f
 
 def note(name: str = "", about: str = "", body: str = "", **more: float) -> Note:
     fields = tuple(" ".join(terms(text)) for text in ("a", name, about, "", body))
-    return Note(fields, saved=more.get("saved", 0.0), uses=int(more.get("uses", 0)))
+    return Note(fields, saved=more.get("saved", 0.0))
 
 
 def test_where_a_term_stands_decides() -> None:
@@ -216,13 +216,12 @@ def test_a_query_whose_words_are_not_there_finds_nothing_clear() -> None:
     assert lost < alone
 
 
-def test_age_and_use_break_ties_only() -> None:
+def test_age_breaks_ties_only() -> None:
     question = "staging server"
     old, new = note(body=question, saved=0.0), note(body=question, saved=NOW)
     assert scored(new, question) > scored(old, question)
-    assert scored(note(body=question, uses=9), question) > scored(old, question)
     better = note(name="staging server", saved=0.0)
-    assert scored(better, question) > scored(note(body="server", saved=NOW, uses=99), question)
+    assert scored(better, question) > scored(note(body="server", saved=NOW), question)
 
 
 # Turns

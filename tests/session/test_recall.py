@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from reverie.transcript.records import (
     Recalled,
     Replaced,
     Stand,
+    Usage,
     UserMessage,
 )
 from reverie.transcript.request import Request
@@ -226,7 +228,7 @@ async def test_a_selecting_model_is_not_waited_for_and_its_time_out_falls_back(
         assert s.ledger.selector == "embedded"
         assert "took longer than 0.05 s" in s.ledger.why
         ended = [e.record for e in s.session.view.entries if isinstance(e.record, ForkEnded)]
-        assert [(e.source, e.outcome, e.requests) for e in ended] == [("recall", "failed", 1)]
+        assert [(e.source, e.outcome, e.requests) for e in ended] == [("recall", "cancelled", 1)]
 
 
 async def test_a_selecting_model_sees_words_manifest_and_tools_and_unknown_names_are_dropped(
@@ -533,3 +535,32 @@ async def test_over_the_days_budget_no_model_is_asked(home: Path, project: Path)
         assert "Friday" in last_text(await s.prepare())
         assert model.requests == []
         assert "budget" in s.ledger.why
+
+
+@dataclass
+class Telling:
+    """A model that answers with no choice, and tells so much of what the answer used."""
+
+    usage: Usage | None
+    name: str = "quiet"
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        yield replace(reply('{"selected_memories": []}'), usage=self.usage)
+
+
+@pytest.mark.parametrize(
+    ("usage", "least", "most"), [(Usage(7, output=1), 12, 12), (None, 100, 9_999)]
+)
+async def test_a_side_query_counts_what_it_used_or_where_nobody_tells_the_estimate(
+    home: Path, project: Path, usage: Usage | None, least: float, most: float
+):
+    async with stage(home, project, finder=Fixed(), selector=Telling(usage)) as s:
+        filled(s)
+        await s.say(QUESTION)
+        await s.settled()
+        assert s.session.budget is not None
+        day = datetime.fromtimestamp(s.clock.now(), UTC).strftime("%Y-%m-%d")
+        spent = s.session.budget.by_source(day)["recall"]
+        assert spent.calls == 1
+        assert least <= spent.weighted <= most

@@ -8,18 +8,23 @@ from pathlib import Path
 import anyio
 import pytest
 
+from reverie.errors import StoreError
 from reverie.memory.entry import new
+from reverie.session.agent import Wanted, open_agent
 from reverie.session.loop import run_turn
 from reverie.session.messages import tool_result, user
 from reverie.session.recall import Recall
+from reverie.session.recall_index import MemoryIndex
 from reverie.session.recall_notes import Notes
 from reverie.session.remember import Memories
 from reverie.session.session import Session
 from reverie.session.toolbox.tool import Registry
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root
+from reverie.store.recall import NAME
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.records import UserMessage
+from reverie.transcript.request import Request
 from reverie.world import Delta, ToolCall
 
 from .doors import opened
@@ -123,3 +128,52 @@ async def test_a_hanging_selector_delays_no_token_of_a_turn(
             group.cancel_scope.cancel()
         assert seen == [False]
         assert s.view.recalled[-1].why == "the turn ended first"
+
+
+# --- one index
+
+
+def _held(home: Path) -> int:
+    """How many times this process holds an index of this home open."""
+    found = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    return sum(path.startswith(str(home)) and path.endswith(f"/{NAME}") for path in found)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are not to be seen")
+async def test_an_agent_opens_one_index_and_leaves_nothing_beside_it(home: Path, project: Path):
+    held: list[int] = []
+    bodies: list[str] = []
+
+    def answer(request: Request):
+        held.append(_held(home))
+        bodies.append(request.body())
+        if len(held) == 1:
+            calls = [
+                call(f"Search{what}", what, query="billing") for what in ("Memory", "Sessions")
+            ]
+            return reply("Looking.", *calls)
+        return "On Friday."
+
+    wanted = Wanted(project, home=home, environ={"HOME": str(home.parent)})
+    async with open_agent(wanted, ScriptedModel(answer)) as agent:
+        assert agent.memories is not None
+        path = agent.memories.folder.root / "billing.md"
+        about = {"name": "billing", "description": "billing deploys", "type": "project"}
+        path.write_bytes(new("billing.md", body="They run on Friday.", **about).data)
+        await agent.turn(QUESTION)
+        kept = agent.session.library.path
+    assert f"{path}:" in bodies[1]
+    assert held[1] == 1
+    assert _held(home) == 0
+    assert [path.name for path in kept.glob(f"{NAME}*")] == [NAME]
+
+
+async def test_a_closed_index_is_not_opened_again(tmp_path: Path):
+    (tmp_path / "memory").mkdir()
+    index = MemoryIndex(tmp_path / "memory", tmp_path / "kept")
+    assert index.look("anything at all", 0.0).hits == ()
+    index.close()
+    with pytest.raises(StoreError):
+        index.look("anything at all", 0.0)
+    index.close()
+    assert os.listdir(tmp_path / "kept") == [NAME]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +99,22 @@ def test_a_hit_says_what_it_is_and_why(index: RecallIndex, folder: Path) -> None
     assert hit.clear
 
 
+@pytest.mark.parametrize("above", ["", "\n", "\n\n", "  \n", " \t\n\n", "\r\n", "\ufeff"])
+@pytest.mark.parametrize(
+    "body", ["zebra\n", "one\n\nzebra\n", "Straße " * 40 + "\nzebra\n", "plain\n"]
+)
+def test_the_line_is_that_of_the_passage(
+    index: RecallIndex, folder: Path, above: str, body: str
+) -> None:
+    head = f"---\nname: zebra\n---\n{above}" if above != "\ufeff" else "\ufeff---\nname: z\n---\n\n"
+    (folder / "zebra.md").write_bytes((head + body).encode())
+    index.refresh(folder)
+    (hit,) = index.search(Query.of("zebra", NOW))
+    lines = (folder / "zebra.md").read_text().splitlines()
+    assert lines[hit.line - 1] == hit.passage.splitlines()[0]
+    assert "zebra" in hit.passage or body == "plain\n"
+
+
 def test_what_is_about_other_things_is_not_clear(index: RecallIndex, folder: Path) -> None:
     write(folder, "deploy.md", "make deploy\n", about="How staging is deployed")
     index.refresh(folder)
@@ -109,17 +126,30 @@ def test_what_is_about_other_things_is_not_clear(index: RecallIndex, folder: Pat
     assert index.search(Query.of("quantum chromodynamics", NOW)) == []
 
 
-def test_exclusion_number_and_use(index: RecallIndex, folder: Path) -> None:
+def test_exclusion_and_number(index: RecallIndex, folder: Path) -> None:
     for n in range(8):
         write(folder, f"n{n}.md", "about zebras\n")
     index.refresh(folder)
     assert len(files(index, "zebras", k=3)) == 3
     assert files(index, "zebras", k=0) == []
     assert files(index, "zebras", exclude={f"n{n}.md" for n in range(7)}) == ["n7.md"]
-    assert files(index, "zebras", uses={"n5.md": 9})[0] == "n5.md"
 
 
 # Keeping up
+
+
+def test_frontmatter_counts_within_the_lines_that_a_setting_says(
+    tmp_path: Path, folder: Path
+) -> None:
+    filler = "".join(f"k{n}: v\n" for n in range(8))
+    (folder / "a.md").write_text(f"---\nname: x\n{filler}description: zebras\n---\n\nbody\n")
+    os.utime(folder / "a.md", (NOW, NOW))
+    for lines, about in ((30, "zebras"), (5, ""), (5, ""), (30, "zebras")):
+        with RecallIndex.open(tmp_path / NAME, header_lines=lines) as index:
+            index.refresh(folder)
+            (hit,) = index.search(Query.of("zebras", NOW))
+            assert hit.description == about
+            assert index.refresh(folder).changed == 0
 
 
 def test_changes_are_seen_by_time_size_and_inode(index: RecallIndex, folder: Path) -> None:
@@ -335,6 +365,42 @@ def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path, folder: 
             index.refresh(folder)
             assert files(index, "zebras") == ["a.md"]
     assert folder.is_dir()
+
+
+def test_a_clean_close_leaves_the_index_alone(tmp_path: Path, folder: Path) -> None:
+    kept = tmp_path / "kept"
+    write(folder, "a.md", "about zebras\n")
+    with RecallIndex.open(kept / NAME) as index:
+        index.refresh(folder)
+        assert files(index, "zebras") == ["a.md"]
+        index.refresh_transcripts(kept)
+        index.search(Query.of("zebras", NOW), kinds=("memory", "transcript"))
+        assert (kept / f"{NAME}-wal").exists()
+    assert os.listdir(kept) == [NAME]
+
+
+def killed(path: Path, folder: Path) -> None:
+    index = RecallIndex.open(path)
+    index.refresh(folder)
+    index._base.execute("BEGIN IMMEDIATE")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_process_left_is_used_and_cleaned_up(tmp_path: Path, folder: Path) -> None:
+    kept = tmp_path / "kept"
+    write(folder, "a.md", "about zebras\n")
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=killed, args=(kept / NAME, folder))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert set(os.listdir(kept)) == {NAME, f"{NAME}-wal", f"{NAME}-shm"}
+    said: list[Notice] = []
+    with RecallIndex.open(kept / NAME, say=said.append) as index:
+        assert files(index, "zebras") == ["a.md"]
+        assert index.refresh(folder).changed == 0
+    assert said == []
+    assert os.listdir(kept) == [NAME]
 
 
 def worker(path: Path, folder: Path, who: int, rounds: int) -> None:

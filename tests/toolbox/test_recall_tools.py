@@ -32,7 +32,8 @@ def write(place: Place, key: str, body: str, description: str = "", type: str = 
 
 
 def both(place: Place) -> tuple[Tool, Tool]:
-    return recall_tools(MemoryIndex(place.memory, place.project, say=place.notices.append))
+    index = MemoryIndex(place.memory, place.project, say=place.notices.append)
+    return recall_tools(lambda: index)
 
 
 async def text(tool: Tool, place: Place, **value: object) -> str:
@@ -90,7 +91,8 @@ async def test_earlier_sessions_are_found_and_the_asking_one_is_not(tmp_path: Pa
         await s.observe(reply("Noted: heron-7 is the staging database."))
         await s.end_turn()
         mine, folder = s.id, s.library.path
-    tool = recall_tools(MemoryIndex(place.memory, folder))[1]
+    index = MemoryIndex(place.memory, folder)
+    tool = recall_tools(lambda: index)[1]
     found = await text(tool, place, query="what is the staging database called")
     assert f"session {mine}, message " in found
     assert "heron-7" in found

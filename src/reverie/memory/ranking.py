@@ -1,7 +1,7 @@
 """How much of an index is sent: all of it, its best part by rank, or a plain cut.
 
-Within its limits an index is sent as it is. Over them the entries are ranked by age, type and
-use, and as many are kept as fit, in the order of the file, with a line that says how many are
+Within its limits an index is sent as it is. Over them the entries are ranked by age and type,
+and as many are kept as fit, in the order of the file, with a line that says how many are
 not shown. The newest entry is always among them. Where there is nothing to rank by, the cut is
 plain: by lines, then at the last line end before the byte limit, never inside a character.
 
@@ -22,8 +22,6 @@ from reverie.settings import DEFAULTS, Settings
 _DAY = 86_400
 _FRESH_DAYS = 60
 _TYPE_POINTS = {"feedback": 30, "user": 30, "reference": 15, "project": 10}
-_USE_POINTS = 3
-_MOST_USES = 20
 _ADVICE = "Keep each line short and move detail into topic files."
 
 
@@ -46,7 +44,6 @@ class Facts:
 
     modified: float
     type: str = ""
-    uses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,5 +226,4 @@ def _points(known: Facts | None, newest: float) -> int:
         return -1
     days = int(max(newest - known.modified, 0.0) // _DAY)
     fresh = max(_FRESH_DAYS - days, 0)
-    uses = min(max(known.uses, 0), _MOST_USES) * _USE_POINTS
-    return fresh + _TYPE_POINTS.get(known.type, 0) + uses
+    return fresh + _TYPE_POINTS.get(known.type, 0)

@@ -95,7 +95,7 @@ def model_for(
         model,
         retries=retries,
         key="" if local else access.openai_key,
-        base_url=_ollama(access) if local else access.openai_url or openai.BASE_URL,
+        base_url=ollama_url(access) if local else access.openai_url or openai.BASE_URL,
         wire=_WIRES.get(provider),
         settings=settings,
         streaming=streaming,
@@ -125,7 +125,8 @@ def _named(name: str, access: Access) -> tuple[str, str]:
     return ("openai", DEFAULT_OPENAI) if access.openai_key else (EMBEDDED, "")
 
 
-def _ollama(access: Access) -> str:
+def ollama_url(access: Access) -> str:
+    """Where a server of Ollama's answers in OpenAI's format."""
     host = access.ollama_url or OLLAMA
     base = host if "://" in host else f"http://{host}"
     return base.rstrip("/") + "/v1"

@@ -7,12 +7,14 @@ memories and queries, so one is used only where somebody configured it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
 
-from reverie.errors import InvalidMessage, ProviderError
+from reverie.errors import AuthFailed, InvalidInput, InvalidMessage, ProviderError
+from reverie.providers.capabilities import family
+from reverie.providers.choose import Access, ollama_url
 from reverie.providers.connection import NO_KEY, Connection, connect, whole
 from reverie.providers.failures import Setback
 from reverie.providers.openai import BASE_URL
@@ -58,6 +60,29 @@ def endpoint_embeddings(
         "openai", "AsyncOpenAI", base_url=base_url, credentials=credentials, timeout=timeout
     )
     return EndpointEmbeddings(name, connection)
+
+
+def embeddings_for(name: str, environ: Mapping[str, str]) -> EndpointEmbeddings:
+    """The model that a setting names: `ollama:NAME` on this machine, else `NAME` or
+    `openai:NAME` at OPENAI_BASE_URL where there is one, else at OpenAI."""
+    access = Access.of(environ)
+    provider, _, rest = name.strip().partition(":")
+    if provider == "anthropic" or family(name.strip()).startswith("claude"):
+        raise InvalidInput(
+            "this provider gives no vectors", where=name, do="Name a model of OpenAI's or Ollama's"
+        )
+    if provider in ("openai", "ollama") and not rest:
+        raise InvalidInput("a provider is named, but no model", where=name)
+    if provider == "ollama":
+        return endpoint_embeddings(rest, base_url=ollama_url(access))
+    if not access.openai_key and not access.openai_url:
+        raise AuthFailed(
+            "no key for OpenAI is configured",
+            where=name,
+            do="Set OPENAI_API_KEY, or name a model as ollama:NAME",
+        )
+    model = rest if provider == "openai" else name.strip()
+    return endpoint_embeddings(model, key=access.openai_key, base_url=access.openai_url or BASE_URL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import anyio
 
+from reverie.errors import NotAvailable
 from reverie.layers.microcompaction import context_management
 from reverie.session.attachments import Attachments
 from reverie.session.clock import SystemClock
@@ -174,15 +175,13 @@ async def open_agent(
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
     own: list[Session] = []  # for tools that act on the session they are part of
-    index = None if memories is None else _index(place, memories, say)
-    found = () if index is None else recall_tools(index)
+    found = () if memories is None else recall_tools(lambda: _index(own[0]))
     for tool in (*_memory_tools(memories, place.flags), *found, snip_tool(lambda: own[0])):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await _looked_up(model)
     async with (
         _closing(memories),
-        _closing(index),
         Session.open(
             place.cwd,
             model=model,
@@ -270,7 +269,7 @@ async def _looked_up(model: Model) -> None:
 
 
 @asynccontextmanager
-async def _closing(held: Memories | MemoryIndex | None) -> AsyncGenerator[None]:
+async def _closing(held: Memories | None) -> AsyncGenerator[None]:
     try:
         yield
     finally:
@@ -278,10 +277,12 @@ async def _closing(held: Memories | MemoryIndex | None) -> AsyncGenerator[None]:
             held.close()
 
 
-def _index(place: Place, memories: Memories, say: Say) -> MemoryIndex:
-    """The index that the search tools look in."""
-    folder = memories.folder.root
-    return MemoryIndex.of(place.home, place.root, place.environ, folder, say=say)
+def _index(session: Session) -> MemoryIndex:
+    """The index that the search tools look in: that of the session's recall."""
+    found = session.recall.index if session.recall is not None else None
+    if found is None:
+        raise NotAvailable("this session has no memory to search", where=session.id)
+    return found
 
 
 def _policy(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from anyio import to_thread
+from anyio import get_cancelled_exc_class, to_thread
 
 from reverie import layers
 from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
@@ -22,7 +22,7 @@ from reverie.session.budget import weight
 from reverie.store.learned import learn_window
 from reverie.transcript.records import Boundary, Failed, ForkEnded, Record, Replaced, Usage
 from reverie.transcript.request import Request
-from reverie.world import Notice, Reply, World, complete
+from reverie.world import Model, Notice, Reply, World, complete
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
@@ -166,23 +166,27 @@ async def _learn(session: Session, error: PromptTooLong) -> None:
 # --- side queries
 
 
-async def ask(session: Session, request: Request) -> Reply:
-    """One request outside the conversation: counted, sent, its cost recorded."""
-    model, settings, budget = session.world.model, session.world.settings, session.budget
+async def ask(session: Session, request: Request, model: Model | None = None) -> Reply:
+    """One request outside the conversation, to the session's model or another: counted, sent,
+    its cost recorded. Where the provider does not tell what it used, the estimate counts."""
+    model, settings, budget = model or session.world.model, session.world.settings, session.budget
     if model is None:
         raise NotAvailable("this session has no model to ask", where=request.source)
     reserved = None
     if budget is not None:
         price = weight(Usage(request.tokens), settings)
         reserved = await to_thread.run_sync(lambda: budget.reserve(request.source, price))
-    outcome: Literal["completed", "failed"] = "failed"
-    used = Usage()
+    outcome: Literal["completed", "failed", "cancelled"] = "failed"
+    used: Usage | None = None
     try:
         reply = await complete(model, request)
-        outcome, used = "completed", reply.usage or used
+        outcome, used = "completed", reply.usage
+    except get_cancelled_exc_class():
+        outcome = "cancelled"
+        raise
     finally:
-        session.hand(ForkEnded(request.source, "", used, 1, outcome))
-    if budget is not None and reserved is not None:
-        known = reserved
-        await to_thread.run_sync(lambda: budget.settle(known, used))
+        session.hand(ForkEnded(request.source, "", used or Usage(), 1, outcome))
+    if budget is not None and reserved is not None and used is not None:
+        known, cost = reserved, used
+        await to_thread.run_sync(lambda: budget.settle(known, cost))
     return reply

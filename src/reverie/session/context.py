@@ -168,16 +168,14 @@ def memory_section(
     )
 
 
-def index_files(
-    memory: MemoryFolder, *, team: bool = False, uses: Mapping[str, int] | None = None
-) -> tuple[File, ...]:
+def index_files(memory: MemoryFolder, *, team: bool = False) -> tuple[File, ...]:
     """The memory index as it is sent, and the team's after it."""
     found: list[File] = []
     kinds: list[tuple[str, Kind]] = [(INDEX, "memory")]
     if team:
         kinds.append((f"{TEAM}/{INDEX}", "team"))
     for key, kind in kinds:
-        sent = memory.index_sent(key, uses=uses)
+        sent = memory.index_sent(key)
         text = "\n\n".join(filter(None, (sent.text.rstrip("\r\n"), sent.warning)))
         if text.strip():
             found.append(File(str(memory.root / key), kind, text))
@@ -200,7 +198,6 @@ def gather(
     environ: Mapping[str, str],
     memory: MemoryFolder | None = None,
     team: bool = False,
-    uses: Mapping[str, int] | None = None,
     managed: Path = MANAGED,
     say: Say = unheard,
 ) -> Context:
@@ -208,6 +205,6 @@ def gather(
     collected = instruction_files(cwd, settings, home=home, environ=environ, managed=managed)
     for warning in collected.warnings:
         say(Notice("instructions", warning, "warning"))
-    indexes = () if memory is None else index_files(memory, team=team, uses=uses)
+    indexes = () if memory is None else index_files(memory, team=team)
     files = (*collected.files, *indexes)
     return Context(instructions.render(files), files)

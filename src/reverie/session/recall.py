@@ -122,9 +122,16 @@ class Recall:
         memories, world = session.memories, session.world
         if memories is None or world.settings.memory_off():
             return None
-        finder = MemoryIndex(memories.folder.root, session.library.path, say=world.say)
+        finder = MemoryIndex(
+            memories.folder.root, session.library.path, settings=world.settings, say=world.say
+        )
         notes = Notes(memories, work_root(cwd), session.id, world.settings)
         return cls(session, group, finder=finder, notes=notes, selector=selector)
+
+    @property
+    def index(self) -> MemoryIndex | None:
+        """Where it looks, for others that search the same past; it closes with the session."""
+        return self._finder if isinstance(self._finder, MemoryIndex) else None
 
     def warm(self) -> None:
         """Bring the index up to date before the first turn asks for it."""

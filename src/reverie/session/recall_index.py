@@ -2,7 +2,8 @@
 
 A look searches at once where bringing the index up to date takes long, and afterwards where it
 is quick: small memories are always seen as they are, large ones as they were a turn ago. The
-index lies with the project's transcripts and may be deleted at any time.
+index lies with the project's transcripts and may be deleted at any time. Closed is closed: a
+look that comes late does not open it again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reverie.errors import StoreError
+from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.query import Query
+from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store.recall import NAME, Hit, Kind, RecallIndex
 from reverie.world import Say, unheard
@@ -40,14 +44,17 @@ class MemoryIndex:
         folder: Path,
         transcripts: Path,
         *,
+        settings: Settings = DEFAULTS,
         say: Say = unheard,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder = folder
         self.transcripts = transcripts
+        self._header_lines = settings.recall_header_lines
         self._say = say
         self._now = now
         self._index: RecallIndex | None = None
+        self._closed = False
         self._opening = threading.Lock()
         self._took: float | None = None
         self._seen = 0
@@ -60,24 +67,30 @@ class MemoryIndex:
         environ: Mapping[str, str],
         folder: Path,
         *,
+        settings: Settings = DEFAULTS,
         say: Say = unheard,
     ) -> MemoryIndex:
         """The index of the project at `root`, whose memory lies in `folder`; nothing is made."""
         project = places.find_project_folder(home, root)
-        return cls(folder, places.transcripts_folder(project, home, environ), say=say)
+        kept = places.transcripts_folder(project, home, environ)
+        return cls(folder, kept, settings=settings, say=say)
 
     @property
     def index(self) -> RecallIndex:
+        path = self.transcripts / NAME
         with self._opening:
+            if self._closed:
+                raise StoreError("the recall index is closed", where=str(path))
             if self._index is None:
-                self._index = RecallIndex.open(self.transcripts / NAME, say=self._say)
+                lines = self._header_lines
+                self._index = RecallIndex.open(path, say=self._say, header_lines=lines)
             return self._index
 
     def close(self) -> None:
         with self._opening:
             if self._index is not None:
                 self._index.close()
-            self._index = None
+            self._index, self._closed = None, True
 
     def refresh(self) -> None:
         """Bring the index up to date with the memory folder."""
@@ -106,10 +119,13 @@ class MemoryIndex:
         k: int,
         kinds: Sequence[Kind] = ("memory",),
         without: Container[str] = (),
+        meaning: Meaning | None = None,
     ) -> list[Hit]:
         """A search that somebody asked for: everything is brought up to date first."""
         if "memory" in kinds:
             self.refresh()
         if "transcript" in kinds:
             self.index.refresh_transcripts(self.transcripts)
-        return self.index.search(Query.of(text, now), k=k, kinds=kinds, exclude=without)
+        return self.index.search(
+            Query.of(text, now), k=k, kinds=kinds, exclude=without, meaning=meaning
+        )

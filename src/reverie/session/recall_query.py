@@ -8,24 +8,23 @@ it is a reason, never an error. What the manifest says is framed: it is not ours
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import anyio
-from anyio import to_thread
 
 from reverie.memory.frames import frame
 from reverie.memory.manifest import Record as Line
+from reverie.session import compacting
 from reverie.session.alone import alone
-from reverie.session.budget import weight
 from reverie.session.recall_select import selected_names
 from reverie.settings import Settings
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.messages import Message, Piece
-from reverie.transcript.records import ForkEnded, HeadSet, Usage
+from reverie.transcript.records import HeadSet
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
 from reverie.transcript.trail import Trail
-from reverie.world import Clock, Model, Reply, complete
+from reverie.world import Clock, Model, Reply
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
@@ -95,30 +94,10 @@ async def ask(
     sent = request(task, model.name, session.id, settings.recall_output_tokens)
     reply: Reply | None = None
     error = ""
-    outcome: Literal["completed", "failed", "cancelled"] = "cancelled"
-    try:
-        with anyio.move_on_after(settings.recall_timeout_seconds) as scope:
-            reply, error = await alone(_counted(session, model, sent), None)
-        if scope.cancelled_caught:
-            error = f"{model.name} took longer than {settings.recall_timeout_seconds:g} s"
-        outcome = "failed" if reply is None else "completed"
-    finally:
-        used = reply.usage if reply is not None and reply.usage is not None else Usage()
-        session.hand(ForkEnded(SOURCE, "", used, 1, outcome))
+    with anyio.move_on_after(settings.recall_timeout_seconds) as scope:
+        reply, error = await alone(compacting.ask(session, sent, model), None)
+    if scope.cancelled_caught:
+        error = f"{model.name} took longer than {settings.recall_timeout_seconds:g} s"
     if reply is None:
         return None, f"no answer from the selecting model: {error}"
     return selected_names(reply.text, [m.file for m in task.memories], task.files), ""
-
-
-async def _counted(session: Session, model: Model, sent: Request) -> Reply | None:
-    """One answer, counted before it is asked for and settled after."""
-    budget = session.budget
-    if budget is None:
-        return await complete(model, sent)
-    price = weight(Usage(uncached=sent.tokens), session.world.settings)
-    reserved = await to_thread.run_sync(lambda: budget.reserve(SOURCE, price))
-    reply = await complete(model, sent)
-    used = reply.usage
-    if used is not None:
-        await to_thread.run_sync(lambda: budget.settle(reserved, used))
-    return reply

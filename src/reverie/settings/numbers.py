@@ -252,6 +252,9 @@ class Settings:
     selector_milliseconds: float = _number(
         30, "8", "time the local selector may take while a request is prepared", 0, 60_000
     )
+    embedding_model: str | None = _text(
+        "8", "model whose vectors `reverie recall` weighs beside words; unset: words alone", True
+    )
     recall_min_words: int = _whole(2, "8", "words a message needs for recall", 0, _COUNT)
     recall_files: int = _whole(5, "8", "memories injected in one turn", 0, _COUNT)
     recall_lines: int = _whole(200, "8", "lines of each", 1, _COUNT)

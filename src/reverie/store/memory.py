@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -144,15 +144,14 @@ class MemoryFolder:
         """The index, or the team's; an empty one where there is none."""
         return indexes.parse(self._soft(lambda: self._index_bytes(key), b""))
 
-    def index_sent(self, key: str = INDEX, *, uses: Mapping[str, int] | None = None) -> Sent:
+    def index_sent(self, key: str = INDEX) -> Sent:
         """What of an index a session is sent."""
         data = self.index(key).data
         if not ranking.limits_hit(data, self.limits):
             return ranking.sent(data, self.limits)
         below = key.removesuffix(INDEX)
-        counts = uses or {}
         facts = {
-            one.key.removeprefix(below): Facts(one.modified, one.type, counts.get(one.key, 0))
+            one.key.removeprefix(below): Facts(one.modified, one.type)
             for one in self.scan()
             if one.key.startswith(below)
         }

@@ -13,13 +13,14 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
 from reverie.memory.entry import is_topic
+from reverie.memory.manifest import HEADER_LINES
 from reverie.memory.recall import ranking
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.memory.recall.passages import Passage, best_lines, passages
@@ -79,22 +80,26 @@ class Hit:
 class RecallIndex:
     """One index file, open. Any thread may use it; calls wait for one another."""
 
-    def __init__(self, path: Path, say: Say) -> None:
+    def __init__(self, path: Path, say: Say, header_lines: int = HEADER_LINES) -> None:
         self.path = path
+        self._header_lines = header_lines
         self._say = say
         self._turn = threading.RLock()
         self._begin(bases.opened(path, say))
 
     def _begin(self, base: sqlite3.Connection) -> None:
         self._base = base
-        self._notes = Notes(base)
+        self._notes = Notes(base, self._header_lines)
         self._turns = Turns(base)
         self._vectors = Vectors(base)
 
     @classmethod
-    def open(cls, path: Path, *, say: Say = unheard) -> RecallIndex:
-        """The index at a path, made if missing, and made anew where it is broken."""
-        return cls(path, say)
+    def open(
+        cls, path: Path, *, say: Say = unheard, header_lines: int = HEADER_LINES
+    ) -> RecallIndex:
+        """The index at a path, made if missing, and made anew where it is broken. Frontmatter
+        counts where it closes within so many lines."""
+        return cls(path, say, header_lines)
 
     def close(self) -> None:
         with self._turn:
@@ -118,6 +123,9 @@ class RecallIndex:
         return self._kept(lambda: self._refresh(folder, keys), Refreshed(whole=False))
 
     def _refresh(self, folder: Path, keys: Sequence[str] | None) -> Refreshed:
+        if self._notes.other_heads:
+            with self._writing():
+                self._notes.read_anew()
         found = scan(folder, self._notes.known()) if keys is None else self._look(folder, keys)
         done = 0
         if found.changed:
@@ -213,13 +221,12 @@ class RecallIndex:
         k: int = 10,
         kinds: Sequence[Kind] = ("memory",),
         exclude: Container[str] = (),
-        uses: Mapping[str, int] | None = None,
         meaning: Meaning | None = None,
     ) -> list[Hit]:
         """The texts that answer a query best, at most `k`.
 
-        `exclude` names files and sessions; `uses` says how often a memory was of use; `meaning`
-        adds what a model of the user's makes of the query.
+        `exclude` names files and sessions; `meaning` adds what a model of the user's makes of
+        the query.
         """
         if k < 1 or not (query or meaning):
             return []
@@ -227,7 +234,7 @@ class RecallIndex:
         def found() -> list[Hit]:
             hits: list[Hit] = []
             if "memory" in kinds:
-                hits += self._memories(query, k, exclude, uses or {}, meaning)
+                hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
                 _, turns = self._turns.ranked(query, exclude=exclude)
                 hits += [hit for one in turns[:k] if (hit := self._said(one))]
@@ -240,11 +247,10 @@ class RecallIndex:
         query: Query,
         k: int,
         exclude: Container[str],
-        uses: Mapping[str, int],
         meaning: Meaning | None,
     ) -> list[Hit]:
         likeness = {} if meaning is None else self._vectors.closeness(meaning)
-        weighed, notes = self._notes.ranked(query, k, uses=uses, exclude=exclude, likeness=likeness)
+        weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
 
     def sessions(self, query: Query, *, k: int = 10, exclude: Container[str] = ()) -> list[Hit]:

@@ -24,7 +24,7 @@ from reverie.store.recall_scan import Known, Mark
 CANDIDATES = 100
 LIKEST = 30
 """Memories that closeness of meaning alone brings up."""
-MOST_MATCHES = 3_000
+MOST_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
 
 _COLUMNS = ", ".join(FIELDS)
@@ -43,15 +43,16 @@ class Ranked:
 class Notes:
     """The memories of an index."""
 
-    def __init__(self, base: sqlite3.Connection) -> None:
+    def __init__(self, base: sqlite3.Connection, header_lines: int = HEADER_LINES) -> None:
         self._base = base
+        self._header_lines = header_lines
         self._known: Known = {}
         self._stamp: tuple[int, int] | None = None
 
     def put(self, key: str, data: bytes, mark: Mark, saved: float) -> None:
         """Take a file in, in place of what was known of it."""
         self.remove(key)
-        front = frontmatter.parse(data, lines=HEADER_LINES)
+        front = frontmatter.parse(data, lines=self._header_lines)
         name, about = front.get("name") or stem(key), front.get("description")
         text = shown(data[front.body :])
         body = text.lstrip("\r\n")
@@ -68,6 +69,22 @@ class Notes:
             f"INSERT INTO note_index (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row
         )
         self._count(row, 1)
+
+    @property
+    def other_heads(self) -> bool:
+        """Whether the files were read with another number of lines for their frontmatter."""
+        asked = "SELECT value FROM about WHERE name = 'header lines'"
+        row = self._base.execute(asked).fetchone()
+        return str(self._header_lines) != (str(HEADER_LINES) if row is None else row[0])
+
+    def read_anew(self) -> None:
+        """Have every file read again by the next look at the folder."""
+        self._base.execute(
+            "UPDATE file SET modified = 0, size = 0, inode = 0 WHERE kind = 'memory'"
+        )
+        self._base.execute(
+            "INSERT OR REPLACE INTO about VALUES ('header lines', ?)", (str(self._header_lines),)
+        )
 
     def remove(self, key: str) -> bool:
         """Take a file out; says whether it was there."""
@@ -122,7 +139,6 @@ class Notes:
         query: Query,
         k: int,
         *,
-        uses: Mapping[str, int],
         exclude: Container[str],
         likeness: Mapping[int, float],
     ) -> tuple[Terms, list[Ranked]]:
@@ -139,7 +155,7 @@ class Notes:
         for ident, key, kind, saved, *fields in rows:
             if key not in exclude:
                 like = likeness.get(ident, 0.0)
-                note = Note(tuple(fields), kind, saved, uses.get(key, 0), like)
+                note = Note(tuple(fields), kind, saved, like)
                 found.append((-score_note(note, weighed, means), ident, note))
         best = heapq.nsmallest(k, found)
         return weighed, [

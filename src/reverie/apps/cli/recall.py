@@ -13,19 +13,22 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 import typer
 
 from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.place import CURRENT, Place, Project, one
 from reverie.apps.cli.show import Json, document, line, note, plural, say
-from reverie.errors import InvalidInput, NotFound, StoreError
+from reverie.errors import InvalidInput, NotFound, ProviderError, StoreError
 from reverie.memory.claims import claims
 from reverie.memory.entry import Entry
 from reverie.memory.hidden import reveal
+from reverie.memory.recall.meaning import Meaning
 from reverie.session.checked import Checked, Repository
 from reverie.session.context import work_root
 from reverie.session.ledger import Turn, ledgers
 from reverie.session.recall_index import MemoryIndex
+from reverie.session.recall_meaning import embeddings_by, meaning
 from reverie.session.recall_text import days
 from reverie.session.remember import memory_folder
 from reverie.settings import environment
@@ -40,8 +43,11 @@ MOST = 1_000
 @contextlib.contextmanager
 def opened(place: Place) -> Generator[tuple[MemoryIndex, MemoryFolder | None] | None]:
     """The project's index and memory; None where there is nothing to search."""
-    folder = memory_folder(place.home, place.root, place.loaded().settings)
-    index = MemoryIndex.of(place.home, place.root, place.environ, folder, say=_said)
+    settings = place.loaded().settings
+    folder = memory_folder(place.home, place.root, settings)
+    index = MemoryIndex.of(
+        place.home, place.root, place.environ, folder, settings=settings, say=_said
+    )
     if not folder.is_dir() and not index.transcripts.is_dir():
         yield None
         return
@@ -83,10 +89,11 @@ def recall(
     text = text_from(given)
     now = time.time()
     rows: list[dict[str, Any]] = []
-    with opened(Place.of(project)) as found:
+    place = Place.of(project)
+    with opened(place) as found:
         if found is not None:
             index, memory = found
-            hits = index.search(text, now, k=k)
+            hits = index.search(text, now, k=k, meaning=_meaning(place, index, text))
             root = work_root(Path(project)) if explain else None
             rows = [_row(hit, index, memory, now, root) for hit in hits]
     if as_json:
@@ -96,6 +103,27 @@ def recall(
         _show(number, row, explain)
     if not rows:
         say("Nothing found.")
+
+
+def _meaning(place: Place, index: MemoryIndex, text: str) -> Meaning | None:
+    """What the query means to the model of the setting; None where none is named, or, which is
+    said, where it gives no answer."""
+    model = embeddings_by(place.loaded().settings, place.environ)
+    if model is None:
+        return None
+    index.refresh()
+
+    async def asked() -> Meaning:
+        try:
+            return await meaning(index.index, model, text)
+        finally:
+            await model.aclose()
+
+    try:
+        return anyio.run(asked)
+    except ProviderError as error:
+        note(f"found by words alone: {error}")
+        return None
 
 
 def _row(

@@ -140,12 +140,12 @@ def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]
                 break
             places.append((at, term, weight))
             at = low.find(sought, at + 1)
-    best, start = 0.0, 0
+    best, start = 0.0, len(low) - len(low.lstrip())
     for first, _, _ in sorted(places):
         near = {term: (at, weight) for at, term, weight in places if 0 <= at - first < _CLOSE}
         found = sum([weight - (at - first) / _FAR for at, weight in near.values()])
         if found > best:
             best, start = found, first
-    begin = body.rfind("\n", 0, start) + 1
-    shown = body[begin : begin + MOST_SHOWN].split("\n")[:SHOWN_LINES]
-    return body.count("\n", 0, begin), "\n".join(shown).strip()
+    above = low.count("\n", 0, start)  # lines: folding changes how long they are, not how many
+    shown = body.split("\n", above + SHOWN_LINES)[above : above + SHOWN_LINES]
+    return above, "\n".join(shown)[:MOST_SHOWN].strip()

@@ -4,8 +4,8 @@ A term weighs by how rare it is, in the index and, since an index may be small, 
 write anyway. A memory scores by where its terms stand (path, name, description, headings, body),
 how often for its length, and how often two of the query's neighbours stand close together. A
 turn scores by its own terms and, fading, those of the turns around it; the turn behind a question
-by that question; what the named person says counts more, and a question less than an answer. Age,
-type and use only break ties.
+by that question; what the named person says counts more, and a question less than an answer. Age
+and type only break ties.
 
 The score is divided by the root of what the query's terms weigh, found or not. So one threshold
 says for every query whether a hit is clearly about it: a query whose words are not in the index
@@ -20,6 +20,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from reverie.memory.recall.dates import closeness
 from reverie.memory.recall.query import Query
@@ -43,7 +44,7 @@ _PRIOR, _PRIOR_SHARE = (
 )  # texts that every index is taken to have, and common words in them
 _DATED = 3.0
 _MEANING, _UNLIKE = 8.0, 0.2
-_FRESH, _FRESH_DAYS, _USED, _OWN = 0.1, 30.0, 0.03, 0.05
+_FRESH, _FRESH_DAYS, _OWN = 0.1, 30.0, 0.05
 
 _JOINT = " | "
 _COMMON = frozenset(map(stem, COMMON))
@@ -114,26 +115,30 @@ class Note:
     fields: tuple[str, ...]
     type: str = ""
     saved: float = 0.0
-    uses: int = 0
     likeness: float = 0.0  # of its meaning to the query's, -1 to 1; 0 where nobody knows
 
 
 def score_note(note: Note, terms: Terms, lengths: Sequence[float]) -> float:
     """The score of a memory; `lengths` are the mean lengths of the fields, in terms."""
     parts, near, _ = _weighed(note, terms, lengths)
-    words = sum([t.weight * math.log1p(_RISE * p) for t, p in zip(terms.all, parts, strict=True)])
     rest = sum([part for _, part in _priors(note, terms.query)])
-    return (words + near + rest) / terms.scale + _meant(note)
+    return (_worth(parts, terms) + near + rest) / terms.scale + _meant(note)
 
 
 def explain_note(note: Note, terms: Terms, lengths: Sequence[float]) -> Why:
     """What each signal gave to a memory's score."""
     parts, near, where = _weighed(note, terms, lengths)
-    words = sum([t.weight * math.log1p(_RISE * p) for t, p in zip(terms.all, parts, strict=True)])
+    words = _worth(parts, terms)
     whole = sum(where) or 1.0
     why = [(name, words * part / whole) for name, part in zip(FIELDS, where, strict=True)]
     why += [("near", near), *_priors(note, terms.query), ("meaning", _meant(note) * terms.scale)]
     return _shown(why, terms)
+
+
+def _worth(parts: Sequence[float], terms: Terms) -> float:
+    """What so much of each term is worth."""
+    found = [(n, part) for n, part in enumerate(parts) if part]
+    return sum([terms.all[n].weight * math.log1p(_RISE * part) for n, part in found])
 
 
 def _meant(note: Note) -> float:
@@ -149,23 +154,29 @@ def _weighed(
     note: Note, terms: Terms, lengths: Sequence[float]
 ) -> tuple[list[float], float, list[float]]:
     """How much there is of each term, how close they stand, and how much each field gives."""
-    text = _JOINT.join(note.fields)
-    end = 0
-    shares: list[float] = []
-    ends: list[int] = []
-    for n, part in enumerate(note.fields):
-        over = 1 - _LENGTH[n] + _LENGTH[n] * (part.count(" ") + 1) / (lengths[n] or 1.0)
-        shares.append(_WEIGHTS[n] / over)
-        end += len(part) + len(_JOINT)
-        ends.append(end)
+    fields = note.fields
     parts = [0.0] * len(terms.all)
     where = [0.0] * len(FIELDS)
-    places = _places(text, terms)
+    shares = [0.0] * len(FIELDS)  # only those of fields that have a term are worked out
+    ends = list(accumulate([len(part) + len(_JOINT) for part in fields]))
+    places = _places(_JOINT.join(fields), terms)
     for at, term, amount in places:
         n = bisect_right(ends, at)
-        parts[term] += shares[n] * amount
-        where[n] += shares[n] * amount
+        share = shares[n]
+        if not share:
+            share = shares[n] = _share(n, fields[n], lengths[n])
+        parts[term] += share * amount
+        where[n] += share * amount
+    if len(places) < 2:
+        return parts, 0.0, where
+    shares[-1] = shares[-1] or _share(-1, fields[-1], lengths[-1])
     return parts, _NEAR * _closeness(places, terms, shares[-1]), where
+
+
+def _share(place: int, text: str, mean: float) -> float:
+    """What one term in the field at a place counts, by the field and how long it is here."""
+    length = _LENGTH[place]
+    return _WEIGHTS[place] / (1 - length + length * (text.count(" ") + 1) / (mean or 1.0))
 
 
 def _places(text: str, terms: Terms) -> list[tuple[int, int, float]]:
@@ -173,8 +184,9 @@ def _places(text: str, terms: Terms) -> list[tuple[int, int, float]]:
     padded = f" {text} "
     found: list[tuple[int, int, float]] = []
     for word, meant in terms.at.items():
+        at = padded.find(word)  # a look without the spaces is faster, and most find nothing
         sought = f" {word} "
-        at = padded.find(sought)
+        at = padded.find(sought, at - 1) if at > 0 else -1
         while at >= 0:
             for term, amount in meant:
                 found.append((at, term, amount))
@@ -209,7 +221,6 @@ def _priors(note: Note, query: Query) -> list[tuple[str, float]]:
     return [
         ("date", _DATED * closeness(note.saved, query.dates, query.months)),
         ("recency", _FRESH * 2 ** (-min(age, 3_000.0) / _FRESH_DAYS)),
-        ("use", _USED * math.log1p(note.uses)),
         ("type", _OWN if note.type in ("user", "feedback") else 0.0),
     ]
 

@@ -7,7 +7,7 @@ project's memory and sessions; the session that asks is left out, its own past i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from anyio import to_thread
 
@@ -24,11 +24,11 @@ PASSAGE = 600
 """Characters of one passage."""
 
 
-def recall_tools(index: MemoryIndex) -> tuple[Tool, Tool]:
-    """The two tools over one project's index."""
+def recall_tools(found: Callable[[], MemoryIndex]) -> tuple[Tool, Tool]:
+    """The two tools over one project's index, which is asked for when it is needed."""
 
     async def memory(value: Input, context: ToolContext) -> Output:
-        now = context.clock.now()
+        index, now = found(), context.clock.now()
         hits = await to_thread.run_sync(
             lambda: index.search(str(value["query"]), now, k=_count(value)),
             abandon_on_cancel=True,
@@ -37,7 +37,7 @@ def recall_tools(index: MemoryIndex) -> tuple[Tool, Tool]:
         return _output(rows, hits, context, "Read a file for all of it.")
 
     async def sessions(value: Input, context: ToolContext) -> Output:
-        now = context.clock.now()
+        index, now = found(), context.clock.now()
         own = frozenset({context.stored.session}) if context.stored else frozenset[str]()
         hits = await to_thread.run_sync(
             lambda: index.search(
