@@ -8,7 +8,7 @@ ends in the last leaf. A view once returned never changes. No clock, no I/O, no 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -532,33 +532,23 @@ def widened(view: View, first: str, last: str) -> tuple[int, int] | None:
             n for n, i in enumerate(items) if i.calls and set(i.calls) & set(view.open_calls)
         )
         end = min(end, waiting - 1)
-    before, whole = None, _whole(items)
-    while before != (start, end):
-        before = (start, end)
-        for low, high in whole:
-            if low <= end and start <= high:
-                start, end = min(start, low), max(end, high)
+    while 0 < start <= end and _are_one(items, start):
+        start -= 1
+    while start <= end < len(items) - 1 and _are_one(items, end + 1):
+        end += 1
     if end < start or items[start].kind == "head":
         return None
     return start, end
 
 
-def _whole(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """Stretches that may not be cut: a round with all its results, an older replacement."""
-    out: list[tuple[int, int]] = []
-    results = {call: n for n, i in enumerate(items) for call in i.results}
-    for n, item in enumerate(items):
-        if item.calls:
-            ends = [results[call] for call in item.calls if call in results]
-            if ends:
-                out.append((n, max(ends)))
-        if (
-            n
-            and item.kind == items[n - 1].kind == "replaced"
-            and item.covers == items[n - 1].covers
-        ):
-            out.append((n - 1, n))
-    return out
+def _are_one(items: Sequence[Item], at: int) -> bool:
+    """Whether an item and the one before it may not be parted: results that are still to come
+    answer the calls before them, and an older replacement may stand in several items."""
+    before, item = items[at - 1], items[at]
+    if before.kind == item.kind == "replaced" and before.covers == item.covers:
+        return True
+    to_come = takewhile(lambda i: i.role == "user", items[at:])
+    return any(i.results for i in to_come)
 
 
 # --- rebuilding what a moving record changes
@@ -575,17 +565,16 @@ def _sent_after(sent: int, first: int, last: int, stand: int, items: Sequence[It
 def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
     """The same view over other items; messages before the first change are shared."""
     same = sum(takewhile(bool, map(is_, items, view.items)))
-    known = view.closed.since(0)
-    closed: list[Message] = []
-    start, role = 0, items[0].role if items else ""
-    for at, item in enumerate(items):
-        if item.role == role:
-            continue
-        if at < same and len(closed) < len(known):
-            closed.append(known[len(closed)])
-        else:
+    start = same
+    while start and items[start - 1].role == items[same - 1].role:
+        start -= 1  # the run that the first change may belong to
+    before = sum([len(item.pieces) for item in items[:start]])
+    closed = view.closed.since(0)
+    del closed[bisect_left(closed, before, key=attrgetter("end")) + 1 if start else 0 :]
+    for at in range(start + 1, len(items)):
+        if items[at].role != items[at - 1].role:
             closed.append(message(items[start:at], closed[-1] if closed else None))
-        start, role = at, item.role
+            start = at
     live = next((n for n, i in enumerate(items) if i.kind not in STANDING), len(items))
     sealed = next((i.pieces[0].source for i in reversed(items) if i.seals), "")
     standing = items[live - 1].pieces[-1] if live else None
