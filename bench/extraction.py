@@ -1,7 +1,8 @@
 """The embedded extraction against labelled turns: what it saves, and whether it should.
 
-Each session is walked turn by turn, the memory folder growing as it would; after each turn the
-answer is asked for until it stops calling tools, and its calls are carried out on files in
+Each session is walked turn by turn, the memory folder growing as it would. As in the product, a
+turn is looked at once it was answered: with everything the agent said up to the next typed turn.
+The extraction is asked until it stops calling tools, and its calls are carried out on files in
 memory. A turn counts as saved if its run wrote a topic file: saves and labels are matched by
 turn, their types are compared apart. Junk is a save on a turn that the labels call the task, the
 code, a recipe, an instruction file's, a secret or a duplicate. Intervals are Wilson's, 95 %.
@@ -9,8 +10,8 @@ code, a recipe, an instruction file's, a secret or a duplicate. Intervals are Wi
 The rules were made with the half `tune` and the unlabelled turns of LoCoMo in sight and without
 the texts of `test`, but for seven turns of one session that were seen before the rules stood; so
 a share over both halves owes most to `tune`, and only `test` tells what turns unseen would get.
-The synthetic sets were written by whoever wrote the rules: they show what is covered, not how well;
-of the corrections, the rules were made against the half `tune`.
+The synthetic sets were written by whoever wrote the rules, and the rules have seen all of them:
+they show what is covered, not how well.
 
     python -m bench extraction
 """
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.__main__ import HERE, ROOT_SHARED, Row
-from bench.labels import HALVES, Labelled, locomo, recorded, sessions, spoken, typed
+from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
 from reverie.memory import entry as entries
 from reverie.memory.secrets import scan
 from reverie.providers.embedded.extraction import answer
@@ -135,17 +136,12 @@ def walk_sessions(shared: Path) -> dict[str, Outcome]:
     known = typed(shared)
     out: dict[str, Outcome] = {}
     for name, one in recorded(shared):
-        view, files, since = put(EMPTY, HeadSet("embedded", "[]", TOOLS)), Files(), ""
-        for entry in one.entries:
-            record = entry.record
-            if not isinstance(record, (UserMessage, AssistantMessage)):
-                continue
-            view = put(view, record, entry.at, entry.id)
-            ident = f"{name}:{entry.id}"
-            if ident in known:
-                task = ExtractTask(since=since, times=((entry.id, entry.at),))
-                out[ident] = extracted(view, files, task)
-                since = entry.id
+        said = [
+            (f"{name}:{entry.id}", entry)
+            for entry in one.entries
+            if isinstance(entry.record, (UserMessage, AssistantMessage))
+        ]
+        out |= walk((ident, entry, ident in known) for ident, entry in said)
     return out
 
 
@@ -154,23 +150,36 @@ def walk_locomo(shared: Path, labels: Sequence[Labelled]) -> dict[str, Outcome]:
     turns: dict[str, list[tuple[str, Any]]] = defaultdict(list)
     for ident, turn in spoken(shared).items():
         turns[turn.session].append((ident, turn))
-    wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for label in labels:
-        wanted[label.session, label.speaker].add(label.id)
     out: dict[str, Outcome] = {}
-    for (session, speaker), idents in wanted.items():
-        view, files, since = put(EMPTY, HeadSet("embedded", "[]", TOOLS)), Files(), ""
-        for ident, turn in turns[session]:
-            blocks = (text_block(turn.text),)
-            if turn.speaker != speaker:
-                view = put(view, AssistantMessage(blocks), turn.time, ident)
-                continue
-            view = put(view, UserMessage(blocks), turn.time, ident)
-            task = ExtractTask(since=since, times=((ident, turn.time),))
-            found = extracted(view, files, task)
-            since = ident
-            if ident in idents:
-                out[ident] = found
+    for session, speaker in dict.fromkeys((one.session, one.speaker) for one in labels):
+        out |= walk(
+            (ident, Entry(ident, "", turn.time, record), turn.speaker == speaker)
+            for ident, turn in turns[session]
+            for record in [_spoken(turn, turn.speaker == speaker)]
+        )
+    wanted = {one.id for one in labels}
+    return {ident: found for ident, found in out.items() if ident in wanted}
+
+
+def _spoken(turn: Turn, mine: bool) -> Record:
+    blocks = (text_block(turn.text),)
+    return UserMessage(blocks) if mine else AssistantMessage(blocks)
+
+
+def walk(said: Iterable[tuple[str, Entry, bool]]) -> dict[str, Outcome]:
+    """A conversation from its beginning: its messages, and which of them are looked at, each once
+    the next comes or the conversation ends."""
+    view, files, since = put(EMPTY, HeadSet("embedded", "[]", TOOLS)), Files(), ""
+    out: dict[str, Outcome] = {}
+    turn: tuple[str, Entry] | None = None
+    for ident, entry, counts in (*said, ("", None, True)):
+        if counts and turn is not None:
+            task = ExtractTask(since=since, times=((turn[1].id, turn[1].at),))
+            out[turn[0]] = extracted(view, files, task)
+            since = view.leaf or ""
+        if entry is not None:
+            view = put(view, entry.record, entry.at, entry.id)
+            turn = (ident, entry) if counts else turn
     return out
 
 
@@ -259,6 +268,8 @@ def one_case(row: dict[str, Any]) -> Outcome:
         view = put(view, UserMessage((text_block("go on"),)))
         view = put(view, AssistantMessage((text_block(row["before"]),)))
     view = put(view, UserMessage((text_block(row["text"]),)), row["time"], "said")
+    if row.get("after"):
+        view = put(view, AssistantMessage((text_block(row["after"]),)))
     return extracted(view, Files(), ExtractTask(times=(("said", row["time"]),)))
 
 

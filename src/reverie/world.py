@@ -185,6 +185,14 @@ class Fork(Protocol):
     async def __call__(self, spec: ForkSpec) -> ForkResult: ...
 
 
+class Ask(Protocol):
+    """A side query: one request outside the conversation, counted before it leaves."""
+
+    async def __call__(self, request: Request, model: Model | None = None) -> Reply:
+        """The answer of the session's own model, or of another."""
+        ...
+
+
 class Around(Protocol):
     """What a door does around a compaction: the user's hooks, and what comes back after it."""
 
@@ -214,7 +222,7 @@ class Notice:
 
 Say: TypeAlias = Callable[[Notice], None]
 Wait: TypeAlias = Callable[[str, float], Awaitable[bool]]
-Ask: TypeAlias = Callable[[Request], Awaitable[Reply]]
+Summariser: TypeAlias = Callable[[], Awaitable[Model]]
 
 
 BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "ReadBack": None})
@@ -236,7 +244,8 @@ class World:
     model: Model | None = None
     fork: Fork | None = None
     say: Say = unheard
-    ask: Ask | None = None  # a side query: one request outside the conversation, counted first
+    ask: Ask | None = None
+    summariser: Summariser | None = None  # the model that writes summaries, where it is another
     around: Around | None = None
     wait: Wait | None = None  # for background work of a name, at most so many seconds
     model_name: str = ""  # what requests name, also where the caller has a client of its own

@@ -17,26 +17,10 @@ from reverie.session.agent import Wanted
 from reverie.session.toolbox import Answer, Question, Rule
 from reverie.transcript.records import UserMessage
 from reverie.world import Delta
+from tests.cli.typed import Typed
 from tests.loop.stage import calls, simulated
 
 pytestmark = pytest.mark.spec("18.commands")
-
-
-class Typed:
-    """A chat as commands see it, that keeps what was said."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.commands = standard()
-        self.heard: list[str] = []
-
-    def say(self, text: str, style: str = "") -> None:
-        self.heard.append(text)
-
-    def types(self, text: str) -> str:
-        self.heard = []
-        self.commands.run(self, text)
-        return "\n".join(self.heard)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli.commands import parted, picked, standard
+from reverie.apps.cli.commands import parted, picked
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.screens import Printed
 from reverie.errors import InvalidInput, ReverieError
@@ -18,26 +18,10 @@ from reverie.simulator.answers import Given, last_text
 from reverie.transcript.blocks import Object, text_block
 from reverie.transcript.records import Entry, UserMessage
 from reverie.transcript.view import fold
+from tests.cli.typed import Typed
 from tests.session.compacts import ASKED, NOTES, a_summary
 
 pytestmark = [pytest.mark.spec("6")]
-
-
-class Typed:
-    """A chat as commands see it, that keeps what was said."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.commands = standard()
-        self.heard: list[str] = []
-
-    def say(self, text: str, style: str = "") -> None:
-        self.heard.append(text)
-
-    def types(self, text: str) -> str:
-        self.heard = []
-        self.commands.run(self, text)
-        return "\n".join(self.heard)
 
 
 @contextmanager

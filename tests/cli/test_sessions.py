@@ -10,9 +10,12 @@ from typing import Any
 import anyio
 import pytest
 
+from reverie.session.messages import user
 from reverie.session.session import Session
+from reverie.transcript.blocks import text_block
+from reverie.transcript.records import Boundary, Replaced, Stand
 from reverie.transcript.request import Request
-from tests.cli.conftest import Run, assert_private, claude_row, library
+from tests.cli.conftest import ESCAPES, Run, assert_private, claude_row, library, reply
 
 pytestmark = pytest.mark.spec("18")
 
@@ -92,6 +95,64 @@ def test_colour_is_for_a_terminal_that_wants_it(run: Run, made: str, terminal: A
     assert colour.search(terminal("sessions", "show", made))
     assert not colour.search(terminal("sessions", "show", made, env={"NO_COLOR": "1"}))
     assert "\x1b" not in run("sessions", "show", made).out
+
+
+async def _shortened(project: Path) -> str:
+    """Five rounds: one sealed, one snipped, the first part compacted, then the end of it."""
+    async with Session.open(project, model="test-model") as session:
+        for n in range(5):
+            await session.add(user(f"Wish {n}"))
+            await session.prepare()
+            await session.observe(reply(f"Answer {n}"))
+            await session.end_turn()
+        ids = [item.id for item in session.view.items if item.kind == "message"]
+        lost = ("src/a.py", f"b{ESCAPES}", "c", "d", "e", "f")
+        auto = Boundary("auto", 168_000, 21_400, fidelity=0.98, missing=lost, calls=2)
+        asked = Boundary("manual", 21_500, 9_000, kept=(ids[0], ids[7], ""), fidelity=None)
+
+        async def put(first: str, last: str, reason: str, **more: Any) -> None:
+            stand = (Stand("user", (text_block(f"instead: {reason}"),)),)
+            await session.append(Replaced(first, last, stand, reason, **more))
+
+        await put(ids[2], ids[3], "snip", why="2 messages, as asked")
+        await put(ids[4], ids[5], "collapse", why="the cache was cold")
+        await put(ids[0], ids[5], "compaction", boundary=auto, why="auto, up to")
+        await put(ids[8], ids[9], "session_memory", boundary=asked, why="manual, from")
+        return session.id
+
+
+def test_where_and_how_the_context_was_made_smaller(run: Run, project: Path, home: Path) -> None:
+    made = anyio.run(_shortened, project)
+    steps = run("sessions", "show", made, "--json").json()["steps"]
+    snip, seal, first, last = [step for step in steps if step["kind"] == "replaced"]
+    assert [step["state"] for step in (snip, seal, first, last)] == [
+        *["replaced"] * 2,
+        "sent",
+        "sent",
+    ]
+    sides = ("messages", "before", "behind")
+    assert [snip["facts"][side] for side in sides] == [2, 2, 6]
+    assert [first["facts"][side] for side in sides] == [4, 0, 4]
+    assert [last["facts"][side] for side in sides] == [2, 3, 0]
+    assert "trigger" not in seal["facts"]
+    known = {name: first["facts"][name] for name in ("trigger", "fidelity", "calls")}
+    assert known == {"trigger": "auto", "fidelity": 0.98, "calls": 2}
+    assert (first["facts"]["tokens_before"], first["facts"]["tokens_after"]) == (168_000, 21_400)
+    assert len(first["facts"]["missing"]) == 6
+    assert last["facts"]["kept"]["tail"] == ""
+    shown = run("sessions", "show", made).out
+    assert (
+        "▪ snipped: 2 messages, as asked, 2 messages replaced (2 before and 6 behind stay)" in shown
+    )
+    assert "▪ sealed: the cache was cold, 2 messages replaced" in shown
+    assert "▪ compacted automatically: 168,000 → 21,400 tokens, 2 calls to a model" in shown
+    assert "fidelity 98%, 6 names missing: src/a.py, b" in shown
+    assert "e and 1 more, 4 messages replaced (4 behind stay); the summary · " in shown
+    assert "▪ compacted as asked: 21,500 → 9,000 tokens, 2 messages replaced (3 before" in shown
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    assert "d, e, f, 4 messages" in run("sessions", "show", made, "--full").out
+    page = run("sessions", "export", made, "--format", "md").out
+    assert "## The notes\n\n*compacted as asked: 21,500 → 9,000 tokens" in page
 
 
 def test_the_request_byte_for_byte(run: Run, made: str, project: Path) -> None:

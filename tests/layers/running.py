@@ -43,6 +43,8 @@ def small_tail(tail: int, **numbers: int | float) -> Settings:
 class Running:
     """The fold and the layers over an in-memory disk and a clock moved by hand."""
 
+    layers = LAYERS
+
     def __init__(
         self, settings: Settings = COLLAPSE, model: Model | None = None, view: View = EMPTY
     ) -> None:
@@ -64,7 +66,7 @@ class Running:
         self.append(UserMessage(blocks, origin))
 
     async def send(self) -> Request:
-        for layer in LAYERS:
+        for layer in self.layers:
             for record in await layer(self.view, self.world):
                 self.append(record)
         request = render(self.view)

@@ -12,58 +12,41 @@ from hypothesis import strategies as st
 
 from reverie.layers import collapse, tool_results
 from reverie.settings import DEFAULTS
-from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
+from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.codec import blobs, decode, encode
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
-    Record,
     Replaced,
     ResultDecided,
-    Sent,
     Stand,
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View, apply, fold
+from reverie.transcript.view import apply, fold
 from reverie.world import Capabilities, World
-from tests.transcript.test_fold import pairs_up
+from tests.layers.running import Running
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("B12")]
 SETTINGS = replace(DEFAULTS, context_policy="collapse", collapse_tail=6_000)
 
 
-class Going:
-    """A session that goes on, round after round, under the layers."""
+class Going(Running):
+    """A session of turns that are all alike, under these layers alone."""
+
+    layers = (tool_results.per_message, collapse.seal)
 
     def __init__(self, settings=SETTINGS, binding: bool = False, **parts: object) -> None:
+        super().__init__(settings)
         capabilities = Capabilities(marks=4, thinking_binding=binding)
-        self.clock = ManualClock()
         self.world: World = world(
             clock=self.clock,
             settings=settings,
             model=ScriptedModel([], capabilities=capabilities),
             **parts,
         )
-        self.view: View = EMPTY
-        self.requests: list[tuple[Request, tuple[str, ...]]] = []
-        self.calls = 0
-
-    def append(self, record: Record) -> None:
-        entry = Entry(f"e{len(self.view.entries)}", self.view.leaf, self.clock.time, record)
-        self.view = apply(self.view, entry)
-
-    async def send(self) -> Request:
-        for layer in (tool_results.per_message, collapse.seal):
-            for record in await layer(self.view, self.world):
-                self.append(record)
-        request = render(self.view)
-        pairs_up(request)
-        self.requests.append((request, self.view.moved))
-        self.append(Sent("main", self.view.leaf, request.parts(), request.marks))
-        return request
 
     async def turn(self, words: str, rounds: int, size: int = 1_500) -> None:
         self.append(UserMessage((text_block(words),)))

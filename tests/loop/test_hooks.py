@@ -153,11 +153,14 @@ async def test_a_hook_in_a_folder_that_is_gone_is_reported(tmp_path: Path) -> No
     assert "could not be started" in heard[0].text
 
 
-@pytest.mark.parametrize("how", ["limit", "cancel", "leaves a child", "leaves a daemon"])
+@pytest.mark.parametrize(
+    "how", ["limit", "cancel", "leaves a child", "leaves a daemon", "leaves its session"]
+)
 async def test_nothing_of_a_hook_is_left(tmp_path: Path, how: str) -> None:
     marker = f"1000.{os.getpid()}{abs(hash(how)) % 10_000}"
     commands = {
         "leaves a child": f"sleep {marker} & true",
+        "leaves its session": f"setsid sleep {marker} >/dev/null 2>&1 & sleep 0.2; true",
         "leaves a daemon": f"sh -c 'sleep {marker}' & sh -c 'sleep {marker}' & true",
     }
     command = commands.get(how, f"touch there; sleep {marker} | sleep {marker}")

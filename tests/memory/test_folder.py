@@ -24,7 +24,8 @@ from reverie.memory.manifest import manifest
 from reverie.memory.ranking import Limits
 from reverie.session.context import gather, index_files
 from reverie.settings import Settings
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.store.lock import let_go, take
 from reverie.store.memory import Change, MemoryFolder
 from reverie.store.names import is_temporary

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reverie.memory import entry
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.store.memory import Change, MemoryFolder
 from reverie.store.names import is_temporary
 from tests.conftest import Scale

@@ -26,7 +26,7 @@ from reverie.session.messages import tool_result, user
 from reverie.session.remember import Memories
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.store.forgotten import Forgotten
 from reverie.store.home import canonical_root
 from reverie.testing import call, reply

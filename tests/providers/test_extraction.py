@@ -90,6 +90,7 @@ KEPT = [
     ("我很喜欢你把提交按主题拆开的方式", "feedback", "我很喜欢你把提交按主题拆开的方式。"),
     ("我是一名后端工程师", "user", "我是一名后端工程师。"),
     ("我更喜欢函数式的写法", "user", "我更喜欢函数式的写法。"),
+    ("以後提交前先跑一遍測試", "feedback", "以後提交前先跑一遍測試。"),
     ("我们下周三发布新版本", "project", "我们2026-03-18发布新版本。"),
     ("客户反馈都记录在飞书的知识库里", "reference", "客户反馈都记录在飞书的知识库里。"),
     ("我们是故意去掉这个命令的", "project", "我们是故意去掉这个命令的。"),
@@ -186,6 +187,9 @@ def test_what_is_missing_counts_once_the_work_is_said_to_be_finished():
 def test_a_complaint_is_kept_as_what_is_to_be_done_instead():
     (one,) = found("you're guessing. look at the actual source")
     assert (one.rule, one.quote) == ("Look at the actual source.", "you're guessing")
+    (one,) = found("you changed too many files, only commit the tests")
+    assert one.rule == "Only commit the tests."
+    assert one.quote.startswith("you changed too many files")
     (one,) = found("you're guessing.")
     assert (one.rule, one.quote) == ("You're guessing.", "")
 
@@ -221,6 +225,7 @@ def test_what_is_never_saved_even_when_asked(text: str):
     [
         f"remember that {TOKEN} opens the staging system",
         f"From now on, use {TOKEN} for the releases.",
+        f"Please remember: never push to main without asking for {TOKEN}.",
         "remember that my password is hunter2-Kv9!xQ2z",
         "记住我的密码是 hunter2-Kv9!xQ2z",
     ],
@@ -280,6 +285,12 @@ def test_the_reason_and_the_range_are_the_users_or_none():
     assert (one.rule, one.why) == ("每次提交代码之前都要运行 lint。", "流水线会失败。")
     (one,) = found("I hate long functions.")
     assert (one.why, one.how) == ("", "")
+
+
+def test_what_was_shouted_is_written_plainly():
+    assert rules("ALWAYS RUN THE LINTER BEFORE YOU COMMIT") == [
+        "Always run the linter before you commit."
+    ]
 
 
 def test_an_insult_is_not_written_down():

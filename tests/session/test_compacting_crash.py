@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from reverie.errors import ReverieError
 from reverie.session.messages import user
 from reverie.testing import ScriptedModel
 from reverie.world import complete
-from tests.faults import Death, Outcome, every_error, every_kill, quick_folder
+from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 
 from .compacts import Stage, boundaries
+from .crashes import failed_anywhere, killed_anywhere
 
 pytestmark = [pytest.mark.spec("6"), pytest.mark.spec("B10")]
-Ack = Callable[[str], None]
 WISH = "Never touch src/vendor.py. Build all parts."
 
 
@@ -64,43 +62,15 @@ async def resume(home: Path, project: Path, session: str, least: int) -> None:
 
 @pytest.mark.timeout(1_200)
 def test_killed_anywhere(scale):
-    with quick_folder() as base:
-        stages = iter(range(10**6))
-        place: list[Path] = []
-
-        def attempt():
-            place[:] = [base / f"run{next(stages)}"]
-            (place[0] / "work").mkdir(parents=True)
-            return lambda ack: anyio.run(work, place[0] / "home", place[0] / "work", ack)
-
-        def look(death: Death) -> None:
-            check(place[0] / "home", place[0] / "work", death.acked)
-
-        points = every_kill(attempt, look, stride=scale.pick(23, 1))
+    points = killed_anywhere(work, check, stride=scale.pick(23, 1))
     assert points >= scale.pick(20, 250)
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(1_200)
 def test_every_error_at_every_write():
-    with quick_folder() as base:
-        stages = iter(range(10**6))
-        place: list[Path] = []
-        acked: list[str] = []
-
-        def attempt():
-            place[:] = [base / f"run{next(stages)}"]
-            (place[0] / "work").mkdir(parents=True)
-            acked.clear()
-            return lambda: anyio.run(work, place[0] / "home", place[0] / "work", acked.append)
-
-        def look(outcome: Outcome) -> None:
-            error = outcome.error
-            assert error is None or isinstance(error, ReverieError), repr(error)
-            check(place[0] / "home", place[0] / "work", acked)
-
-        writes = ("os.write", "os.fsync", "os.fdatasync")
-        points = every_error(attempt, look, codes=(errno.ENOSPC, errno.EIO), calls=writes)
+    writes = ("os.write", "os.fsync", "os.fdatasync")
+    points = failed_anywhere(work, check, codes=(errno.ENOSPC, errno.EIO), calls=writes)
     assert points >= 60
 
 

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from reverie.errors import ReverieError
 from reverie.session.messages import tool_result, user
 from reverie.testing import call, reply
 from reverie.transcript.request import Request
-from tests.faults import Death, Outcome, every_error, every_kill, quick_folder
+from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 
+from .crashes import failed_anywhere, killed_anywhere
 from .doors import LARGE, opened
 
 pytestmark = [pytest.mark.spec("1"), pytest.mark.spec("3")]
-
-Ack = Callable[[str], None]
 
 
 async def work(home: Path, project: Path, ack: Ack) -> None:
@@ -81,43 +78,14 @@ async def resume(home: Path, project: Path, session: str):
 
 
 def test_killed_anywhere(scale):
-    stride = scale.pick(5, 1)
-    with quick_folder() as base:
-        stages = iter(range(10**6))
-        place: list[Path] = []
-
-        def attempt():
-            place[:] = [base / f"run{next(stages)}"]
-            (place[0] / "work").mkdir(parents=True)
-            return lambda ack: anyio.run(work, place[0] / "home", place[0] / "work", ack)
-
-        def look(death: Death) -> None:
-            check(place[0] / "home", place[0] / "work", death.acked)
-
-        points = every_kill(attempt, look, stride=stride)
+    points = killed_anywhere(work, check, stride=scale.pick(5, 1))
     assert points >= scale.pick(40, 250)
 
 
 def test_every_error_at_every_write(scale):
     codes = scale.pick((errno.ENOSPC, errno.EIO), tuple(_codes()))
-    with quick_folder() as base:
-        stages = iter(range(10**6))
-        place: list[Path] = []
-        acked: list[str] = []
-
-        def attempt():
-            place[:] = [base / f"run{next(stages)}"]
-            (place[0] / "work").mkdir(parents=True)
-            acked.clear()
-            return lambda: anyio.run(work, place[0] / "home", place[0] / "work", acked.append)
-
-        def look(outcome: Outcome) -> None:
-            error = outcome.error
-            assert error is None or isinstance(error, ReverieError), repr(error)
-            check(place[0] / "home", place[0] / "work", acked)
-
-        writes = ("os.write", "os.fsync", "os.fdatasync", "os.rename", "os.replace", "os.ftruncate")
-        points = every_error(attempt, look, codes=codes, calls=writes)
+    writes = ("os.write", "os.fsync", "os.fdatasync", "os.rename", "os.replace", "os.ftruncate")
+    points = failed_anywhere(work, check, codes=codes, calls=writes)
     assert points >= scale.pick(60, 200)
 
 

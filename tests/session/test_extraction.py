@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -399,21 +399,30 @@ async def test_what_others_wrote_meanwhile_is_merged(stage: Stage) -> None:
     assert "conflict" not in text
 
 
-async def test_a_conflict_is_given_up_and_seen_again(stage: Stage) -> None:
-    async with stage.memories() as memories:
-        memories.folder.save("pnpm.md", topic("Use pnpm 8.").encode())
+def editing(meanwhile: Callable[[Path], None]) -> Callable[[ExtractTask, int], Any]:
+    """A model that edits a memory, while somebody else does something to its folder."""
 
-    def slow(task: ExtractTask, number: int) -> Any:
+    def rounds(task: ExtractTask, number: int) -> Any:
         path = f"{task.folder}/pnpm.md"
         if number == 1:
             return reply(call("Read", "r1", file_path=path))
         if number == 2:
             return reply(call("Edit", "e1", file_path=path, old_string="8", new_string="9"))
-        with Folder(Path(task.folder)) as folder:
-            folder.write("pnpm.md", topic("Use pnpm 10.").encode())
+        meanwhile(Path(task.folder))
         return "done"
 
-    script = Script(slow)
+    return rounds
+
+
+async def test_a_conflict_is_given_up_and_seen_again(stage: Stage) -> None:
+    async with stage.memories() as memories:
+        memories.folder.save("pnpm.md", topic("Use pnpm 8.").encode())
+
+    def meanwhile(folder: Path) -> None:
+        with Folder(folder) as files:
+            files.write("pnpm.md", topic("Use pnpm 10.").encode())
+
+    script = Script(editing(meanwhile))
     async with stage.agent(script) as agent:
         await turn(agent, "Use pnpm 9 from now on.")
         assert agent.memories is not None
@@ -430,16 +439,7 @@ async def test_a_file_that_was_removed_meanwhile_stays_away(stage: Stage) -> Non
     async with stage.memories() as memories:
         memories.folder.save("pnpm.md", topic("Use pnpm 8.").encode())
 
-    def slow(task: ExtractTask, number: int) -> Any:
-        path = f"{task.folder}/pnpm.md"
-        if number == 1:
-            return reply(call("Read", "r1", file_path=path))
-        if number == 2:
-            return reply(call("Edit", "e1", file_path=path, old_string="8", new_string="9"))
-        Path(path).unlink()
-        return "done"
-
-    script = Script(slow)
+    script = Script(editing(lambda folder: (folder / "pnpm.md").unlink()))
     async with stage.agent(script) as agent:
         await turn(agent, "Use pnpm 9 from now on.")
         assert agent.memories is not None

@@ -17,7 +17,8 @@ from reverie.memory.words import Words
 from reverie.session import landing
 from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.conftest import Scale

@@ -22,7 +22,7 @@ from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.session.toolbox import standard
 from reverie.settings import DEFAULTS
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.store.home import session_memory_path
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.blocks import Block

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from reverie.errors import ReverieError
 from reverie.layers import session_memory as layer
 from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.records import NotesTaken, Replaced
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import NotesTask
-from tests.faults import Death, Outcome, every_error, every_kill, quick_folder
+from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 
+from .crashes import failed_anywhere, killed_anywhere
 from .doors import opened
 from .test_notes import TITLE, TOOLS, path_of
 
 pytestmark = [pytest.mark.spec("5")]
 SMALL = replace(DEFAULTS, context_window=10_000)  # threshold 8,350, first notes at 500 tokens
-Ack = Callable[[str], None]
 
 
 def answer(request: Request):
@@ -123,39 +121,11 @@ def test_the_work_is_right_when_nothing_fails(tmp_path: Path):
 
 
 def test_killed_anywhere(scale):
-    with quick_folder() as base:
-        stages = iter(range(10**6))
-        place: list[Path] = []
-
-        def attempt():
-            place[:] = [base / f"run{next(stages)}"]
-            (place[0] / "work").mkdir(parents=True)
-            return lambda ack: anyio.run(work, place[0] / "home", place[0] / "work", ack)
-
-        def look(death: Death) -> None:
-            check(place[0] / "home", place[0] / "work", death.acked)
-
-        points = every_kill(attempt, look, stride=scale.pick(37, 1))
+    points = killed_anywhere(work, check, stride=scale.pick(37, 1))
     assert points >= scale.pick(12, 400)
 
 
 def test_every_error_at_every_write(scale):
     codes = scale.pick((errno.ENOSPC,), (errno.ENOSPC, errno.EIO, errno.EROFS))
-    with quick_folder() as base:
-        stages = iter(range(10**6))
-        place: list[Path] = []
-        acked: list[str] = []
-
-        def attempt():
-            place[:] = [base / f"run{next(stages)}"]
-            (place[0] / "work").mkdir(parents=True)
-            acked.clear()
-            return lambda: anyio.run(work, place[0] / "home", place[0] / "work", acked.append)
-
-        def look(outcome: Outcome) -> None:
-            error = outcome.error
-            assert error is None or isinstance(error, ReverieError), repr(error)
-            check(place[0] / "home", place[0] / "work", acked)
-
-        points = every_error(attempt, look, codes=codes, calls=("os.rename",))
+    points = failed_anywhere(work, check, codes=codes, calls=("os.rename",))
     assert points >= scale.pick(5, 15)

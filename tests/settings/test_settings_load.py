@@ -210,9 +210,6 @@ def test_without_a_root_there_are_three_sources(place: Place) -> None:
         ({"cacheBreakShare": 1.5}, "must lie between"),
         ({"autoCompactEnabled": "yes"}, "must be true or false"),
         ({"contextPolicy": "modern"}, "must be classic or collapse, not 'modern'"),
-        ({"summaryModel": ""}, "must not be empty"),
-        ({"summaryModel": "a\0b"}, "must not contain NUL"),
-        ({"summaryModel": "\ud800"}, "no valid Unicode"),
         ({"recalFiles": 3}, "unknown setting; did you mean recallFiles?"),
         ({"qqqqqq": 3}, "qqqqqq: unknown setting"),
     ],
@@ -226,6 +223,22 @@ def test_bad_settings_are_reported_and_passed_over(
     assert loaded.settings.recall_files == 4
     assert loaded.settings.auto_compact_enabled is False
     assert str(path) in said(loaded)
+    assert reason in said(loaded)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "must not be empty"),
+        ("a\0b", "must not contain NUL"),
+        ("\ud800", "no valid Unicode"),
+    ],
+)
+def test_bad_names_are_reported_and_passed_over(place: Place, name: str, reason: str) -> None:
+    path = place.write("user", {"summaryModel": name, "recallFiles": 4})
+    loaded = place.load()
+    assert (loaded.settings.summary_model, loaded.settings.recall_files) == (None, 4)
+    assert f"{path}: summaryModel" in said(loaded)
     assert reason in said(loaded)
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.settings import DEFAULTS, SETTINGS, Settings, camel
-from reverie.settings.numbers import NOTES, ORDERED, SCALED
+from reverie.settings.numbers import NOTES, SCALED
+from reverie.settings.sources import ORDERED
 
 pytestmark = pytest.mark.spec("17")
 

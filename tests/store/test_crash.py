@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from reverie.errors import ReverieError, StoreError, WriteFailed
-from reverie.store.files import Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Folder
 from reverie.store.journal import Fault, Journal, Line
 from reverie.store.lock import FileLock
 from reverie.store.names import is_temporary

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from reverie.errors import Held, NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store import files
-from reverie.store.files import Changed, Folder, Refusal, digest
+from reverie.store import lock
+from reverie.store.digests import digest
+from reverie.store.files import Changed, Folder, Refusal, Survey
 from reverie.store.lock import take
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, run_with_error, shim
@@ -252,7 +253,7 @@ def test_sweep_leaves_the_file_being_written(
 def test_a_directory_kept_locked_is_not_waited_for_without_end(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "PATIENCE", 0.02)
+    monkeypatch.setattr(lock, "PATIENCE", 0.02)
     fd = os.open(folder.root, os.O_RDONLY)
     try:
         assert take(fd)
@@ -392,7 +393,7 @@ def test_a_line_is_added_on_a_line_of_its_own(folder: Folder) -> None:
 def test_a_line_waits_for_whoever_has_the_file(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "PATIENCE", 0.02)
+    monkeypatch.setattr(lock, "PATIENCE", 0.02)
     fd = folder.open_append("log")
     try:
         assert take(fd)
@@ -437,7 +438,7 @@ def test_a_folder_removed_during_a_survey_is_passed_over(
         return found
 
     monkeypatch.setattr(os, "scandir", scandir)
-    assert folder.survey() == files.Survey(("b.md",), ())
+    assert folder.survey() == Survey(("b.md",), ())
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from reverie.session.toolbox.process import Command, Gathered, run
 from reverie.session.toolbox.readonly import box_of
 from reverie.session.toolbox.sandbox import Box, Sandbox
 from reverie.session.toolbox.wall import version
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.transcript.blocks import dump
 from reverie.transcript.request import MAIN
 from reverie.world import ForkSpec

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong, ProviderError
-from reverie.providers.anthropic_messages import Assembly, count
+from reverie.providers.anthropic_messages import Assembly
 from reverie.providers.capabilities import LIKE_CLAUDE, bare, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect, whole
 from reverie.providers.exchange import exchange
@@ -25,6 +25,7 @@ from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import added, dump, joined, members, parse
 from reverie.transcript.request import Request
+from reverie.transcript.usage import count
 from reverie.world import Capabilities, Event, Reply
 
 BASE_URL = "https://api.anthropic.com"

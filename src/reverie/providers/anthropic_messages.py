@@ -16,7 +16,7 @@ from reverie.providers.calls import CUT, cut_call, input_text, was_cut
 from reverie.providers.failures import from_event
 from reverie.providers.grow import Growing
 from reverie.transcript.blocks import Block, Json, Object, block, elements, members, parse
-from reverie.transcript.records import Usage
+from reverie.transcript.usage import usage_of
 from reverie.world import Delta, Reply
 
 PROVIDER = "anthropic"
@@ -133,7 +133,7 @@ def reply_of(message: Mapping[str, str], usage: Object, blocks: Sequence[Block])
     native = "" if changed in ("null", "[]") else '{"input_transformations":' + changed + "}"
     return Reply(
         blocks=tuple(b for b in blocks if not b.blank),
-        usage=usage_of(usage) if usage else None,
+        usage=usage_of(_last_round(usage)) if usage else None,
         stop_reason=_string(message, "stop_reason"),
         model=_string(message, "model"),
         provider=PROVIDER,
@@ -144,27 +144,13 @@ def reply_of(message: Mapping[str, str], usage: Object, blocks: Sequence[Block])
     )
 
 
-def usage_of(usage: Object) -> Usage:
-    """Usage in our form. Where the server went several rounds, the last one is the context."""
+def _last_round(usage: Object) -> Object:
+    """Where the server went several rounds, the last one is the context."""
     rounds = usage.get("iterations")
     for one in reversed(rounds if isinstance(rounds, list) else []):
         if isinstance(one, dict) and one.get("type") == "message":
-            usage = one
-            break
-    lifetimes = usage.get("cache_creation")
-    long = lifetimes.get("ephemeral_1h_input_tokens") if isinstance(lifetimes, dict) else 0
-    return Usage(
-        uncached=count(usage.get("input_tokens")),
-        read=count(usage.get("cache_read_input_tokens")),
-        written=count(usage.get("cache_creation_input_tokens")),
-        output=count(usage.get("output_tokens")),
-        written_1h=count(long),
-    )
-
-
-def count(value: Json) -> int:
-    """A number of tokens, whatever was sent in its place."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+            return one
+    return usage
 
 
 def _texts(raw: str) -> dict[str, str]:

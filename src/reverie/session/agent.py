@@ -8,14 +8,12 @@ the agent ends its background commands and closes its session; nothing here prin
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-import anyio
 
 from reverie.errors import NotAvailable
 from reverie.layers.microcompaction import context_management
@@ -33,6 +31,7 @@ from reverie.session.recall_query import selector_for
 from reverie.session.remember import Memories
 from reverie.session.restoring import Restoring
 from reverie.session.session import Session
+from reverie.session.summariser import looked_up
 from reverie.session.toolbox import (
     Asker,
     Ground,
@@ -60,7 +59,6 @@ from reverie.settings import Flags, environment
 from reverie.store.home import tool_results_folder
 from reverie.world import Clock, Model, Notice, Say, World, unheard
 
-LOOK_UP_SECONDS = 5.0
 SYSTEM = """\
 You are Reverie, an agent that works in a person's project from their terminal.
 
@@ -179,7 +177,7 @@ async def open_agent(
     for tool in (*_memory_tools(memories, place.flags), *found, snip_tool(lambda: own[0])):
         if tools.get(tool.name) is None:
             tools.add(tool)
-    await _looked_up(model)
+    await looked_up(model)
     async with (
         _closing(memories),
         Session.open(
@@ -258,14 +256,6 @@ def _surround(agent: Agent, fresh: Callable[[], Head]) -> None:
         agent.hooks, agent.attachments, lambda: box.context, fresh, lambda: session.world
     )
     session.world = replace(session.world, around=around)
-
-
-async def _looked_up(model: Model) -> None:
-    """Let a provider tell the model's window, where it can and answers soon."""
-    look_up: Callable[[], Awaitable[object]] | None = getattr(model, "look_up", None)
-    if look_up is not None:
-        with anyio.move_on_after(LOOK_UP_SECONDS):
-            await look_up()
 
 
 @asynccontextmanager

@@ -2,8 +2,9 @@
 
 `compact` runs also where automatic compaction has stopped, and a success starts it again.
 `too_long` is told of a request that the provider refused: it learns the limit, compacts
-(the notes first, then the full form) and gives the request to send instead, once. `ask` is
-a side query, counted before it leaves. A failure changes nothing and is recorded.
+(the notes first, then the full form) and gives the request to send instead, once; an agent
+with a transcript of its own does the same. `ask` is a side query, counted before it leaves.
+A failure changes nothing and is recorded.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from reverie.session.alone import alone
 from reverie.session.budget import weight
 from reverie.store.learned import learn_window
 from reverie.transcript.records import Boundary, Failed, ForkEnded, Record, Replaced, Usage
-from reverie.transcript.request import Request
+from reverie.transcript.request import MAIN, Request, Task
 from reverie.world import Model, Notice, Reply, World, complete
 
 if TYPE_CHECKING:
+    from reverie.session.fork import Worker
     from reverie.session.session import Session
 
 LAYER = "compact"  # what was asked for: its failures do not count against the automatic one
@@ -104,13 +106,15 @@ def _boundary(records: Sequence[Record]) -> Boundary:
 # --- a request that the provider refused
 
 
-async def too_long(session: Session, error: PromptTooLong, *, again: bool) -> Request:
+async def too_long(
+    session: Session | Worker, error: PromptTooLong, *, again: bool, task: Task = MAIN
+) -> Request:
     """The request to send in place of one that was too long; PromptTooLong where nothing helps.
     `again` says that the refused one was such a request itself."""
     await _learn(session, error)
     await session.settled()
     if again:
-        raise for_good(error) from error
+        raise for_good(session, error) from error
     before, world = session.view.boundary, _forced(session, error)
     for name, layer in layers.COMPACTION:
         none: Sequence[Record] = ()
@@ -121,22 +125,25 @@ async def too_long(session: Session, error: PromptTooLong, *, again: bool) -> Re
             world.say(Notice(name, f"the layer failed: {fault}", "error"))
         await session.append(*records, *failed)
         if session.view.boundary != before:
-            return await session.prepare()
-    raise for_good(error) from error
+            return await session.prepare(task)
+    raise for_good(session, error) from error
 
 
-def for_good(error: PromptTooLong) -> PromptTooLong:
+def for_good(session: Session | Worker, error: PromptTooLong) -> PromptTooLong:
     """The refusal, in words for a person."""
+    do = "Make room with /compact, /snip or /undo, or start afresh with /clear; nothing is lost"
+    if compaction.is_agent(session.view):
+        do = "The agent ends here; give it less to do at once, or a model with a larger window"
     return PromptTooLong(
         "the conversation no longer fits the model's window",
         needed=error.needed,
         allowed=error.allowed,
         where=str(error),
-        do="Make room with /compact, /snip or /undo, or start afresh with /clear; nothing is lost",
+        do=do,
     )
 
 
-def _forced(session: Session, error: PromptTooLong) -> World:
+def _forced(session: Session | Worker, error: PromptTooLong) -> World:
     """The world in which the threshold is passed: the window is no larger than what was refused."""
     world = session.world
     known = [n for n in (world.window, error.allowed, session.view.tokens) if n]
@@ -147,7 +154,7 @@ def _forced(session: Session, error: PromptTooLong) -> World:
     )
 
 
-async def _learn(session: Session, error: PromptTooLong) -> None:
+async def _learn(session: Session | Worker, error: PromptTooLong) -> None:
     """Keep a limit that the error names: for this session at once, for later ones on disk."""
     limit, world = error.allowed, session.world
     if not limit or limit >= world.window:
@@ -166,14 +173,15 @@ async def _learn(session: Session, error: PromptTooLong) -> None:
 # --- side queries
 
 
-async def ask(session: Session, request: Request, model: Model | None = None) -> Reply:
-    """One request outside the conversation, to the session's model or another: counted, sent,
-    its cost recorded. Where the provider does not tell what it used, the estimate counts."""
+async def ask(session: Session | Worker, request: Request, model: Model | None = None) -> Reply:
+    """One request outside the conversation, to the session's model or another: counted, unless
+    nothing is billed for it, sent, its cost recorded. Where the provider does not tell what it
+    used, the estimate counts."""
     model, settings, budget = model or session.world.model, session.world.settings, session.budget
     if model is None:
         raise NotAvailable("this session has no model to ask", where=request.source)
     reserved = None
-    if budget is not None:
+    if budget is not None and not model.capabilities.free:
         price = weight(Usage(request.tokens), settings)
         reserved = await to_thread.run_sync(lambda: budget.reserve(request.source, price))
     outcome: Literal["completed", "failed", "cancelled"] = "failed"

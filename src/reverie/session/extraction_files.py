@@ -18,7 +18,8 @@ from reverie.errors import NotFound, PathRefused
 from reverie.session.toolbox.confined import ConfinedFiles, Slot
 from reverie.session.toolbox.guard import Guard, Guards, Limits
 from reverie.session.toolbox.places import EDITABLE
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.store.names import shown
 from reverie.world import ForkSpec
 

@@ -27,7 +27,8 @@ from reverie.memory.trust import Trust, goes_to_review, reads_like_instruction
 from reverie.memory.versions import Origin
 from reverie.session.extraction_files import Draft
 from reverie.session.remember import Memories
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.transcript.blocks import text_of
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View, head_blocks

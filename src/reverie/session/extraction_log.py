@@ -26,7 +26,7 @@ from reverie.session.remember import Memories
 from reverie.session.toolbox.memory_tools import memory_tools
 from reverie.session.toolbox.remembering import RememberingFiles
 from reverie.session.toolbox.tool import Input, Output, Tool, ToolContext, ToolFailed
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.store.names import beneath
 
 _LOG = re.compile(rf"{LOGS}/\d{{4}}/\d{{2}}/(\d{{4}}-\d{{2}}-\d{{2}})\.md", re.ASCII)

@@ -21,7 +21,8 @@ from typing import Any
 
 from reverie.errors import InvalidMessage, NotFound
 from reverie.memory.words import Words
-from reverie.store.files import Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Folder
 from reverie.store.history import LOG, OBJECTS, is_kept, object_key
 from reverie.store.journal import seal, unseal
 from reverie.transcript.blocks import dump

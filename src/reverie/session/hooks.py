@@ -2,27 +2,25 @@
 
 A hook is told what happens as JSON on its standard input and may answer with JSON: block,
 give a reason, add context for the model. It has a time limit and a bounded output, and it
-runs in a process group of its own that is ended with it, also when this program is killed.
+runs under a keeper that ends all it started, also when this program is killed.
 Only files that a repository cannot have brought may name hooks; others are ignored, and
 that is said. A hook that hangs, crashes or floods is reported and never stops a session.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
 import anyio
-from anyio.abc import Process
 
-from reverie.settings import POLICY, Problem, git
+from reverie.errors import NotFound
+from reverie.session.toolbox.process import Command, Gathered, run
+from reverie.session.toolbox.tool import ToolFailed
+from reverie.settings import POLICY, Problem, environment, git
 from reverie.settings.jsonfile import parse_object, read_object
 from reverie.settings.sources import SettingsFile, Tracks, settings_files
 from reverie.transcript.blocks import dump, text_block
@@ -38,24 +36,13 @@ HookEvent: TypeAlias = Literal[
     "PostCompact",
     "Stop",
 ]
-EVENTS: tuple[HookEvent, ...] = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PreCompact",
-    "PostCompact",
-    "Stop",
-)
+EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
 KEY = "hooks"
 BLOCKED = 2  # the exit status that blocks, with standard error as the reason
 MOST_OUTPUT = 1024 * 1024
 MOST_CONTEXT = 10_000
 MOST_REASON = 2_000
-GRACE = 0.5  # for output still in the pipe when the process is over
 _MEMBERS = frozenset({"command", "matcher", "timeout"})
-# The command, and beside it a watcher that ends the whole group once this program is gone.
-_WATCHED = '(cat "/dev/fd/$2"; kill -9 -$$) </dev/null >/dev/null 2>&1 & exec /bin/sh -c "$1"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +196,7 @@ class Hooks:
 
     async def _one(self, hook: Hook, given: bytes) -> Verdict:
         limit = self._seconds if hook.seconds is None else hook.seconds
-        try:
-            ran = await run_command(hook.command, given, cwd=self._cwd, seconds=limit)
-        except OSError as error:
-            return self._failed(hook, f"could not be started: {error}")
+        ran = await heard(hook.command, given, cwd=self._cwd, seconds=limit)
         if ran.fault:
             return self._failed(hook, ran.fault)
         if ran.status == BLOCKED:
@@ -264,92 +248,22 @@ class Ran:
     fault: str = ""
 
 
-class _Pipe:
-    """A pipe whose reading end stays here and whose writing end a child gets."""
-
-    def __init__(self) -> None:
-        self.here, self.there = os.pipe()
-        os.set_blocking(self.here, False)
-        self.data = b""
-        self.flooded = False
-
-    def given(self) -> None:
-        """The child has its end now."""
-        os.close(self.there)
-        self.there = -1
-
-    def close(self) -> None:
-        os.close(self.here)
-        if self.there >= 0:
-            os.close(self.there)
-
-    async def collect(self) -> None:
-        """Read to the end, or until it is too much."""
-        while not self.flooded:
-            await anyio.wait_readable(self.here)
-            piece = os.read(self.here, 65_536)
-            if not piece:
-                return
-            self.data += piece
-            self.flooded = len(self.data) > MOST_OUTPUT
+def _in_shell(line: str, given: bytes, cwd: str) -> Command:
+    return Command(["/bin/sh", "-c", line], Path(cwd).absolute(), environment(), given)
 
 
-async def run_command(command: str, given: bytes, *, cwd: str, seconds: float) -> Ran:
-    """Run a command in a group of its own; nothing of the group is left afterwards."""
-    with ExitStack() as stack:
-        told = stack.enter_context(TemporaryFile())
-        told.write(given)
-        told.seek(0)
-        out, errors = _Pipe(), _Pipe()
-        stack.callback(out.close)
-        stack.callback(errors.close)
-        alive, kept = os.pipe()
-        stack.callback(os.close, alive)
-        stack.callback(os.close, kept)
-        process = await anyio.open_process(
-            ["/bin/sh", "-c", _WATCHED, "hook", command, str(alive)],
-            stdin=told.fileno(),
-            stdout=out.there,
-            stderr=errors.there,
-            cwd=cwd or None,
-            start_new_session=True,
-            pass_fds=(alive,),
-        )
-        out.given()
-        errors.given()
-        try:
-            return await _followed(process, out, errors, seconds)
-        finally:
-            with anyio.CancelScope(shield=True):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-
-
-async def _followed(process: Process, out: _Pipe, errors: _Pipe, seconds: float) -> Ran:
-    over = anyio.Event()
-
-    async def reading(pipe: _Pipe) -> None:
-        await pipe.collect()
-        if pipe.flooded:
-            over.set()
-
-    async def exiting() -> None:
-        await process.wait()
-        over.set()
-
-    with anyio.move_on_after(seconds):
-        async with anyio.create_task_group() as group:
-            group.start_soon(reading, out)
-            group.start_soon(reading, errors)
-            group.start_soon(exiting)
-            await over.wait()
-            group.cancel_scope.deadline = anyio.current_time() + GRACE
-    if out.flooded or errors.flooded:
+async def heard(line: str, given: bytes, *, cwd: str, seconds: float) -> Ran:
+    """Run a line of shell and keep what it says; nothing that it starts is left afterwards."""
+    out, errors = Gathered(MOST_OUTPUT + 1), Gathered(MOST_OUTPUT + 1)
+    try:
+        ended = await run(_in_shell(line, given, cwd), out, seconds, errors)
+    except (OSError, NotFound, ToolFailed) as error:
+        return Ran(-1, fault=f"could not be started: {error}")
+    if ended.cause == "output":
         return Ran(-1, fault=f"printed more than {MOST_OUTPUT:,} bytes and was ended")
-    if process.returncode is None:
+    if ended.cause == "time":
         return Ran(-1, fault=f"took longer than {seconds:g} s and was ended")
-    return Ran(process.returncode, out.data, errors.data)
+    return Ran(ended.code, bytes(out.data), bytes(errors.data))
 
 
 def hooks_for(

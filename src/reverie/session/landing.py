@@ -22,7 +22,8 @@ from reverie.errors import InvalidInput, InvalidMessage, NotFound, SecretFound
 from reverie.memory.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, Version, decode, encode
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.store.forgotten import Forgotten
 from reverie.store.history import LARGEST, Damaged
 

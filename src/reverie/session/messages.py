@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from reverie.errors import InvalidMessage
 from reverie.transcript.blocks import (
     Block,
-    Json,
+    Object,
     block_from,
     block_of,
     blocks_of,
@@ -20,7 +20,8 @@ from reverie.transcript.blocks import (
     members,
     text_block,
 )
-from reverie.transcript.records import Usage, UserMessage
+from reverie.transcript.records import UserMessage
+from reverie.transcript.usage import usage_of
 from reverie.world import Reply
 
 
@@ -116,29 +117,11 @@ def _reply(value: Mapping[str, Any], blocks: tuple[Block, ...] | None) -> Reply:
                 "a reply has no content blocks", do="Hand in a whole Messages API response"
             )
         blocks = blocks_of(cast("Sequence[Mapping[str, Any]]", content))
+    usage = value.get("usage")
     return Reply(
         blocks,
-        usage=usage_of(value.get("usage")),
+        usage=usage_of(cast("Object", usage)) if isinstance(usage, Mapping) else None,
         stop_reason=str(value.get("stop_reason") or ""),
         model=str(value.get("model") or ""),
         message_id=str(value.get("id") or ""),
     )
-
-
-def usage_of(value: Json) -> Usage | None:
-    """The Messages API's usage in our form."""
-    if not isinstance(value, Mapping):
-        return None
-    created = value.get("cache_creation")
-    long = created.get("ephemeral_1h_input_tokens") if isinstance(created, Mapping) else 0
-    return Usage(
-        _count(value.get("input_tokens")),
-        _count(value.get("cache_read_input_tokens")),
-        _count(value.get("cache_creation_input_tokens")),
-        _count(value.get("output_tokens")),
-        _count(long),
-    )
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0

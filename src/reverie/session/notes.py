@@ -29,7 +29,8 @@ from reverie.session.disk import NoDisk
 from reverie.session.notes_pen import Pen
 from reverie.session.toolbox import EDIT
 from reverie.settings import Settings
-from reverie.store.files import Changed, Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed, Folder
 from reverie.transcript.blocks import TEXT_BYTES, dump, elements
 from reverie.transcript.records import HeadSet, NotesTaken
 from reverie.transcript.tasks import NotesTask

@@ -19,7 +19,7 @@ from reverie.session.messages import tool_result
 from reverie.session.toolbox import EDIT, Denied, Output, ReadLog, Registry, ToolContext
 from reverie.session.toolbox.box import bounded, read_call
 from reverie.session.toolbox.places import absolute, resolve
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.store.names import shown
 from reverie.transcript.records import UserMessage
 from reverie.world import ToolCall, World

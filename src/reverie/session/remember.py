@@ -28,7 +28,7 @@ from reverie.memory.versions import By, Origin, Undone, Version, from_origin, tr
 from reverie.session import landing
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.store.forgotten import ForgottenWords
 from reverie.store.history import NAME, History
 from reverie.store.memory import Change, MemoryFolder, Saved

@@ -29,38 +29,36 @@ from anyio import to_thread
 
 import reverie
 from reverie import layers
-from reverie.errors import ForkRefused, InvalidInput, NotFound, PromptTooLong
+from reverie.errors import InvalidInput, NotFound, PromptTooLong
 from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
 from reverie.session import compacting
-from reverie.session import fork as forks
 from reverie.session.alone import alone
 from reverie.session.background import AFTER_A_RESPONSE, AFTER_A_TURN, Consider
 from reverie.session.budget import Budget
 from reverie.session.clock import SystemClock
-from reverie.session.conversation import Conversation
+from reverie.session.conversation import Log
 from reverie.session.disk import NoDisk, SessionDisk
 from reverie.session.dream.watch import Watch
-from reverie.session.fork import Fork, Guards, NoTools
+from reverie.session.fork import Fork, Guards, NoTools, Parent
 from reverie.session.head import Content, Head, resumed_head
 from reverie.session.jobs import Jobs, process_limit
-from reverie.session.library import Begun, Library, NoLog
+from reverie.session.library import Begun, Library
 from reverie.session.messages import Addable, Observable
 from reverie.session.recall import Recall
 from reverie.session.recall_select import begins_turn, spoken
 from reverie.session.remember import Memories
+from reverie.session.summariser import Named, summariser_for
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.learned import learned_window
 from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
-from reverie.transcript.request import MAIN, Request, Task, so_far
-from reverie.transcript.view import apply, branch
+from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.view import apply
 from reverie.world import (
     BOUND_THEMSELVES,
     Clock,
-    ForkResult,
-    ForkSpec,
     Model,
     Notice,
     Reply,
@@ -70,19 +68,18 @@ from reverie.world import (
 )
 
 
-class Session(Conversation):
+class Session(Parent):
     """An open session. Use `Session.open`."""
 
     id: str
     library: Library
     jobs: Jobs
-    budget: Budget | None
-    guards: Guards
     memories: Memories | None
     interactive: bool
     home: Path | None  # where what is learned is kept; None in a private session
     dreams: Watch
     recall: Recall | None = None
+    _named: Named | None = None  # the model of the setting `summary_model`
     _shortened: bool = False  # the last request stands in for one that was too long
     _disk: SessionDisk | NoDisk
     _first_byte: anyio.Event
@@ -110,6 +107,7 @@ class Session(Conversation):
         guards: Guards = NoTools,
         memories: Memories | None = None,
         selector: Model | None = None,
+        summariser: Model | None = None,
         interactive: bool = True,
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> AsyncGenerator[Session]:
@@ -140,6 +138,7 @@ class Session(Conversation):
         session.interactive = interactive
         session.home = None if private else base
         session.budget = None if private else Budget(Folder(base), numbers, world.clock)
+        session._summarise(summariser, known)
         head = Head(_name(model), system, tools, context, options)
         try:
             async with anyio.create_task_group() as group:
@@ -186,6 +185,20 @@ class Session(Conversation):
         session._first_byte = anyio.Event()
         return session
 
+    def _summarise(self, model: Model | None, environ: Mapping[str, str]) -> None:
+        """Who writes summaries, where it is not the session's own model: one that was handed
+        in, which is the caller's to close, or the one that a setting names."""
+        world = self.world
+        if model is None:
+            self._named = summariser_for(world.settings, environ, world.window, world.clock)
+            self.world = replace(world, summariser=self._named)
+            return
+
+        async def given() -> Model:
+            return model
+
+        self.world = replace(world, summariser=given)
+
     async def _begin(self, begun: Begun, head: Head, root: Path) -> None:
         for fault in begun.transcript.faults:
             self.world.say(Notice("transcript", fault, "warning"))
@@ -219,6 +232,8 @@ class Session(Conversation):
                 await self.sync()
             finally:
                 self.close()
+                if self._named is not None:
+                    await self._named.aclose()
 
     def close(self) -> None:
         """Give back the transcript's lock and every open folder."""
@@ -326,56 +341,16 @@ class Session(Conversation):
         await self._consider(AFTER_A_RESPONSE)
         return found
 
+    def agent_log(self, agent: str) -> Log:
+        if isinstance(self._disk, NoDisk):
+            return super().agent_log(agent)
+        return self.library.agent_log(self.id, agent)
+
     async def fork(self, source: str) -> Fork:
-        """A fork of the conversation as it stands, with a transcript of its own."""
-        if self.view.is_fork:
-            raise ForkRefused("a fork cannot fork again", where=self.view.session)
-        if self._in_flight:
+        """A fork of the conversation, once its last request is in the provider's cache."""
+        if self._in_flight and not self.view.is_fork:
             await self._first_byte.wait()
-        if self.view.sent is None:
-            raise ForkRefused(
-                "nothing was sent yet that a fork could share",
-                where=self.id,
-                do="Fork after the first response",
-            )
-        agent = self._new_id()
-        private = isinstance(self._disk, NoDisk)
-        log = NoLog() if private else self.library.agent_log(self.id, agent)
-        parent = self.view
-        start = Entry(self._new_id(), "", self.world.clock.now(), self._started(source, agent))
-        child = Fork(
-            log,
-            self._disk,
-            branch(parent, start),
-            replace(self.world, fork=None),
-            when_added=layers.WHEN_ADDED,
-            before_a_request=layers.BEFORE_A_REQUEST,
-            new_id=self._new_id,
-        )
-        child.write([start])
-        child.begin(agent, source, so_far(parent), self.budget)
-        return child
-
-    def _started(self, source: str, agent: str) -> Started:
-        root = self.view.started.project if self.view.started else ""
-        return Started(self.id, root, root, reverie.__version__, source, agent, self.view.leaf)
-
-    async def run_fork(self, spec: ForkSpec) -> ForkResult:
-        """`world.fork`: run a fork to its end; its cost goes into this transcript."""
-        child = await self.fork(spec.source)
-        outcome: Literal["completed", "failed", "cancelled"] = "failed"
-        guard = self.guards(spec)
-        try:
-            result = await forks.run(child, spec, self.world.model, guard)
-            outcome = "completed"
-            return result
-        except anyio.get_cancelled_exc_class():
-            outcome = "cancelled"
-            raise
-        finally:
-            self.hand(child.ended(outcome))
-            guard.close()
-            child.close()
+        return await super().fork(source)
 
 
 def _absolute(project: str | Path) -> Path:

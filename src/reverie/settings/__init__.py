@@ -8,7 +8,8 @@ becomes a `Problem`, and the next source answers.
 from __future__ import annotations
 
 from reverie.settings.flags import Flags, FlagState
-from reverie.settings.numbers import DEFAULTS, SETTINGS, Setting, Settings, SettingValue, camel
+from reverie.settings.kinds import Setting, SettingValue, camel
+from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
 from reverie.settings.problems import Origin, Problem
 from reverie.settings.sources import POLICY, Loaded, environment, load, variable
 from reverie.settings.switches import FLAGS, Flag, FlagValue, flag_named, parse_flag, with_flag

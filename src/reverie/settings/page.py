@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from reverie.settings.numbers import DEFAULTS, SETTINGS, Setting, SettingValue, camel
+from reverie.settings.kinds import Setting, SettingValue, camel
+from reverie.settings.numbers import DEFAULTS, SETTINGS
 from reverie.settings.sources import variable
 from reverie.settings.switches import FLAGS, Flag
 

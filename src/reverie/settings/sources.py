@@ -16,21 +16,30 @@ from types import MappingProxyType
 
 from reverie.settings import git
 from reverie.settings.jsonfile import read_object
-from reverie.settings.numbers import (
-    DEFAULTS,
-    ORDERED,
-    SETTINGS,
-    Setting,
-    Settings,
-    SettingValue,
-    camel,
-)
+from reverie.settings.kinds import Setting, SettingValue, camel
+from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
 from reverie.settings.problems import Origin, Problem, nearest
 from reverie.settings.values import from_json, from_text
 
 POLICY = Path("/etc/reverie/settings.json")
 OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})
 OTHER_VARIABLES = ("REVERIE_HOME",)
+ORDERED = (
+    ("result_characters", "message_result_characters"),
+    ("result_preview_bytes", "result_characters"),
+    ("cache_edit_kept", "cache_edit_count"),
+    ("api_clear_at_least_tokens", "api_clear_trigger_tokens"),
+    ("notes_section_tokens", "notes_total_tokens"),
+    ("notes_compact_min_tokens", "notes_compact_max_tokens"),
+    ("restore_file_tokens", "restore_files_tokens"),
+    ("restore_skill_tokens", "restore_skills_tokens"),
+    ("collapse_kept", "collapse_tail"),
+    ("recall_file_bytes", "recall_total_bytes"),
+    ("dream_limit_minutes", "dream_stale_lock_minutes"),
+    ("agent_summary_min_words", "agent_summary_max_words"),
+    ("cache_short_minutes", "cache_long_minutes"),
+)
+"""Pairs of which the first may not exceed the second."""
 
 _FIELD_OF = {camel(name): name for name in SETTINGS} | {name: name for name in SETTINGS}
 _DEFAULT = Origin("default", "", True)

@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from reverie.errors import SettingsError
 from reverie.settings.jsonfile import parse_object
-from reverie.settings.numbers import NOTES, SETTINGS, camel
+from reverie.settings.kinds import camel
+from reverie.settings.numbers import NOTES, SETTINGS
 from reverie.settings.problems import nearest
 from reverie.settings.values import switch, to_number
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from reverie.settings.numbers import Setting, SettingValue
+from reverie.settings.kinds import Setting, SettingValue
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off"})

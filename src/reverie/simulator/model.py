@@ -19,8 +19,9 @@ from reverie.simulator.prompt import loads
 from reverie.simulator.refusals import TooLong
 from reverie.simulator.response import Response
 from reverie.transcript.blocks import Json, Object, dump
-from reverie.transcript.records import Ttl, Usage
+from reverie.transcript.records import Ttl
 from reverie.transcript.request import Request
+from reverie.transcript.usage import usage_of
 from reverie.world import Capabilities, Delta, Event, Reply
 
 PROVIDER = "simulator"
@@ -135,19 +136,3 @@ def reply_of(response: Response) -> Reply:
         applied_edits=dump(edits),
         diagnostics=dump(response.extra.get("diagnostics")),
     )
-
-
-def usage_of(usage: Object) -> Usage:
-    created = usage.get("cache_creation")
-    long = created.get("ephemeral_1h_input_tokens") if isinstance(created, dict) else 0
-    return Usage(
-        _count(usage.get("input_tokens")),
-        _count(usage.get("cache_read_input_tokens")),
-        _count(usage.get("cache_creation_input_tokens")),
-        _count(usage.get("output_tokens")),
-        _count(long),
-    )
-
-
-def _count(value: Json) -> int:
-    return value if isinstance(value, int) else 0

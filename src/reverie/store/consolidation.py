@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from reverie.errors import Held, PathRefused, StoreError, WriteFailed
-from reverie.store.files import words
+from reverie.store.durable import words
 from reverie.store.lock import FileLock, alive, process_start
 
 NAME = ".consolidate-lock"

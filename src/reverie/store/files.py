@@ -15,35 +15,28 @@ written under its own name.
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import hashlib
 import os
-import re
-import secrets
 import stat
 import time
-import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
+from reverie.errors import NotFound, PathRefused, WriteFailed
 from reverie.store import names
-from reverie.store.lock import alive, held_by, holder_of, let_go, take
+from reverie.store.digests import digest_of
+from reverie.store.durable import (
+    abandoned,
+    append_whole,
+    close,
+    fill,
+    flush_directory,
+    temporary,
+)
+from reverie.store.lock import let_go, take_soon
+from reverie.store.walk import Walk, parts_of
 
-PATIENCE = 10.0
-"""Seconds to wait for another process that is putting a file in place in the same directory."""
-
-_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | _SAFE
-_NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
-_NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
-_DAY = 86_400.0
 _CHUNK = 1 << 20
-_BUSY: set[str] = set()
-_NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
 
 
 class Changed(WriteFailed):
@@ -79,39 +72,19 @@ class Folder:
     """A root folder, held open; every method takes a key below it."""
 
     def __init__(self, root: Path | str, *, create: bool = True) -> None:
-        path = Path(root)
-        try:
-            if create:
-                _make(path)
-            self._adopt(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        except FileNotFoundError as error:
-            raise NotFound("The folder does not exist", where=str(path)) from error
-        except (OSError, ValueError) as error:
-            raise StoreError(
-                f"The folder could not be opened: {words(error)}",
-                where=names.shown(str(path)),
-                do="See that it is a folder you may write to",
-            ) from error
+        self._adopt(Walk.from_root(Path(root), create=create))
 
-    def _adopt(self, path: Path, fd: int) -> None:
-        self.root = path
-        self._fd = fd
-        self._closer = weakref.finalize(self, _close, fd)
-        self._device = os.fstat(fd).st_dev
-        self._mount = _mount_id(fd)
+    def _adopt(self, walk: Walk) -> None:
+        self.root = walk.root
+        self._walk = walk
 
     def close(self) -> None:
-        self._closer()
+        self._walk.close()
 
     def __enter__(self) -> Folder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def path(self, key: str) -> Path:
@@ -121,11 +94,9 @@ class Folder:
 
     def sub(self, key: str, *, create: bool = True) -> Folder:
         """Open a folder below this one as a root of its own."""
-        parts = _parts(key)
-        with self._writes(key, *_NO_FOLDER) if create else self._reads(key):
-            folder = object.__new__(Folder)
-            folder._adopt(self.root / key, self._walk(parts, key, create=create))
-            return folder
+        folder = object.__new__(Folder)
+        folder._adopt(self._walk.from_here(key, create=create))
+        return folder
 
     def read(self, key: str, limit: int | None = None, *, single_link: bool = False) -> bytes:
         """Give the file's bytes, at most `limit` of them.
@@ -139,7 +110,7 @@ class Folder:
     def digest(self, key: str) -> str:
         """Give the file's SHA-256, as `expect` takes it."""
         with self._reading(key) as fd:
-            return _digest_of(fd)
+            return digest_of(fd)
 
     def exists(self, key: str) -> bool:
         """Say whether there is a regular file of ours under this key."""
@@ -171,28 +142,20 @@ class Folder:
         power loss cannot take it back.
         """
         with (
-            self._writes(key, "The file could not be written", "Its old contents are intact"),
-            self._parent(key, create=True) as (at, name),
+            self._walk.writes(key, "The file could not be written", "Its old contents are intact"),
+            self._walk.parent(key, create=True) as (at, name),
         ):
-            temp = f".reverie-{os.getpid()}-{secrets.token_hex(8)}.tmp"
-            _BUSY.add(temp)
-            try:
-                _fill(at, temp, data, durable=durable)
-                with _directory_lock(at, self._shown(key)):
+            with temporary(at) as temp:
+                fill(at, temp, data, durable=durable)
+                with self._walk.locked(at, key):
                     self._admit(at, name, key, expect=expect, exclusive=exclusive)
                     os.rename(temp, name, src_dir_fd=at, dst_dir_fd=at)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temp, dir_fd=at)
-                raise
-            finally:
-                _BUSY.discard(temp)
             if durable:
                 self._settle(at, key)
 
     def _settle(self, at: int, key: str) -> None:
         what = "The new contents are in place but may not survive a power loss"
-        with self._writes(key, what, "Check the disk, then write again"):
+        with self._walk.writes(key, what, "Check the disk, then write again"):
             flush_directory(at)
 
     def append_line(self, key: str, line: bytes) -> None:
@@ -202,11 +165,10 @@ class Folder:
         """
         if b"\n" in line:
             raise ValueError("a line holds no newline")
-        with self._writes(key, "The line could not be added", "Try again"):
+        with self._walk.writes(key, "The line could not be added", "Try again"):
             fd = self.open_append(key)
             try:
-                if not take(fd, PATIENCE):
-                    raise held_by(holder_of(fd), self._shown(key))
+                take_soon(fd, self._walk.shown(key))
                 append_whole(fd, line + b"\n")
             finally:
                 let_go(fd)
@@ -214,15 +176,15 @@ class Folder:
     def remove(self, key: str, *, durable: bool = True, expect: str | None = None) -> None:
         """Remove the file; with `expect`, only while it still has that SHA-256."""
         with (
-            self._writes(key, "The file could not be removed", "Try again"),
-            self._missing(key),
-            self._parent(key) as (at, name),
+            self._walk.writes(key, "The file could not be removed", "Try again"),
+            self._walk.missing(key),
+            self._walk.parent(key) as (at, name),
         ):
-            with _directory_lock(at, self._shown(key)):
+            with self._walk.locked(at, key):
                 if expect is not None:
                     self._compare(at, name, key, expect)
                 elif stat.S_ISDIR(os.lstat(name, dir_fd=at).st_mode):
-                    raise self._refused(key, "It is a folder")
+                    raise self._walk.refused(key, "It is a folder")
                 os.unlink(name, dir_fd=at)
             if durable:
                 flush_directory(at)
@@ -235,7 +197,7 @@ class Folder:
         """Give the keys below `under`, and what lies there that would be refused."""
         keys: list[str] = []
         refused: list[Refusal] = []
-        with self._reads(under):
+        with self._walk.reads(under):
             for _, entry, key in self._visit(under, refused):
                 if not names.is_temporary(entry.name):
                     keys.append(key)
@@ -248,10 +210,10 @@ class Folder:
         """
         clock = time.time() if now is None else now
         swept = 0
-        with self._reads(under):
+        with self._walk.reads(under):
             for at, entry, _ in self._visit(under, []):
                 found = names.TEMP_NAME.fullmatch(entry.name)
-                if found is not None and _abandoned(at, found, older_than, clock):
+                if found is not None and abandoned(at, found, older_than, clock):
                     with contextlib.suppress(OSError):
                         os.unlink(entry.name, dir_fd=at)
                         swept += 1
@@ -259,8 +221,8 @@ class Folder:
 
     def open_read(self, key: str, *, single_link: bool = False) -> int:
         """Open a regular file to read; the caller closes it."""
-        with self._reads(key), self._parent(key) as (at, name):
-            return self._open(at, name, key, os.O_RDONLY, single_link=single_link)
+        with self._walk.reads(key), self._walk.parent(key) as (at, name):
+            return self._walk.open(at, name, key, os.O_RDONLY, single_link=single_link)
 
     def open_append(self, key: str) -> int:
         """Open a file to read and to add at its end, made if missing; the caller closes it.
@@ -268,120 +230,46 @@ class Folder:
         A file with a second name is refused: what is added would show up there too.
         """
         with (
-            self._writes(key, "The file could not be opened for writing", "Nothing was written"),
-            self._parent(key, create=True) as (at, name),
+            self._walk.writes(
+                key, "The file could not be opened for writing", "Nothing was written"
+            ),
+            self._walk.parent(key, create=True) as (at, name),
         ):
             flags = os.O_RDWR | os.O_APPEND
             try:
-                return self._open(at, name, key, flags, single_link=True)
+                return self._walk.open(at, name, key, flags, single_link=True)
             except FileNotFoundError:
-                with _directory_lock(at, self._shown(key)):
-                    self._refuse_twin(at, name, key)
-                    return self._open(at, name, key, flags | os.O_CREAT, single_link=True)
+                with self._walk.locked(at, key):
+                    self._walk.refuse_twin(at, name, key)
+                    return self._walk.open(at, name, key, flags | os.O_CREAT, single_link=True)
 
     def is_current(self, key: str, fd: int) -> bool:
         """Say whether an open file is still the one under this key."""
         try:
-            with self._reads(key), self._parent(key) as (at, name):
+            with self._walk.reads(key), self._walk.parent(key) as (at, name):
                 return os.path.samestat(os.lstat(name, dir_fd=at), os.fstat(fd))
         except NotFound:
             return False
 
     def flush(self, key: str) -> None:
         """Make the file's name durable: its directory and every one above it, up to the root."""
-        parts = _parts(key)
-        with self._writes(key, "The folder could not be made durable", "Check the disk"):
+        parts = parts_of(key)
+        with self._walk.writes(key, "The folder could not be made durable", "Check the disk"):
             for depth in range(len(parts)):
-                fd = self._walk(parts[:depth], key)
+                fd = self._walk.down(parts[:depth], key)
                 try:
                     flush_directory(fd)
                 finally:
-                    _close(fd)
-
-    # How a key becomes a descriptor.
-
-    def _walk(self, parts: Sequence[str], key: str, *, create: bool = False) -> int:
-        at = os.dup(self._fd)
-        try:
-            for part in parts:
-                below = self._step(at, part, key, create=create)
-                _close(at)
-                at = below
-        except BaseException:
-            _close(at)
-            raise
-        return at
-
-    def _step(self, at: int, name: str, key: str, *, create: bool) -> int:
-        try:
-            fd = os.open(name, _DIRECTORY, dir_fd=at)
-        except FileNotFoundError:
-            if not create:
-                raise
-            self._make_below(at, name, key)
-            return self._step(at, name, key, create=False)
-        except OSError as error:
-            if error.errno in _NOT_OURS:
-                raise self._refused(key, f"{names.shown(name)} is a link or no folder") from error
-            raise
-        try:
-            self._check_mount(fd, key)
-        except BaseException:
-            _close(fd)
-            raise
-        return fd
-
-    def _make_below(self, at: int, name: str, key: str) -> None:
-        with _directory_lock(at, self._shown(key)):
-            self._refuse_twin(at, name, key)
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=at)
-        flush_directory(at)
-
-    @contextlib.contextmanager
-    def _parent(self, key: str, *, create: bool = False) -> Generator[tuple[int, str]]:
-        *above, name = _parts(key)
-        at = self._walk(above, key, create=create)
-        try:
-            yield at, name
-        finally:
-            _close(at)
-
-    def _open(self, at: int, name: str, key: str, flags: int, *, single_link: bool) -> int:
-        try:
-            fd = os.open(name, flags | _SAFE, 0o600, dir_fd=at)
-        except OSError as error:
-            if error.errno in _NOT_OURS:
-                raise self._refused(key, "It is a link or a special file") from error
-            raise
-        try:
-            info = os.fstat(fd)
-            if not stat.S_ISREG(info.st_mode):
-                raise self._refused(key, "It is not a regular file")
-            if single_link and info.st_nlink > 1:
-                raise self._refused(key, "It has a second name, perhaps outside its folder")
-            self._check_mount(fd, key)
-        except BaseException:
-            _close(fd)
-            raise
-        return fd
+                    close(fd)
 
     @contextlib.contextmanager
     def _reading(self, key: str, *, single_link: bool = False) -> Generator[int]:
         fd = self.open_read(key, single_link=single_link)
         try:
-            with self._reads(key):
+            with self._walk.reads(key):
                 yield fd
         finally:
-            _close(fd)
-
-    def _check_mount(self, fd: int, key: str) -> None:
-        if os.fstat(fd).st_dev == self._device:
-            return
-        # Overlays and subvolumes give other device numbers within one mount.
-        mount = _mount_id(fd)
-        if mount is None or mount != self._mount:
-            raise self._refused(key, "It lies on another file system, mounted here")
+            close(fd)
 
     # What a name must satisfy before something appears under it.
 
@@ -391,10 +279,10 @@ class Folder:
         except FileNotFoundError:
             if expect is not None:
                 raise self._changed(key, "The file is gone") from None
-            self._refuse_twin(at, name, key)
+            self._walk.refuse_twin(at, name, key)
             return
         if not stat.S_ISREG(info.st_mode):
-            raise self._refused(key, "It is a link, a folder or a special file")
+            raise self._walk.refused(key, "It is a link, a folder or a special file")
         if exclusive:
             raise self._changed(key, "The file is already there")
         if expect is not None:
@@ -402,34 +290,25 @@ class Folder:
 
     def _compare(self, at: int, name: str, key: str, expect: str) -> None:
         try:
-            fd = self._open(at, name, key, os.O_RDONLY, single_link=False)
+            fd = self._walk.open(at, name, key, os.O_RDONLY, single_link=False)
         except FileNotFoundError:
             raise self._changed(key, "The file is gone") from None
         try:
-            if _digest_of(fd) != expect:
+            if digest_of(fd) != expect:
                 raise self._changed(key, "The file has changed since it was read")
         finally:
-            _close(fd)
-
-    def _refuse_twin(self, at: int, name: str, key: str) -> None:
-        """Refuse a new name that some file system would take for one that is there."""
-        folded = names.fold_key(name)
-        for other in os.listdir(at):
-            if other != name and names.fold_key(other) == folded:
-                raise self._refused(
-                    key, f"{names.shown(other)} is already there, the same but for case or accents"
-                )
+            close(fd)
 
     def _visit(
         self, under: str, refused: list[Refusal]
     ) -> Generator[tuple[int, os.DirEntry[str], str]]:
         """Give every file below `under`, temporary ones too, with its directory and key."""
-        start = tuple(_parts(under)) if under else ()
+        start = tuple(parts_of(under)) if under else ()
         pending = [start]
         while pending:
             here = pending.pop()
             try:
-                at = self._walk(here, "/".join(here))
+                at = self._walk.down(here, "/".join(here))
             except (FileNotFoundError, PathRefused) as error:
                 if here == start:
                     raise
@@ -448,177 +327,10 @@ class Folder:
                     else:
                         yield at, entry, key
             finally:
-                _close(at)
-
-    # Errors in the house's words.
-
-    def _shown(self, key: str) -> str:
-        return names.shown(str(self.root / key))
-
-    def _refused(self, key: str, what: str) -> PathRefused:
-        return PathRefused(what, where=self._shown(key), do="Move it away or use another name")
+                close(at)
 
     def _changed(self, key: str, what: str) -> Changed:
-        return Changed(what, where=self._shown(key), do="Read it again and merge")
-
-    @contextlib.contextmanager
-    def _reads(self, key: str) -> Generator[None]:
-        try:
-            with self._missing(key):
-                yield
-        except OSError as error:
-            what = f"The file could not be read: {words(error)}"
-            raise StoreError(what, where=self._shown(key)) from error
-
-    @contextlib.contextmanager
-    def _missing(self, key: str) -> Generator[None]:
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise NotFound("There is no such file", where=self._shown(key)) from error
-
-    @contextlib.contextmanager
-    def _writes(self, key: str, what: str, do: str) -> Generator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise WriteFailed(f"{what}: {words(error)}", where=self._shown(key), do=do) from error
-
-
-def digest(data: bytes) -> str:
-    """Give the SHA-256 of some bytes, as `expect` takes it."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def words(error: OSError | ValueError) -> str:
-    """Give a system error in words, with its name."""
-    if isinstance(error, ValueError) or error.errno is None:
-        return str(error)
-    return f"{os.strerror(error.errno)} ({errno.errorcode.get(error.errno, error.errno)})"
-
-
-def write_whole(fd: int, data: bytes) -> None:
-    """Write every byte; the system may take them in any number of pieces."""
-    left = memoryview(data)
-    while left:
-        count = os.write(fd, left)
-        if count == 0:
-            raise OSError(errno.EIO, "the system took no bytes and gave no error")
-        left = left[count:]
-
-
-def append_whole(fd: int, data: bytes) -> None:
-    """Add lines at the end of a file that only we write to now: all, or as good as none.
-
-    What was added is taken back on an error. Where that fails too, or a writer died half way,
-    the next lines start on a line of their own and so stay readable.
-    """
-    end = os.fstat(fd).st_size
-    if end and os.pread(fd, 1, end - 1) != b"\n":
-        data = b"\n" + data
-    try:
-        write_whole(fd, data)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            if os.fstat(fd).st_size > end:
-                os.ftruncate(fd, end)
-        raise
-
-
-def flush_file(fd: int, *, data_only: bool = False) -> None:
-    """Wait until the file's bytes are on the disk. After an error, do not ask again."""
-    full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-    if full is not None:
-        try:
-            fcntl.fcntl(fd, full)
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
-                raise
-        else:
-            return
-    if data_only and hasattr(os, "fdatasync"):
-        os.fdatasync(fd)
-    else:
-        os.fsync(fd)
-
-
-def flush_directory(fd: int) -> None:
-    """Wait until the directory's names are on the disk, where its file system can do that."""
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-
-
-def _make(path: Path) -> None:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        if path.parent == path:
-            raise
-        _make(path.parent)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        flush_directory(above)
-    finally:
-        _close(above)
-
-
-def _parts(key: str) -> list[str]:
-    names.check_key(key)
-    return key.split("/")
-
-
-def _fill(at: int, temp: str, data: bytes, *, durable: bool) -> None:
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o600, dir_fd=at)
-    try:
-        write_whole(fd, data)
-        if os.fstat(fd).st_size != len(data):
-            raise OSError(errno.EIO, "the file has not the size that was written")
-        if durable:
-            flush_file(fd)
-    except BaseException:
-        _close(fd)
-        raise
-    # Some file systems report a full disk only here.
-    os.close(fd)
-
-
-@contextlib.contextmanager
-def _directory_lock(at: int, where: str) -> Generator[None]:
-    """Keep other processes and threads from changing names in a directory.
-
-    A file system that cannot lock a directory leaves rename as the only protection.
-    """
-    fd = os.open(".", _DIRECTORY, dir_fd=at)
-    try:
-        try:
-            taken = take(fd, PATIENCE)
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
-            taken = True
-        if not taken:
-            raise held_by(holder_of(fd), where)
-        yield
-    finally:
-        let_go(fd)
-
-
-def _abandoned(at: int, found: re.Match[str], older_than: float, now: float) -> bool:
-    try:
-        age = abs(now - os.lstat(found[0], dir_fd=at).st_mtime)
-    except OSError:
-        return False
-    pid = int(found[1])
-    # A container's processes get the same number in every life.
-    busy = found[0] in _BUSY if pid == os.getpid() else alive(pid)
-    return age >= _DAY or (age >= older_than and not busy)
+        return Changed(what, where=self._walk.shown(key), do="Read it again and merge")
 
 
 def _read_all(fd: int, limit: int | None) -> bytes:
@@ -631,13 +343,6 @@ def _read_all(fd: int, limit: int | None) -> bytes:
         pieces.append(piece)
         left = None if left is None else left - len(piece)
     return b"".join(pieces)
-
-
-def _digest_of(fd: int) -> str:
-    seen = hashlib.sha256()
-    while piece := os.read(fd, _CHUNK):
-        seen.update(piece)
-    return seen.hexdigest()
 
 
 def _entries(at: int) -> list[os.DirEntry[str]]:
@@ -655,19 +360,3 @@ def _why_not(entry: os.DirEntry[str], key: str) -> str:
     if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False):
         return "It is a special file"
     return ""
-
-
-def _mount_id(fd: int) -> str | None:
-    """Give the kernel's number of the mount a file lies on, where it tells."""
-    try:
-        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as file:
-            rows = dict(line.split(":", 1) for line in file if ":" in line)
-    except OSError:
-        return None
-    return rows.get("mnt_id", "").strip() or None
-
-
-def _close(fd: int) -> None:
-    """Close what holds nothing unwritten."""
-    with contextlib.suppress(OSError):
-        os.close(fd)

@@ -26,7 +26,9 @@ from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
 from reverie.memory.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, State, Version, decode, encode, outside
-from reverie.store.files import Folder, digest, words
+from reverie.store.digests import digest
+from reverie.store.durable import words
+from reverie.store.files import Folder
 from reverie.store.journal import Fault, Journal
 from reverie.store.memory import MOST_KEPT, Change, MemoryFolder
 from reverie.transcript.blocks import dump

@@ -21,8 +21,8 @@ from pathlib import Path
 from reverie.errors import InvalidInput, PathRefused, StoreError
 from reverie.settings import git, jsonfile
 from reverie.store import names
-from reverie.store.files import PATIENCE, Folder
-from reverie.store.lock import FileLock
+from reverie.store.files import Folder
+from reverie.store.lock import PATIENCE, FileLock
 
 OWNER = ".reverie-root"
 LAYOUT = ".reverie-home"

@@ -21,10 +21,10 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
-from reverie.store.files import Folder, append_whole, flush_file, words
+from reverie.store.durable import append_whole, flush_file, words
+from reverie.store.files import Folder
 from reverie.store.lock import held_by, holder_of, let_go, take
 
 LINE_CAP = 256 * 2**20
@@ -160,12 +160,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def _where(self) -> str:

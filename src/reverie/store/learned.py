@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import NotFound, StoreError
-from reverie.store.files import Changed, Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed, Folder
 
 FILE = "learned.json"
 LEAST, MOST = 1_000, 100_000_000

@@ -18,10 +18,12 @@ import stat
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, cast
 
 from reverie.errors import Held, PathRefused, StoreError
+
+PATIENCE = 10.0
+"""Seconds to wait for another process that is about to be done with a file or a directory."""
 
 _BODY_LIMIT = 4096
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -138,12 +140,7 @@ class FileLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.release()
 
 
@@ -162,6 +159,12 @@ def take(fd: int, timeout: float = 0.0) -> bool:
             pause = min(pause * 2, 0.05)
         else:
             return True
+
+
+def take_soon(fd: int, where: str) -> None:
+    """Lock an open file that others hold for a moment only; after `PATIENCE`, raise `Held`."""
+    if not take(fd, PATIENCE):
+        raise held_by(holder_of(fd), where)
 
 
 def let_go(fd: int) -> None:

@@ -37,7 +37,9 @@ from reverie.memory.frontmatter import BOM, MOST_BYTES
 from reverie.memory.index import Fault, Index, Proposal
 from reverie.memory.manifest import HEADER_LINES, Record, newest_first, record
 from reverie.memory.ranking import Facts, Limits, Sent
-from reverie.store.files import Changed, Folder, Refusal, digest, words
+from reverie.store.digests import digest
+from reverie.store.durable import words
+from reverie.store.files import Changed, Folder, Refusal
 from reverie.store.lock import held_by, holder_of, let_go
 from reverie.store.turns import take_turn
 from reverie.world import Notice, Say, unheard

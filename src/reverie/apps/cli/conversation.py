@@ -1,19 +1,16 @@
 """A transcript as a person would read it: who said what, and what was decided about it.
 
 `steps` turns entries into plain values, in the order of the file, and says of each
-message whether the next request still carries it. It reads and never changes anything;
-`told` prints steps, `markdown` writes them as a page.
+message whether the next request still carries it; of each summary, what it took the place
+of and what that cost. It reads and never changes anything; `telling` shows the steps.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from reverie.apps.cli.show import clean, line, plural, say, size
 from reverie.session.library import Transcript, title_of
 from reverie.transcript.blocks import Block, dump, elements, text_of
 from reverie.transcript.records import (
@@ -32,16 +29,12 @@ from reverie.transcript.records import (
     Unknown,
     UserMessage,
 )
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View, apply, widened
 
 State = Literal["sent", "replaced", "left", ""]
 BRANCHES = 200
-"""With more jumps between branches than this, it is not worked out what moved the prefix."""
-
-_SHOWN_LINES = 12
-_SHOWN_CHARACTERS = 1_200
-_HTML = re.compile(r"<(?=[A-Za-z/!?])")
-_FENCE = re.compile(r"(`{3,}|~{3,})")
+"""With more jumps between branches than this, it is not worked out what moved the prefix, nor
+how many messages a summary took the place of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ def steps(found: Transcript, folder: str = "") -> Iterator[Step]:
     """What happened, in the order of the file; `folder` is where stored results lie."""
     own = {item.id for item in (*found.view.items, *found.view.waiting)}
     covered = frozenset(own).union(*(item.covers for item in found.view.items)) - own
-    moves = _moves(found.entries)
+    moves, places = _past(found.entries)
     calls = _call_names(found.entries)
     seen: set[str] = set()
     for entry in found.entries:
@@ -101,26 +94,47 @@ def steps(found: Transcript, folder: str = "") -> Iterator[Step]:
             yield Step(entry.id, entry.at, "moved", facts={"reasons": moves[entry.id]})
         step = _step(entry, state if entry.on_chain else "", calls, folder)
         if step is not None:
-            yield step
+            more = places.get(entry.id)
+            yield replace(step, facts={**step.facts, **more}) if more else step
 
 
-def _moves(entries: Sequence[Entry]) -> dict[str, list[str]]:
-    """By the request that followed: why it does not begin as the one before it did."""
+def _past(entries: Sequence[Entry]) -> tuple[dict[str, list[str]], dict[str, dict[str, int]]]:
+    """By a request: why it does not begin as the one before it did. By a summary: how many
+    messages it took the place of, and how many before and behind them stayed."""
+    moves: dict[str, list[str]] = {}
+    places: dict[str, dict[str, int]] = {}
+    if not any(isinstance(e.record, Sent | Replaced) for e in entries) or _branches(entries):
+        return moves, places
+    view: View = EMPTY
+    for entry in entries:
+        record = entry.record
+        if isinstance(entry.record, Sent) and view.moved:
+            moves.setdefault(entry.id, list(view.moved))
+        elif isinstance(record, Replaced) and entry.parent == view.leaf:
+            places.setdefault(entry.id, _place(view, record))
+        view = apply(view, entry)
+    return moves, places
+
+
+def _branches(entries: Sequence[Entry]) -> bool:
+    """Whether there are too many jumps between branches to follow them all."""
     last = ""
     jumps = 0
     for entry in entries:
         if entry.on_chain:
             jumps += entry.parent != last
             last = entry.id
-    if jumps > BRANCHES or not any(isinstance(e.record, Sent) for e in entries):
+    return jumps > BRANCHES
+
+
+def _place(view: View, record: Replaced) -> dict[str, int]:
+    bounds = widened(view, record.first, record.last)
+    if bounds is None:
         return {}
-    moves: dict[str, list[str]] = {}
-    view: View = EMPTY
-    for entry in entries:
-        if isinstance(entry.record, Sent) and view.moved:
-            moves.setdefault(entry.id, list(view.moved))
-        view = apply(view, entry)
-    return moves
+    first, last = bounds
+    before = sum(item.kind != "head" for item in view.items.since(0)[:first])
+    behind = len(view.items) - last - 1
+    return {"messages": last - first + 1, "before": before, "behind": behind}
 
 
 def _call_names(entries: Sequence[Entry]) -> dict[str, str]:
@@ -146,6 +160,7 @@ def _step(entry: Entry, state: State, calls: Mapping[str, str], folder: str) -> 
             kind = "replaced"
             facts = {"first": record.first, "last": record.last}
             facts |= {"reason": record.reason, "why": record.why}
+            facts |= _boundary(record)
         case ResultDecided():
             kind, facts = _decision(record, calls, folder)
         case HeadSet():
@@ -191,6 +206,15 @@ def _part(block: Block, calls: Mapping[str, str]) -> Part:
             return Part("other", f"[{other or 'a block without a type'}]")
 
 
+def _boundary(record: Replaced) -> dict[str, Any]:
+    """What a compaction recorded of itself; nothing for a snip or a seal."""
+    if record.boundary is None:
+        return {}
+    facts = asdict(record.boundary)
+    head, anchor, tail = facts.pop("kept")
+    return {**facts, "kept": {"head": head, "anchor": anchor, "tail": tail}}
+
+
 def _decision(
     record: ResultDecided, calls: Mapping[str, str], folder: str
 ) -> tuple[str, dict[str, Any]]:
@@ -230,139 +254,3 @@ def _other(record: object) -> tuple[str, dict[str, Any]]:
             return "unknown", {"type": record.type, "fault": record.fault}
         case _:  # a request that left: what moved its prefix is a step of its own
             return "", {}
-
-
-# --- for people
-
-
-def when(at: float) -> str:
-    """A time, or nothing where there is none."""
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") if at else ""
-    except (OverflowError, OSError, ValueError):
-        return ""
-
-
-_NAMES = {"user": "you", "assistant": "assistant", "attached": "attached", "replaced": "summary"}
-_STYLES = {"you": "bold cyan", "assistant": "bold green"}
-_QUIET = ("started", "turn", "kept")
-_LEFT = {"left": "left behind", "replaced": "replaced since"}
-
-
-def told(found: Sequence[Step], *, full: bool) -> None:
-    """Print a conversation; without `full`, long texts are cut and small decisions left out."""
-    for step in found:
-        if step.kind in _NAMES and step.parts:
-            _tell_message(step, full)
-        elif full or step.kind not in _QUIET:
-            say(f"▪ {decision(step)}", "yellow" if step.kind == "failed" else "dim")
-
-
-def _tell_message(step: Step, full: bool) -> None:
-    who = speaker(step)
-    facts = [when(step.at), str(step.facts.get("model") or step.facts.get("reason") or "")]
-    facts.append(_LEFT.get(step.state, ""))
-    say()
-    say(" · ".join([who, *filter(None, facts)]), _STYLES.get(who, "bold"))
-    for part in _worth_telling(step):
-        text, more = (clean(part.text), 0) if full else _cut(clean(part.text))
-        if part.kind == "call":
-            text = line(part.text, 10_000 if full else 200)
-        style = "" if part.kind == "text" else "dim"
-        label = {"call": f"→ {part.name} ", "result": f"← {part.name}\n"}.get(part.kind, "")
-        label = "(thinking) " if part.kind == "thinking" else label
-        say(f"{label}{text}".rstrip("\n"), style, indent=2)
-        if more and part.kind != "call":
-            say(f"… {plural(more, 'character')} more; --full shows them", "dim", indent=2)
-
-
-def _worth_telling(step: Step) -> list[Part]:
-    return [p for p in step.parts if p.text.strip() or p.kind in ("call", "result")]
-
-
-def speaker(step: Step) -> str:
-    origin = str(step.facts.get("origin") or "")
-    if step.kind == "user" and step.parts and all(p.kind == "result" for p in step.parts):
-        return "tools"
-    if step.kind == "user" and origin not in ("", "user"):
-        return origin
-    return _NAMES.get(step.kind, step.kind)
-
-
-def _cut(text: str) -> tuple[str, int]:
-    """The beginning of a text, and how many characters more it has."""
-    head = "\n".join(text.split("\n")[:_SHOWN_LINES])[:_SHOWN_CHARACTERS]
-    return head, len(text) - len(head)
-
-
-def decision(step: Step) -> str:
-    """A decision or an event in a line."""
-    facts = {key: line(str(value), 500) for key, value in step.facts.items()}
-    about = f"result of {facts.get('tool') or 'a tool'} ({facts.get('call')})"
-    why = f": {facts['why']}" if facts.get("why") else ""
-    match step.kind:
-        case "stored":
-            return f"stored: {about}, {size(int(facts['size']))} in {facts['path']}{why}"
-        case "cleared" | "kept":
-            return f"{step.kind}: {about}{why}"
-        case "moved":
-            return f"prefix moved: {', '.join(step.facts['reasons'])}"
-        case "head":
-            reason = f" ({facts['reason']})" if facts["reason"] else ""
-            tools = plural(len(step.facts["tools"]), "tool")
-            return f"request head{reason}: model {facts['model'] or '-'}, {tools}"
-        case "failed":
-            where = f" ({facts['where']})" if facts["where"] else ""
-            return f"failed: {facts['layer']}: {facts['error']}{where}"
-        case _:
-            known = ", ".join(f"{k} {v}" for k, v in facts.items() if v)
-            return f"{step.kind}: {known}" if known else step.kind
-
-
-# --- as a page
-
-
-def markdown(found: Transcript, folder: str = "") -> str:
-    """The conversation as Markdown in which nothing of it acts as HTML."""
-    facts = overview(found)
-    out = [f"# {_inert(line(facts['title']))}", "", f"Session `{found.id}`", ""]
-    for step in steps(found, folder):
-        if step.kind not in _NAMES:
-            out += [] if step.kind in _QUIET else [f"*{_inert(decision(step))}*", ""]
-            continue
-        left = f" ({_LEFT[step.state]})" if step.state in _LEFT else ""
-        out += [f"## {speaker(step).capitalize()}{left}", ""]
-        for part in _worth_telling(step):
-            out += [_page_part(part), ""]
-    return "\n".join(out)
-
-
-def _page_part(part: Part) -> str:
-    text = clean(part.text)
-    if part.kind == "text":
-        return _inert_page(text)
-    label = {"call": f"→ {line(part.name)}", "result": f"← {line(part.name)}"}
-    head = _inert(label.get(part.kind, part.kind))
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`{3,}", text))])
-    return f"{head}\n\n{fence}\n{text}\n{fence}"
-
-
-def _inert(text: str) -> str:
-    return _HTML.sub("&lt;", text)
-
-
-def _inert_page(text: str) -> str:
-    """Markdown of others with its HTML escaped, and every fence it opens closed."""
-    out: list[str] = []
-    fence = ""
-    for one in text.split("\n"):
-        found = _FENCE.match(one)
-        if fence:
-            out.append(one)
-            if found and found[1].startswith(fence) and not one.strip(fence[0]).strip():
-                fence = ""
-            continue
-        if found and "`" not in one[found.end() :]:
-            fence = found[1]
-        out.append(_inert(one))
-    return "\n".join([*out, fence] if fence else out)

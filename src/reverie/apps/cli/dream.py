@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,13 +96,26 @@ def _dreamt(project: Path, place: Place, model: Model, dry_run: bool, *, quiet: 
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
-            return await dream(dreamer, "manual", dry_run=dry_run, shown=shown)
+            async with closing(dreamer):
+                return await dream(dreamer, "manual", dry_run=dry_run, shown=shown)
 
         try:
             return anyio.run(work)
         finally:
             if not quiet and sys.stderr.isatty():
                 sys.stderr.write("\r\x1b[K")
+
+
+@asynccontextmanager
+async def closing(dreamer: Dreamer) -> AsyncGenerator[None]:
+    """A model for summaries that a dream had made is given back behind it."""
+    from reverie.session.summariser import Named
+
+    try:
+        yield
+    finally:
+        if isinstance(dreamer.summariser, Named):
+            await dreamer.summariser.aclose()
 
 
 @contextmanager
@@ -113,6 +126,7 @@ def dreaming(place: Place, memories: Memories, model: Model) -> Generator[Dreame
     from reverie.session.disk import NoDisk
     from reverie.session.dream.run import Dreamer
     from reverie.session.extraction_run import guards_at
+    from reverie.session.summariser import summariser_for
     from reverie.store.files import Folder
     from reverie.world import World
 
@@ -132,6 +146,7 @@ def dreaming(place: Place, memories: Memories, model: Model) -> Generator[Dreame
             settings,
             place.flags(),
             budget,
+            summariser=summariser_for(settings, place.environ, world.window, clock),
         )
     finally:
         library.close()

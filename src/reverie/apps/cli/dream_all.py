@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from reverie.apps.cli.dream import dreaming
+from reverie.apps.cli.dream import closing, dreaming
 from reverie.apps.cli.memory_open import opened
 from reverie.apps.cli.place import Place
 from reverie.apps.cli.show import Column, document, line, say, table
@@ -83,7 +83,8 @@ async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
             if shut:
                 return {"status": "passed over", "reason": shut}
             try:
-                done = await dream(dreamer, "auto", dry_run=dry_run)
+                async with closing(dreamer):
+                    done = await dream(dreamer, "auto", dry_run=dry_run)
             except Held as error:
                 return {"status": "passed over", "reason": error.what}
             return _value(done)

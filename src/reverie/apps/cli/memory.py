@@ -35,7 +35,8 @@ from reverie.memory.entry import Entry
 from reverie.memory.hidden import find, reveal
 from reverie.session.remember import Memories, Remembered
 from reverie.settings import environment
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 
 app = typer.Typer(
     add_completion=False,

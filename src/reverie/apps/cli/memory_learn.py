@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from reverie.transcript.records import HeadSet
     from reverie.world import Model
 
-ENDINGS = (".jsonl", ".jsonl.gz")
 SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
 
 
@@ -93,7 +92,7 @@ def _all(
         head = _head(ground)
         close: Callable[[], Awaitable[None]] | None = getattr(ground.world.model, "aclose", None)
         try:
-            for given in _expanded(files):
+            for given in transfer.expanded(files):
                 try:
                     done.append(await _one(given, place, ground, head, budget, quiet=quiet))
                 except ReverieError as error:
@@ -177,23 +176,13 @@ def _head(ground: Ground) -> HeadSet:
 # --- what there is to learn from
 
 
-def _expanded(files: Sequence[str]) -> Iterator[str]:
-    """The files, each folder by the session files in it."""
-    for given in files:
-        path = Path(given)
-        if path.is_dir():
-            yield from (str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS))
-        else:
-            yield given
-
-
 def past_of(given: str, place: Place) -> Past:
     """The recorded session in a file, or of this project by its id."""
     from reverie.session.extraction_past import Past
 
     path = Path(given)
     if not path.exists():
-        if path.name.endswith(ENDINGS) or len(path.parts) > 1:
+        if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
             raise NotFound("There is no such file", where=given)
         library = place.library()
         session = one(library, given)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
@@ -57,7 +56,6 @@ from reverie.transcript.records import Entry
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-ENDINGS = (".jsonl", ".jsonl.gz")
 _COSTS = ("session", "requests", "cost", "naive", "recovery", "refind", "of naive", "hits", "peak")
 _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near", "far", "shown")
 
@@ -107,7 +105,7 @@ def _all(
     sessions: list[Session] = []
     failed: list[tuple[str, ReverieError]] = []
     with Watching() as watching:
-        for given in _expanded(files):
+        for given in transfer.expanded(files):
             try:
                 course = course_of(given, place)
                 sessions.append(_measured(course, policy, given, every, watching))
@@ -145,22 +143,12 @@ def _write(out: Path, text: str) -> None:
 # --- what is to be replayed
 
 
-def _expanded(files: Sequence[str]) -> Iterator[str]:
-    """The files, each folder by the session files in it."""
-    for given in files:
-        path = Path(given)
-        if path.is_dir():
-            yield from (str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS))
-        else:
-            yield given
-
-
 def course_of(given: str, place: Place) -> Course:
     """The course of a file, or of a session of this project."""
     path = Path(given)
     if path.exists():
         return _of_file(path)
-    if path.name.endswith(ENDINGS) or len(path.parts) > 1:
+    if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
         raise NotFound("There is no such file", where=given)
     library = place.library()
     try:
@@ -304,13 +292,7 @@ class Watching:
     def __enter__(self) -> Watching:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        del kind, error, tb
+    def __exit__(self, *ended: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

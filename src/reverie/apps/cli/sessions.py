@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from reverie.apps.cli import conversation, transfer
+from reverie.apps.cli import conversation, telling, transfer
 from reverie.apps.cli.place import CURRENT, Place, Project, one
 from reverie.apps.cli.retention import prune
 from reverie.apps.cli.show import (
@@ -162,7 +162,7 @@ def show(
     say(f"{found} · {facts['project'] or '-'} · {facts['model'] or 'no model'}")
     counts = [plural(facts["messages"], "message"), plural(facts["turns"], "turn")]
     say(" · ".join([*counts, plural(facts["tokens"], "token")]))
-    conversation.told(steps, full=full)
+    telling.told(steps, full=full)
     for fault in facts["faults"]:
         note(f"{found}: {fault}")
 
@@ -262,7 +262,7 @@ def _export_text(
 ) -> None:
     if form == "md":
         found = library.read(session)
-        text = conversation.markdown(found, str(library.path / session))
+        text = telling.markdown(found, str(library.path / session))
     elif form == "json":
         facts = conversation.overview(library.read(session))
         text = encoded({**facts, **transfer.as_value(library, session)})
@@ -310,7 +310,7 @@ def bring(
             code = error.exit_code
             return None
 
-    made = watched(_expanded(files), "importing", work)
+    made = watched([*map(Path, transfer.expanded(map(str, files)))], "importing", work)
     brought = [found for found in made if found]
     if as_json:
         document({"imported": [found.value() for found in brought], "failed": failed})
@@ -318,15 +318,6 @@ def bring(
         _tell_brought(brought, failed, dry_run)
     if code:
         raise typer.Exit(code)
-
-
-def _expanded(files: Sequence[Path]) -> list[Path]:
-    """The files, each folder by the session files in it."""
-    out: list[Path] = []
-    for file in files:
-        inside = sorted(file.iterdir()) if file.is_dir() else [file]
-        out += [f for f in inside if f == file or f.name.endswith((".jsonl", ".jsonl.gz"))]
-    return out
 
 
 def _tell_brought(

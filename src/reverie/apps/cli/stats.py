@@ -31,7 +31,8 @@ from reverie.session.clock import SystemClock
 from reverie.session.library import Library
 from reverie.session.metrics import Day, Figures, days, figures
 from reverie.session.remember import Memories
-from reverie.store.files import Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Folder
 
 TREND = "hygiene.jsonl"
 SHOWN = 14

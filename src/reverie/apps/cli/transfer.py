@@ -12,7 +12,7 @@ import base64
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
@@ -40,6 +40,9 @@ from reverie.transcript.view import View, fold
 
 LARGEST = 2 * 2**30
 """Bytes that an imported file may have once unpacked."""
+
+ENDINGS = (".jsonl", ".jsonl.gz")
+"""How the name of a session's file ends."""
 
 FILES = ("blobs", "tool-results", "agents", "session-memory")
 """The folders of a session that an export carries and an import takes back."""
@@ -130,6 +133,16 @@ def _new_id(recorded: str) -> str:
 
 
 # --- reading a file
+
+
+def expanded(files: Iterable[str]) -> Iterator[str]:
+    """The files, each folder by the session files in it."""
+    for given in files:
+        path = Path(given)
+        if path.is_dir():
+            yield from (str(f) for f in sorted(path.iterdir()) if f.name.endswith(ENDINGS))
+        else:
+            yield given
 
 
 def lines_of(file: Path) -> tuple[list[str], tuple[str, ...]]:

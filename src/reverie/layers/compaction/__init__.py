@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.compaction import provider, ranges, summary
-from reverie.layers.compaction.asking import CompactionFailed, Written, written
+from reverie.layers.compaction.asking import NAME, CompactionFailed, Written, ratio, written
 from reverie.layers.compaction.ranges import Side, Span
 from reverie.transcript.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import text_block
@@ -34,12 +34,12 @@ from reverie.transcript.records import (
 from reverie.transcript.view import View, apply
 from reverie.world import Notice, World
 
-NAME = "compaction"
 TOLD = 3  # missing things that are named to a person
 STOPPED = (
     "Automatic compaction stops for this session after {failures} failures in a row. "
     "/compact tries again and switches it back on; /snip and /clear make room without a model"
 )
+STOPPED_AGENT = "Automatic compaction stops for this agent after {failures} failures in a row"
 Trigger: TypeAlias = Literal["auto", "manual"]
 
 
@@ -59,9 +59,18 @@ async def automatic(view: View, world: World) -> Sequence[Record]:
         return await (by_provider(view, world, "auto") if by_itself else full(view, world))
     except ReverieError as error:
         failures = view.compaction_failures + 1
-        if failures < settings.compact_breaker_failures:
+        stops = failures >= settings.compact_breaker_failures
+        if is_agent(view):  # no person is there to type a command
+            do = STOPPED_AGENT.format(failures=failures) if stops else "Nothing was changed"
+            raise CompactionFailed(error.what, where=error.where, do=do) from error
+        if not stops:
             raise
         raise CompactionFailed(str(error), do=STOPPED.format(failures=failures)) from error
+
+
+def is_agent(view: View) -> bool:
+    """Whether a conversation is that of a background agent: no person types there."""
+    return view.started is not None and bool(view.started.agent)
 
 
 def broken(view: View, world: World) -> bool:
@@ -75,7 +84,7 @@ def _worth_it(view: View, world: World) -> bool:
         span = ranges.whole(view)
     except InvalidInput:
         return False
-    return span.tokens * _ratio(view) > _least(world, "auto")
+    return span.tokens * ratio(view) > _least(world, "auto")
 
 
 async def full(
@@ -236,11 +245,6 @@ def _must_free(view: View, behind: View, world: World, trigger: Trigger) -> None
 def _least(world: World, trigger: Trigger) -> int:
     share = world.settings.compact_must_free_share
     return int(world.window * share) if trigger == "auto" else 1
-
-
-def _ratio(view: View) -> float:
-    """Counted tokens for one that we estimate."""
-    return (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
 
 
 def _fitting(

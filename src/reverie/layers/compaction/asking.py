@@ -1,5 +1,9 @@
 """Asking for a summary: a fork that shares the cache, or a side query where that cannot be.
 
+Where a setting names another model, that one is asked first: by a side query, since it has no
+cache to share, and with no more than its own window takes. Where it writes no summary, the
+session's own model does, and that is said.
+
 Tries are bounded: an answer that cannot be used is asked for once more, with what was wrong
 with it; a request that is too long is made shorter a few times, by as much as the provider
 names. What had to be left out is told. Nothing is written here, and nothing is lost by a
@@ -8,17 +12,20 @@ failure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from reverie.errors import ForkRefused, NotAvailable, PromptTooLong, ReverieError
 from reverie.layers.compaction import shortened, summary
 from reverie.layers.compaction.ranges import Span
 from reverie.layers.compaction.summary import Unusable
+from reverie.transcript.blocks import estimate
 from reverie.transcript.tasks import SummaryTask
+from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
-from reverie.world import ForkSpec, World
+from reverie.world import ForkSpec, Model, Notice, World
 
+NAME = "compaction"
 SOURCE = "compact"
 
 
@@ -37,17 +44,42 @@ class Written:
 
 async def written(view: View, world: World, span: Span, instructions: str) -> Written:
     """The summary of a range; CompactionFailed, or the provider's own error, where none came."""
-    asking = _Asking(view, world, span, instructions)
-    fault = ""
-    for _ in range(world.settings.compact_tries):
+    made, calls = await _by_another(view, world, span, instructions)
+    if made is None:
+        made = await _usable(_Asking(view, world, span, instructions))
+    return replace(made, calls=made.calls + calls)
+
+
+async def _by_another(
+    view: View, world: World, span: Span, instructions: str
+) -> tuple[Written | None, int]:
+    """What the model wrote that a setting names; None, and the calls that were in vain, where
+    there is none, or it wrote nothing of use, which is said: the session's own takes over."""
+    asking: _Asking | None = None
+    try:
+        model = await world.summariser() if world.summariser is not None else None
+        if model is None or (world.model is not None and model.name == world.model.name):
+            return None, 0  # a fork of the session's own reads its cache
+        asking = _Asking(view, world, span, instructions, model)
+        return await _usable(asking), 0
+    except ReverieError as error:
+        text = f"the model of the setting summaryModel wrote no summary: {error}"
+        world.say(Notice(NAME, f"{text}; the session's own is asked instead", "warning"))
+        return None, asking.calls if asking else 0
+
+
+async def _usable(asking: _Asking) -> Written:
+    """Ask until the answer can be used, a few times."""
+    settings, fault = asking.world.settings, ""
+    for _ in range(settings.compact_tries):
         answer = await asking.once(fault)
         try:
-            text = summary.read(answer, span.tokens)
+            text = summary.read(answer, asking.span.tokens)
         except Unusable as error:
             fault = error.what
         else:
             return Written(text, asking.calls, asking.left_out())
-    tries = f"{world.settings.compact_tries} tries"
+    tries = f"{settings.compact_tries} tries"
     raise CompactionFailed(
         f"the summariser gave no usable summary in {tries}; the last time {fault}",
         do="Nothing was changed; /compact tries again, /snip takes out what you name",
@@ -57,15 +89,26 @@ async def written(view: View, world: World, span: Span, instructions: str) -> Wr
 class _Asking:
     """One summary being asked for, however many requests that takes."""
 
-    def __init__(self, view: View, world: World, span: Span, instructions: str) -> None:
+    def __init__(
+        self,
+        view: View,
+        world: World,
+        span: Span,
+        instructions: str,
+        model: Model | None = None,  # None: the session's own
+    ) -> None:
         self.view, self.world, self.span = view, world, span
         self.instructions = instructions
+        self.model = model
         self.calls = 0
         self.dropped = 0  # oldest rounds that the request leaves out
         self._retries = 0
-        self._side = _better_anew(view, world, span)
+        self._anew = False  # whether the last request was a side query
+        self._side = model is not None or _better_anew(view, world, span)
         self._sent = view.head_tokens + view.estimated  # our estimate of the last request
         self._standing, self._rounds = shortened.rounds(view, span)
+        if model is not None:
+            self._fit(model)
 
     async def once(self, fault: str) -> str:
         if not self._side:
@@ -96,16 +139,24 @@ class _Asking:
         request = shortened.request(
             self.view, self._standing, kept, self.dropped, self._words(fault), self._task()
         )
-        self._sent = request.tokens
+        if self.model is not None:
+            request = shortened.for_model(request, self.model.name)
+        self._sent, self._anew = request.tokens, True
         self.calls += 1
-        return (await self.world.ask(request)).text
+        return (await self.world.ask(request, self.model)).text
 
     def _words(self, fault: str) -> str:
         return summary.instruction(self.span.scope, self._most(), self.instructions, fault)
 
     def _most(self) -> int:
-        settings, window = self.world.settings, self.world.window
-        return max(1, window - settings.effective_window(window))
+        """Tokens that the summary may have: what the window keeps free for it, and what
+        another model can write."""
+        known = [self.world.window]
+        if self.model is not None:
+            known.append(_window(self.model, self.world))
+        most = min(window - self.world.settings.effective_window(window) for window in known)
+        can = self.model.capabilities.max_output if self.model else None
+        return max(1, min(most, can or most))
 
     def _task(self) -> SummaryTask:
         return SummaryTask(
@@ -117,6 +168,18 @@ class _Asking:
         )
 
     # --- a request that is too long
+
+    def _fit(self, model: Model) -> None:
+        """Leave out the oldest rounds that another model's window has no room for."""
+        window = _window(model, self.world)
+        room = self.world.settings.effective_window(window) / max(1.0, ratio(self.view))
+        self.dropped = self._over(room)
+        if self.dropped >= len(self._rounds):
+            raise CompactionFailed(
+                f"not even the newest round fits its window of {window:,} tokens",
+                where=model.name,
+                do="Name a model with a larger window",
+            )
 
     def _shorten(self, error: PromptTooLong) -> None:
         """Leave out more of the oldest rounds; CompactionFailed where that cannot go on."""
@@ -140,14 +203,19 @@ class _Asking:
     def _fitting(self, share: float) -> int:
         """How many of the oldest rounds go so that no more than a share of the last request
         is left; at least one more than before, once the request was made anew."""
-        target = self._sent * share
-        size = self.view.head_tokens + sum(i.tokens for i in self._standing)
+        at = self._over(self._sent * share)
+        return max(at, self.dropped + 1) if self._anew else at
+
+    def _over(self, target: float) -> int:
+        """How many of the oldest rounds are too many for so many tokens."""
+        size = self.view.head_tokens + estimate(self._words(""))
+        size += sum(i.tokens for i in self._standing)
         size += sum(r.tokens for r in self._rounds)
         at = 0
         while at < len(self._rounds) and size > target:
             size -= self._rounds[at].tokens
             at += 1
-        return max(at, self.dropped + 1) if self._retries > 1 else at
+        return at
 
     def left_out(self) -> str:
         """What was left out of the range, in words, with what the user said there."""
@@ -164,6 +232,17 @@ class _Asking:
 
 def _quoted(text: str) -> str:
     return "user: " + text.replace("\n", "\nuser: ")
+
+
+def ratio(view: View) -> float:
+    """Counted tokens for one that we estimate."""
+    return (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
+
+
+def _window(model: Model, world: World) -> int:
+    """The tokens that another model takes."""
+    known = model.capabilities.window
+    return context_window(model.name, known=known, fallback=world.settings.fallback_window)
 
 
 def _better_anew(view: View, world: World, span: Span) -> bool:

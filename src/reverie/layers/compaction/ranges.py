@@ -1,8 +1,8 @@
 """Which messages a compaction replaces: all, those from a message on, or those before one.
 
 A range is whole rounds, so no call stands without its result. What the user said last and
-nobody has answered yet always stays as it is. A range that names nothing is refused with
-what to do. Pure.
+nobody has answered yet always stays as it is, and so does what a background agent was told
+to do. A range that names nothing is refused with what to do. Pure.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript.messages import Item
+from reverie.transcript.records import UserMessage
 from reverie.transcript.view import View, widened
 
 Side: TypeAlias = Literal["from", "up_to"]
 QUOTED = 300  # characters of the message that a part begins or ends with
+INSTRUCTION = "instruction"
+"""The origin of what a background agent is told to do."""
 NOTHING = "There is nothing to compact yet"
 
 
@@ -100,8 +103,16 @@ def _span(
 
 
 def _start(view: View) -> int:
-    """The first item that is no head."""
-    return next((n for n, i in enumerate(view.items) if i.kind != "head"), len(view.items))
+    """The first item that is neither the head nor what an agent was told to do."""
+    stays = (i.kind == "head" or instructs(view, i) for i in view.items)
+    return next((n for n, kept in enumerate(stays) if not kept), len(view.items))
+
+
+def instructs(view: View, item: Item) -> bool:
+    """Whether an item is what a background agent was told to do: no summary stands for it."""
+    entry = view.entries.find(item.id)
+    record = entry.record if entry else None
+    return isinstance(record, UserMessage) and record.origin == INSTRUCTION
 
 
 def _unanswered(view: View) -> int:

@@ -2,9 +2,9 @@
 
 A fork sends its parent's bytes, so it cannot be made shorter. Where those are too long, or
 nothing would be read from a cache anyway, the messages are sent anew: pictures and documents
-become a word, thinking and what is restored afterwards are left out, and the oldest rounds
-go until the gap is covered. What the user said in those is handed back, word for word.
-Pure: it builds a request and sends none.
+become a word, the provider's own summary its words, thinking and what is restored afterwards
+are left out, and the oldest rounds go until the gap is covered. What the user said in those
+is handed back, word for word. Pure: it builds a request and sends none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 
-from reverie.layers.compaction.ranges import Span
+from reverie.layers.compaction.ranges import Span, instructs
 from reverie.transcript.blocks import Block, Json, block_of, text_block
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.request import NO_HEAD, Request
@@ -46,12 +46,13 @@ class Round:
 
 
 def rounds(view: View, span: Span) -> tuple[tuple[Item, ...], tuple[Round, ...]]:
-    """What stands for older messages, and the rounds up to the end of a range, oldest first."""
+    """What stands for older messages, and what an agent was told to do; and the rounds up to
+    the end of a range, oldest first."""
     standing: list[Item] = []
     groups: list[list[tuple[int, Item]]] = []
     for at, item in enumerate(view.items[: span.last + 1]):
-        if item.kind in STANDING:
-            standing += [item] if item.kind != "head" else []
+        if item.kind in STANDING or instructs(view, item):
+            standing += [_light(view, item)] if item.kind != "head" else []
             continue
         if item.role == "assistant" or not groups:
             groups.append([])
@@ -86,6 +87,11 @@ def request(
     return Request(head, Trail(messages), (), (), task.kind, task, view.leaf, tokens)
 
 
+def for_model(asked: Request, name: str) -> Request:
+    """The side query for another model: the conversation's options were for its own."""
+    return replace(asked, head=replace(asked.head, model=name, options="{}"))
+
+
 def messages_of(items: Sequence[Item]) -> list[Message]:
     """Items as the messages of a request: neighbours of one role are one message."""
     messages: list[Message] = []
@@ -103,7 +109,7 @@ def _light(view: View, item: Item) -> Item:
     if item.kind == "attached" and _kind(view, item) in RESTORED:
         return replace(item, pieces=())
     pieces = [
-        replace(p, block=_worded(p.block))
+        replace(p, block=_plain(p.block))
         for p in item.pieces
         if not p.block.thinking and p.block.type != _EDITS
     ]
@@ -113,6 +119,11 @@ def _light(view: View, item: Item) -> Item:
 def _kind(view: View, item: Item) -> str:
     entry = view.entries.find(item.id)
     return str(getattr(entry.record, "kind", "")) if entry else ""
+
+
+def _plain(block: Block) -> Block:
+    """A block as words: a provider's own summary would be bound to what it stands for."""
+    return text_block(block.get("content")) if block.type == "compaction" else _worded(block)
 
 
 def _worded(block: Block) -> Block:

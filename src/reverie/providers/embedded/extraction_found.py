@@ -48,42 +48,32 @@ class Found:
 Wording: TypeAlias = "Callable[[dict[str, str]], str]"
 """From the named parts of what matched to the rule; nothing where they do not make one."""
 
-Near: TypeAlias = "Callable[[re.Match[str], str], bool]"
-"""Whether what matched fits what the agent said and did last."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A pattern over a masked sentence. `asks`: it may be a question; `wording`: how it is
-    turned into a rule, where it is; `near`: whether it fits what the agent said and did last;
-    `complains`: it says what was wrong, and what to do instead may come next."""
+    turned into a rule, where it is; `unless`: what else in the sentence speaks against it."""
 
     kind: str
     pattern: re.Pattern[str]
     asks: bool = False
     wording: Wording | None = None
     unless: re.Pattern[str] | None = None
-    near: Near | None = None
-    complains: bool = False
 
-    def reads(self, sentence: Sentence, seen: str, before: str = "") -> Found | None:
-        """What the sentence says by this rule; `seen` is it without the words that lead in,
-        `before` what the agent said and did last."""
+    def reads(self, sentence: Sentence, seen: str) -> Found | None:
+        """What the sentence says by this rule; `seen` is it without the words that lead in."""
         if sentence.asks and not self.asks:
             return None
         match = self.pattern.search(seen)
         if match is None or (self.unless is not None and self.unless.search(seen)):
-            return None
-        if self.near is not None and not self.near(match, before):
             return None
         said = sentence.text[len(sentence.text) - len(seen) :]
         parts = {name: said[match.start(name) : match.end(name)] for name in match.groupdict()}
         turned = self.wording(parts) if self.wording else ""
         if self.wording and not turned:
             return None
-        quote = said if turned else ""
         rule = turned or parts.get("rule") or said
-        return Found(self.kind, TYPE_OF[self.kind], rule, quote=quote, complaint=self.complains)
+        return Found(self.kind, TYPE_OF[self.kind], rule, quote=said if turned else "")
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -11,34 +11,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 
+from reverie.memory.echo import Passages, content, is_said, negates
 from reverie.memory.entry import Type
 from reverie.providers.embedded import extraction_chinese as chinese
-from reverie.providers.embedded import extraction_corrections as corrections
-from reverie.providers.embedded import extraction_english as english
-from reverie.providers.embedded import extraction_house as house
-from reverie.providers.embedded import extraction_limits as limits
 from reverie.providers.embedded import extraction_people as people
 from reverie.providers.embedded import extraction_project as project
+from reverie.providers.embedded.extraction_conduct import BAR, Judged, judged, objects, orders
 from reverie.providers.embedded.extraction_dates import is_ahead, made_absolute
 from reverie.providers.embedded.extraction_found import TYPE_OF, Found, Rule, pattern
-from reverie.providers.embedded.extraction_never import never, said_already, says
+from reverie.providers.embedded.extraction_never import never, says
+from reverie.providers.embedded.extraction_reply import Conceded, carries, conceded
+from reverie.providers.embedded.extraction_tags import NAMES, PROGRAM
+from reverie.providers.embedded.extraction_wording import LEAD, turned
 from reverie.providers.embedded.extraction_words import Sentence, Turn, sentences
-from reverie.providers.embedded.extraction_work import ACT, PRODUCT
 from reverie.providers.embedded.phrases import is_chinese
 
 MOST = 6  # things kept of one message
-MOST_CLAUSES = 6  # later parts of one sentence that are read
+MANY, NAMED = 60, 4  # words and names of a message that is likelier a task, or pasted
+TASK, UNMOVED = 0.5, 1.0  # more that a sentence must weigh in a task, or if nothing was owned up to
+LEAST = 0.5  # what a sentence must weigh of itself for the answer to add to it
 
-ENGLISH_WORK: tuple[Rule, ...] = (
-    *english.STANDING,
-    *corrections.CORRECTIONS,
-    *limits.LIMITS,
-    *house.HOUSE,
-)
 ENGLISH: tuple[Rule, ...] = (
-    *ENGLISH_WORK,
     *people.CONFIRMATIONS,
     *project.POINTERS,
     *project.FACTS,
@@ -82,37 +76,31 @@ _TAIL = re.compile(
     r"|[，,]?\s*(?:好吗|好不好|可以吗|行吗|谢谢|知道了吗)\s*$",
     re.IGNORECASE,
 )
-_ORDER = pattern(
-    rf"^(?:(?:to|please|always|never|don't|do not) )*{ACT}\b"
-    rf"|^(?:always|never|don't|do not)\b"
-    r"|^(?:不要|别|总是|始终|每次|必须|务必|一律|先|用|使用|要)"
-)
-# Where a later part of a sentence begins, and what before it makes that part another's.
-_CUT = pattern(r"[,;:–—]\s+|\s[-–—]+\s|\s+(?=(?:but|and|so|then) )")
-_SPOKEN_OF = pattern(
-    r"\b(?:the|our|a|an|each|every|users?|it|they) (?:\w+ ){0,3}(?:should|must|shall|needs? to"
-    r"|has to|will"
-    r"|says?|said|reads?|states?)\b|\b(?:if|when(?:ever)?|so that|prompt|says?|translate|titled"
-    r"|called)\b"
-    r"|\b(?:write|add|put|implement|create|make) .*\b(?:says?|rule|section|note|hook|md)\b"
-)
+_ORDER_WIDE = pattern(r"^(?:不要|别|总是|始终|每次|必须|务必|一律|先|用|使用|要)")
 _SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
 
 def findings(turns: Sequence[Turn], known: Iterable[str] = ()) -> list[Found]:
     """Everything worth keeping, in the order it was said; nothing that `known` says already."""
-    texts = tuple(known)
+    found = [[one for one in _read(turn) if not never(one)] for turn in turns]
+    told = Passages(("", text) for text in known) if any(found) else Passages()
     out: list[Found] = []
-    for turn in turns:
-        mine: list[Found] = []
-        for found in _read(turn):
-            said = [one.rule for one in (*out, *mine)]
-            if never(found) or said_already(found, texts):
-                continue
-            if not any(says(one, found.rule) for one in said):
-                mine.append(found)
-        out += mine[:MOST]
+    for mine in found:
+        kept: list[Found] = []
+        for one in mine:
+            again = any(says(other.rule, one.rule) for other in (*out, *kept))
+            if not again and not _is_told(one, told):
+                kept.append(one)
+        out += kept[:MOST]
     return out
+
+
+def _is_told(found: Found, told: Passages) -> bool:
+    """Whether some texts say it already."""
+    about = content(found.rule)
+    match = told.best(about)
+    same = is_said(about, match) and match.negated == negates(found.rule)
+    return same and told.has_numbers(about, about)
 
 
 def _read(turn: Turn) -> list[Found]:
@@ -130,67 +118,119 @@ def _read(turn: Turn) -> list[Found]:
             told, behind = place + 1, behind[1:]
         reasons = [one for one in behind if not one.asks]
         out.append(_finished(_reasoned(found, reasons), turn))
-    return out
+    return _answered(out, said, turn)
+
+
+def _answered(out: list[Found], said: Sequence[Sentence], turn: Turn) -> list[Found]:
+    """The findings, with what only the agent's answer gives away, or words better."""
+    answer = conceded(turn.after) if turn.after else Conceded()
+    if not answer.weight:
+        return out
+    at = next((n for n, one in enumerate(out) if one.type == "feedback"), len(out))
+    found = out[at] if at < len(out) else _objected(said, turn, answer)
+    if found is None:
+        return out
+    quote = found.quote or found.rule
+    if found.complaint and answer.lesson and carries(quote, answer.lesson, turn.text):
+        found = replace(found, rule=answer.lesson, quote=quote)
+    return [*out[:at], _finished(found, turn), *out[at + 1 :]]
+
+
+def _objected(said: Sequence[Sentence], turn: Turn, answer: Conceded) -> Found | None:
+    """The sentence that an answer took for a correction: one that finds fault and weighs enough
+    with what was owned up to, or any that carries the lesson of a full concession."""
+    best, most = None, LEAST
+    for one in said:
+        weight = _objection(one, turn)
+        if weight >= most:
+            best, most = one, weight
+    if best is None and answer.lesson and answer.weight >= BAR:
+        best = next((one for one in said if carries(one.text, answer.lesson, one.text)), None)
+    if best is None or most + answer.weight < BAR:
+        return None
+    return _conduct(best, _led(best), complains=True)
+
+
+def _objection(sentence: Sentence, turn: Turn) -> float:
+    """What a sentence that finds fault weighs of itself."""
+    if any(map(is_chinese, sentence.text)):
+        return chinese.objection(sentence.masked.translate(chinese.TRADITIONAL))
+    if not objects(sentence.masked):
+        return 0.0
+    return judged(sentence.masked, turn.before, asks=sentence.asks).weight
 
 
 def _directs(sentence: Sentence) -> bool:
     """Whether a sentence behind a complaint says what is to be done."""
     said = _led(sentence)
-    return not sentence.asks and bool(_ORDER.search(said)) and not PRODUCT.search(said)
+    ordered = orders(said) or bool(_ORDER_WIDE.search(said))
+    return not sentence.asks and ordered and not PROGRAM.search(said)
 
 
-def _led(sentence: Sentence) -> str:
-    """A sentence without the words that lead in."""
-    lead = english.LEAD.match(sentence.masked)
-    return sentence.text[lead.end() if lead else 0 :]
+def _doubt(turn: Turn, *, complains: bool) -> float:
+    """What a sentence must weigh more: in a long message or one full of names, or as a complaint
+    that the answer did not take for one."""
+    named = len(NAMES.findall(turn.text)) >= NAMED
+    long = TASK if named or len(turn.text.split()) > MANY else 0.0
+    unmoved = complains and turn.after and not conceded(turn.after).weight
+    return long + (UNMOVED if unmoved else 0.0)
+
+
+def _led(sentence: Sentence, start: int = 0) -> str:
+    """A sentence from some place on, without the words that lead in."""
+    lead = LEAD.match(sentence.masked, start)
+    return sentence.text[lead.end() if lead else start :]
+
+
+def _conduct(sentence: Sentence, said: str, *, complains: bool) -> Found:
+    """A sentence about the agent's way of working, worded as a rule where a form fits."""
+    kind = "correction" if complains else "standing_instruction"
+    rule, rest = turned(said), said.partition(", ")[2]
+    if complains and not rule and orders(rest):
+        rule = rest
+    plain = Found(kind, TYPE_OF[kind], rule or said, complaint=complains and not rule)
+    return replace(plain, quote=sentence.text) if rule else plain
 
 
 def _sentence(sentence: Sentence, turn: Turn) -> Found | None:
-    """What one sentence says: asked to be kept, or by the first rule that fits."""
+    """What one sentence says: asked to be kept, about the agent's work, or by the first rule
+    that fits."""
     wide = any(map(is_chinese, sentence.text))
-    lead = (chinese.LEAD if wide else english.LEAD).match(sentence.masked)
+    if wide:
+        sentence = replace(sentence, masked=sentence.masked.translate(chinese.TRADITIONAL))
+    lead = (chinese.LEAD if wide else LEAD).match(sentence.masked)
     seen = sentence.masked[lead.end() :] if lead else sentence.masked
     asked = _asked_wide(sentence) if wide else _asked(sentence)
     if asked is not None:
         return _typed(asked, turn)
+    mine = Judged() if wide else judged(sentence.masked, turn.before, asks=sentence.asks)
+    said = _led(sentence, mine.start)
+    enough = mine.weight >= BAR + _doubt(turn, complains=mine.complains)
+    work = _conduct(sentence, said, complains=mine.complains) if enough else None
+    if work is not None and mine.start <= len(sentence.text) - len(seen):
+        return work
     for rule in CHINESE if wide else ENGLISH:
-        found = rule.reads(sentence, seen, turn.before)
+        found = rule.reads(sentence, seen)
         if found and (found.kind != "deadline" or is_ahead(sentence.text, turn.at)):
             return found
-    return None if wide else _clause(sentence, seen, turn)
-
-
-def _clause(sentence: Sentence, seen: str, turn: Turn) -> Found | None:
-    """What a later part of a sentence says against or about the agent's work, where the part
-    before it does not speak of the program."""
-    for cut in islice(_CUT.finditer(seen), MOST_CLAUSES):
-        if _SPOKEN_OF.search(seen[: cut.start()]):
-            return None
-        rest = seen[cut.end() :]
-        lead = english.LEAD.match(rest)
-        rest = rest[lead.end() :] if lead else rest
-        for rule in ENGLISH_WORK:
-            found = rule.reads(sentence, rest, turn.before)
-            if found:
-                return found
-    return None
+    return work  # said in passing, at the end of something else
 
 
 def _asked(sentence: Sentence) -> str | None:
     """What a sentence asks to be kept."""
     strong = project.ASKED.search(sentence.masked)
-    if strong and (_ORDER.search(strong["what"]) or project.TELLS.search(strong["what"])):
+    if strong and (orders(strong["what"]) or project.TELLS.search(strong["what"])):
         return sentence.text[strong.start("what") : strong.end("what")]
     weak = project.WEAK.search(sentence.masked)
-    if weak is None or sentence.asks or PRODUCT.search(weak["what"]):
+    if weak is None or sentence.asks or PROGRAM.search(weak["what"]):
         return None
     how, what = weak["weak"].lower(), weak["what"]
     if how.startswith("remember") and project.REMINDED.match(what):
         return None
-    reaches = bool(project.REACHES.search(what))
+    reaches = bool(project.REACHES.search(what)) or judged(what).weight >= BAR
     if how.endswith(" to") or how.startswith("remember"):
         return sentence.text[weak.start("what") : weak.end("what")] if reaches else None
-    if not _ORDER.search(what) and not _SELF.search(what) and not reaches:
+    if not orders(what) and not _SELF.search(what) and not reaches:
         return None
     return sentence.text[weak.start("what") : weak.end("what")]
 
@@ -210,12 +250,14 @@ def _typed(what: str, turn: Turn) -> Found:
     """What was asked to be kept, with the type its content gives."""
     wide = any(map(is_chinese, what))
     inner = Sentence(what, what)
+    if not wide and judged(what).weight >= BAR:
+        return Found("request", TYPE_OF["correction"], what)
     for rule in CHINESE if wide else ENGLISH:
         found = rule.reads(inner, what)
         if found and (found.kind != "deadline" or is_ahead(what, turn.at)):
             return replace(found, kind="request", rule=what, quote="")
     kind: Type = "project"
-    if _ORDER.search(what):
+    if orders(what) or _ORDER_WIDE.search(what):
         kind = TYPE_OF["correction"]
     elif _SELF.search(what):
         kind = TYPE_OF["role"]
@@ -261,6 +303,7 @@ def _bare(text: str) -> str:
 def _closed(text: str) -> str:
     """A sentence with a capital and an end."""
     text = " ".join(text.split()).strip(" ,;，；")
+    text = text.capitalize() if text.isupper() and " " in text else text
     if not text:
         return ""
     if text[-1] not in ".!?。！？…":

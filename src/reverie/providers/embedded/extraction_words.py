@@ -1,6 +1,7 @@
 """The user's own new words, sentence by sentence.
 
-Words count only if a user said them since the cursor: never a tool result, an attachment, a
+Words count only if a user said them since the cursor (what the agent said before and after a
+message goes with it, to be judged by): never a tool result, an attachment, a
 reminder, what the client wraps around a command, or what a person pasted (fenced, quoted,
 set behind a heading, a diff, a log, what an introduction with a colon hands over). What is
 left is cut into sentences; quoted words inside one are masked, so that no rule takes them for
@@ -23,6 +24,7 @@ from reverie.transcript.tasks import ExtractTask
 MOST_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
 MOST_SENTENCE = 400
 MOST_BEFORE = 1_200  # characters of what the agent said last
+MOST_AFTER = 1_200  # and of what it answered
 MOST_COMMAND = 200
 MASK = "\u00b7"
 
@@ -47,7 +49,7 @@ _INTRODUCED = re.compile(r"[:：]\s*$")
 _ADDRESS = re.compile(r"([:：])[ \t]*\n\s*(?=https?://)")
 KEEPING = re.compile(
     r"\b(?:remember|note|keep in mind|from now on|going forward|in (?:the )?future|rules?|always"
-    r"|preferences?)\b|记住|记下|以后|今后|从现在|规则|偏好",
+    r"|preferences?)\b|记住|记下|以后|今后|从现在|规则|偏好|記住|記下|以後|今後|從現在|規則",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)、])\s+")
@@ -58,12 +60,14 @@ _END = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a user said in one message and when, and what the agent said and did last."""
+    """What a user said in one message and when; what the agent said and did last, and how it
+    answered."""
 
     id: str
     text: str
     at: float
     before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +84,24 @@ def turns(request: Request, task: ExtractTask) -> list[Turn]:
     times = dict(task.times)
     found: dict[str, list[str]] = {}
     before: dict[str, str] = {}
-    last = ""
+    after: dict[str, str] = {}
+    last = answered = ""
     for message in request.messages():
         for piece in message.pieces:
             if message.role == "assistant":
                 last = f"{last}\n{_did(piece.block)}"[-MOST_BEFORE:]
+                if answered and piece.block.type == "text":
+                    after[answered] = f"{after[answered]}\n{piece.block.get('text')}"[:MOST_AFTER]
             if piece.source == task.since and task.since:
                 found.clear()
             elif message.role != "user" or piece.source not in times or piece.source == HEAD:
                 continue
             elif piece.block.type == "text":
                 before.setdefault(piece.source, last)
+                after[answered := piece.source] = ""
                 found.setdefault(piece.source, []).append(piece.block.get("text")[:LOOKED_AT])
     said = [(one, own("\n".join(texts))) for one, texts in found.items()]
-    return [Turn(one, text, times[one], before[one]) for one, text in said]
+    return [Turn(one, text, times[one], before[one], after[one]) for one, text in said]
 
 
 def _did(block: Block) -> str:
@@ -116,8 +124,11 @@ def own(text: str) -> str:
         lines = paragraph.splitlines()
         kept = [line for line in lines if not _is_pasted(line)]
         end = next((n for n, line in enumerate(kept, 1) if _hands_over(line)), None)
-        if len(kept) * 2 >= len(lines) and len(paragraph) <= MOST_PARAGRAPH:
-            out.append("\n".join(kept[:end]))
+        if len(kept) * 2 < len(lines):  # a paste, and what was typed above it
+            kept = lines[: next(n for n, line in enumerate(lines) if _is_pasted(line))]
+        typed = "\n".join(kept[:end])
+        if len(typed) <= MOST_PARAGRAPH:
+            out.append(typed)
         if end is not None:
             break
     return "\n\n".join(out).strip()

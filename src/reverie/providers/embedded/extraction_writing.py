@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from reverie.errors import ReverieError
 from reverie.memory import entry as entries
-from reverie.memory.echo import negates
+from reverie.memory.echo import content, negates
 from reverie.memory.entry import Entry
 from reverie.memory.index import shorten
 from reverie.providers.embedded.extraction_found import Found
-from reverie.providers.embedded.extraction_never import says, terms
+from reverie.providers.embedded.extraction_never import says
 from reverie.providers.embedded.phrases import is_chinese
 from reverie.transcript.tasks import Known
 
@@ -67,12 +67,12 @@ def new_key(found: Found, taken: Iterable[str]) -> str:
 
 
 def _on_subject(found: Found, memories: Sequence[Known]) -> Known | None:
-    mine = _lasting(terms(found.rule))
+    mine = _lasting(content(found.rule))
     best: tuple[float, Known] | None = None
     for known in memories:
         if known.type not in ("", found.type):
             continue
-        theirs = _lasting(terms(f"{known.name} {known.description}"))
+        theirs = _lasting(content(f"{known.name} {known.description}"))
         both = len(mine & theirs)
         if both < 2 or not theirs:
             continue
@@ -99,15 +99,23 @@ def description_of(found: Found) -> str:
 
 
 def body_of(found: Found) -> str:
-    """The rule or fact in the user's words, then why and how where they were given."""
-    rule = f"{_whose(found)}{found.rule}"
-    if found.quote:
-        rule += f" (“{found.quote}”)"
+    """The rule or fact, then why and how where they were given; the words it was turned from are
+    a why."""
     labelled = found.type in ("feedback", "project")
-    why = f"**Why:** {found.why}" if labelled else found.why
-    how = f"**How to apply:** {found.how}" if labelled else found.how
-    parts = [rule, why if found.why else "", how if found.how else ""]
+    why = " ".join(filter(None, (found.why, _said(found))))
+    parts = [
+        f"{_whose(found)}{found.rule}",
+        f"{'**Why:** ' if labelled else ''}{why}" if why else "",
+        f"{'**How to apply:** ' if labelled else ''}{found.how}" if found.how else "",
+    ]
     return "\n\n".join(filter(None, parts))
+
+
+def _said(found: Found) -> str:
+    if not found.quote:
+        return ""
+    wide = any(map(is_chinese, found.quote))
+    return f"用户说：“{found.quote}”" if wide else f"The user said: “{found.quote}”"
 
 
 def _whose(found: Found) -> str:
@@ -154,7 +162,7 @@ def _replaces(found: Found, old: Entry) -> bool:
     told = f"{old.description} {old.body}"
     if negates(found.rule) != negates(old.description or old.body) or _INSTEAD.search(found.rule):
         return True
-    mine, theirs = terms(found.rule), terms(told)
+    mine, theirs = content(found.rule), content(told)
     numbers = {word for word in mine if _DIGITS.search(word)}
     return bool(numbers - theirs) and _lasting(mine) <= _lasting(theirs)
 

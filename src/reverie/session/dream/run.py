@@ -1,10 +1,11 @@
 """One dream, from its lock to its landing.
 
 The agent is fresh: it knows no conversation, works on a copy with guarded tools, and its cost is
-counted before each request leaves. It ends by itself, at its limit of rounds or time, or when
-somebody kills it. Then its work is judged (`memory.branch.faults`) and lands, waits for review,
-or is refused with the reasons; a dream that does not land gives the lock back as it found it.
-Nothing that the agent writes reaches the memory folder but through the landing.
+counted before each request leaves. A transcript that outgrows its window is compacted like a
+session's. It ends by itself, at its limit of rounds or time, or when somebody kills it. Then its
+work is judged (`memory.branch.faults`) and lands, waits for review, or is refused with the
+reasons; a dream that does not land gives the lock back as it found it. Nothing that the agent
+writes reaches the memory folder but through the landing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -33,18 +35,33 @@ from reverie.session.fork import Worker
 from reverie.session.landing import is_planned
 from reverie.session.library import Library
 from reverie.session.remember import Memories
+from reverie.session.toolbox import Stored, ToolContext
 from reverie.session.toolbox.guard import Guards
+from reverie.session.toolbox.sealed import SealedCalls
 from reverie.settings import Settings
 from reverie.store.consolidation import Consolidation, Taken
+from reverie.store.learned import learned_window
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
 from reverie.transcript.tasks import DreamTask, Known
-from reverie.world import Clock, Flags, ForkResult, ForkSpec, Model, Notice, Reply, Say, World
+from reverie.world import (
+    Clock,
+    Flags,
+    ForkResult,
+    ForkSpec,
+    Model,
+    Notice,
+    Reply,
+    Say,
+    Summariser,
+    World,
+)
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 Shown: TypeAlias = "Callable[[Dream], None]"
 POLL = 0.2
 WRITES = ("Edit", "Write")
+READ_BACK = "ReadBack"  # what was stored, or gave way to a summary
 MOST_SHOWN = 2_000
 SYSTEM = (
     "You keep the long-term memory of a software project in order. You work alone, with files, "
@@ -66,6 +83,19 @@ class Dreamer:
     flags: Flags
     budget: Budget | None = None
     say: Say = lambda _: None
+    summariser: Summariser | None = None  # who writes summaries, where it is another model
+
+    @property
+    def home(self) -> Path:
+        return self.memories.forgotten.files.root
+
+    @property
+    def course_settings(self) -> Settings:
+        """The settings for the agent. The embedded model reads all it did from the conversation,
+        and takes one of any length: nothing of it may give way."""
+        if not self.model.capabilities.free:
+            return self.settings
+        return replace(self.settings, auto_compact_enabled=False, context_policy="classic")
 
     @property
     def lock(self) -> Consolidation:
@@ -140,12 +170,13 @@ class Course:
                 self.now = replace(self.now, status="killed", reason="it was cancelled")
                 self.now = replace(self.now, ended=self.dreamer.clock.now())
                 await self._told()
-        if self.worker is not None:
-            self.worker.close()
-        else:
-            self.begun.log.close()
-        self.branch.close()
-        self.library.close()
+        try:
+            if self.worker is not None:
+                await self.worker.settled()
+        finally:
+            (self.worker or self.begun.log).close()
+            self.branch.close()
+            self.library.close()
 
     def _copied(self) -> None:
         folder = self.dreamer.memories.folder
@@ -185,11 +216,21 @@ class Course:
     async def _agent(self) -> ForkResult:
         spec = self._spec()
         self.worker = worker = await self._hired()
-        tools = self.dreamer.guards(spec, also_readable=(self.branch.work, self.library.path))
+        guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
+        tools = guards(spec, also_readable=(self.branch.work, self.library.path))
         try:
             return await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
         finally:
             tools.close()
+
+    def _context(self, worker: Worker) -> ToolContext:
+        """What its tools use: ReadBack looks in the dream's own transcript and stored results."""
+        folder, name = self.library.folder, self.begun.id
+        return replace(
+            self.dreamer.guards.context(),
+            stored=Stored(folder, name, lambda: worker.view),
+            sources=(SealedCalls(lambda: worker.view, folder, name),),
+        )
 
     def _spec(self) -> ForkSpec:
         dreamer, work = self.dreamer, str(self.branch.work)
@@ -207,7 +248,7 @@ class Course:
         today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
         text = dreaming.instruction(work, transcripts, today, settings)
         rounds = settings.dream_rounds
-        return ForkSpec(dreaming.NAME, text, task, rounds, dreaming.TOOLS, (work,))
+        return ForkSpec(dreaming.NAME, text, task, rounds, (*dreaming.TOOLS, READ_BACK), (work,))
 
     async def _hired(self) -> Worker:
         dreamer = self.dreamer
@@ -215,10 +256,11 @@ class Course:
             dreamer.clock,
             self.begun.disk,
             dreamer.flags,
-            dreamer.settings,
+            dreamer.course_settings,
             dreamer.model,
-            say=dreamer.say,
+            say=lambda notice: dreamer.say(replace(notice, text=f"in a dream: {notice.text}")),
             model_name=dreamer.model.name,
+            learned_window=learned_window(dreamer.home, dreamer.model.name),
             tool_limits=dreamer.guards.registry.limits(),
         )
         worker = Worker(
@@ -230,6 +272,8 @@ class Course:
             before_a_request=layers.BEFORE_A_REQUEST,
         )
         worker.employ(self.begun.id, dreaming.NAME, dreamer.budget)
+        logs = partial(self.library.agent_log, self.begun.id)
+        worker.stand_alone(logs, dreamer.home, dreamer.summariser)
         root = str(dreamer.root)
         version = reverie.__version__
         await worker.append(

@@ -120,6 +120,7 @@ def dreamer_of(session: Session) -> Dreamer | None:
         world.flags,
         session.budget,
         world.say,
+        summariser=world.summariser,
     )
 
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store.files import Changed, digest, flush_directory, flush_file, words, write_whole
+from reverie.store.digests import digest
+from reverie.store.durable import flush_directory, flush_file, temporary, words, write_whole
+from reverie.store.files import Changed
 from reverie.store.names import shown
 
 EDITABLE = 16 * 1024 * 1024
@@ -138,26 +139,26 @@ def put(path: Path, data: bytes, expect: str | None) -> None:
 
 def _put(at: int, path: Path, data: bytes, expect: str | None) -> None:
     here = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
-    temp = f".reverie-{os.getpid()}-{secrets.token_hex(8)}.tmp"
     try:
-        old = _compare(here, path, expect)
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=here)
-        try:
-            write_whole(fd, data)
-            if old is not None:
-                _take_after(fd, old)
-            flush_file(fd)
-        finally:
-            os.close(fd)
-        _compare(here, path, expect)
-        os.rename(temp, path.name, src_dir_fd=here, dst_dir_fd=here)
-        flush_directory(here)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temp, dir_fd=here)
-        raise
+        with temporary(here) as temp:
+            old = _compare(here, path, expect)
+            _fill(here, temp, data, old)
+            _compare(here, path, expect)
+            os.rename(temp, path.name, src_dir_fd=here, dst_dir_fd=here)
+            flush_directory(here)
     finally:
         os.close(here)
+
+
+def _fill(at: int, temp: str, data: bytes, old: os.stat_result | None) -> None:
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=at)
+    try:
+        write_whole(fd, data)
+        if old is not None:
+            _take_after(fd, old)
+        flush_file(fd)
+    finally:
+        os.close(fd)
 
 
 def _take_after(fd: int, old: os.stat_result) -> None:

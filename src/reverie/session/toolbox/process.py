@@ -19,7 +19,7 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Literal, TypeAlias
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import ByteReceiveStream, Process
 
 from reverie.errors import NotFound
 from reverie.session.toolbox import keeper
@@ -54,13 +54,16 @@ class Exit:
 
 
 @asynccontextmanager
-async def started(command: Command) -> AsyncGenerator[Process]:
-    """A command under way; leaving ends it and all it started."""
+async def started(command: Command, *, apart: bool = False) -> AsyncGenerator[Process]:
+    """A command under way; leaving ends it and all it started.
+
+    What it says on standard error comes with its output, or with `apart` by itself.
+    """
     if isinstance(command.cwd, Path) and not command.cwd.is_dir():
         raise NotFound("the working folder is gone", where=str(command.cwd))
     theirs, ours = os.pipe()
     try:
-        process = await _spawn(command, theirs)
+        process = await _spawn(command, theirs, PIPE if apart else STDOUT)
     except OSError as error:
         os.close(ours)
         raise ToolFailed(f"a process could not be started: {error.strerror}") from error
@@ -77,7 +80,7 @@ async def started(command: Command) -> AsyncGenerator[Process]:
             await _over(process)
 
 
-async def _spawn(command: Command, lifeline: int) -> Process:
+async def _spawn(command: Command, lifeline: int, errors: int) -> Process:
     kind = "tree" if command.forks else "leaf"
     folder = f"fd:{command.cwd}" if isinstance(command.cwd, int) else str(command.cwd)
     head = [sys.executable, "-I", "-S", KEEPER, str(lifeline), kind, folder]
@@ -91,7 +94,7 @@ async def _spawn(command: Command, lifeline: int) -> Process:
                 [*head, *command.argv],
                 stdin=given if isinstance(given, int) else PIPE if given else DEVNULL,
                 stdout=PIPE,
-                stderr=STDOUT,
+                stderr=errors,
                 cwd="/",
                 env=command.environ,
                 start_new_session=True,
@@ -110,14 +113,14 @@ async def _over(process: Process) -> None:
     await process.aclose()
 
 
-async def run(command: Command, sink: Sink, seconds: float) -> Exit:
-    """Run a command to its end, or to one of its limits."""
-    async with started(command) as process:
+async def run(command: Command, sink: Sink, seconds: float, errors: Sink | None = None) -> Exit:
+    """Run a command to its end, or to one of its limits; `errors` takes standard error apart."""
+    async with started(command, apart=errors is not None) as process:
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as group:
                 if isinstance(command.stdin, bytes) and command.stdin:
                     group.start_soon(_feed, process, command.stdin)
-                if not await _drain(process, sink):
+                if not await _drained(process, sink, errors or sink):
                     group.cancel_scope.cancel()
                     return Exit(-1, "output")
                 code = await process.wait()
@@ -133,13 +136,23 @@ async def _feed(process: Process, data: bytes) -> None:
             await process.stdin.aclose()
 
 
-async def _drain(process: Process, sink: Sink) -> bool:
-    if process.stdout is None:
-        return True
-    async for piece in process.stdout:
-        if not await sink(piece):
-            return False
-    return True
+async def _drained(process: Process, sink: Sink, errors: Sink) -> bool:
+    """Read all it says; False as soon as one sink has enough."""
+    full = anyio.Event()
+
+    async def drain(stream: ByteReceiveStream | None, into: Sink) -> None:
+        if stream is None:
+            return
+        async for piece in stream:
+            if not await into(piece):
+                full.set()
+                group.cancel_scope.cancel()
+                return
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(drain, process.stderr, errors)
+        await drain(process.stdout, sink)
+    return not full.is_set()
 
 
 class Gathered:

@@ -21,7 +21,7 @@ from anyio import to_thread
 
 from reverie.session.toolbox.places import EDITABLE, read_whole
 from reverie.session.toolbox.tool import Input, Output, Tool, ToolContext, ToolFailed
-from reverie.store.files import digest
+from reverie.store.digests import digest
 from reverie.store.names import shown
 
 LINES = 2_000

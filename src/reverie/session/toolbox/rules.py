@@ -20,7 +20,8 @@ from reverie.errors import NotFound, StoreError
 from reverie.session.toolbox.permissions import Rule, Verdict
 from reverie.settings.jsonfile import parse_object, read_object
 from reverie.settings.sources import SettingsFile, settings_files
-from reverie.store.files import Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Folder
 
 KEY = "permissions"
 FOLDER = ".reverie"

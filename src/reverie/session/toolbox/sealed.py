@@ -15,7 +15,8 @@ from anyio import to_thread
 
 from reverie.errors import NotFound, StoreError
 from reverie.session.toolbox.tool import Found
-from reverie.store.files import Folder, digest
+from reverie.store.digests import digest
+from reverie.store.files import Folder
 from reverie.transcript.blocks import text_of
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import AssistantMessage, ResultDecided, UserMessage

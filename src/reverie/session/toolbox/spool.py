@@ -16,7 +16,7 @@ from reverie.errors import StoreError
 from reverie.layers.tool_results import FOLDER, file_name
 from reverie.session.toolbox.process import readable
 from reverie.session.toolbox.tool import Stored
-from reverie.store.files import write_whole
+from reverie.store.durable import write_whole
 
 MEMORY = 10 * 1024 * 1024
 MOST = 512 * 1024 * 1024

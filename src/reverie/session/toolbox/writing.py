@@ -16,7 +16,8 @@ from anyio import to_thread
 from reverie.errors import NotFound
 from reverie.session.toolbox.places import EDITABLE, content
 from reverie.session.toolbox.tool import Input, Output, Tool, ToolContext, ToolFailed
-from reverie.store.files import Changed, digest
+from reverie.store.digests import digest
+from reverie.store.files import Changed
 from reverie.store.names import shown
 
 AROUND = 3

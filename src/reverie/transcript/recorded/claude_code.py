@@ -8,10 +8,10 @@ a branch that was left stay in the transcript, off its chain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reverie.transcript.blocks import Block, Object
-from reverie.transcript.recorded.rows import Recorded, Row, count, when
+from reverie.transcript.recorded.rows import Recorded, Row, when
 from reverie.transcript.records import (
     AssistantMessage,
     Boundary,
@@ -22,6 +22,7 @@ from reverie.transcript.records import (
     Usage,
     UserMessage,
 )
+from reverie.transcript.usage import count, usage_of
 
 
 @dataclass
@@ -199,12 +200,5 @@ def _usage(message: Object, blocks: Sequence[Block]) -> Usage | None:
     found = message.get("usage")
     if not isinstance(found, dict) or message.get("model") == "<synthetic>":
         return None
-    created = found.get("cache_creation")
-    long = created.get("ephemeral_1h_input_tokens") if isinstance(created, dict) else 0
-    return Usage(
-        count(found.get("input_tokens")),
-        count(found.get("cache_read_input_tokens")),
-        count(found.get("cache_creation_input_tokens")),
-        max(count(found.get("output_tokens")), sum(b.tokens for b in blocks)),
-        count(long),
-    )
+    used = usage_of(found)
+    return replace(used, output=max(used.output, sum(b.tokens for b in blocks)))

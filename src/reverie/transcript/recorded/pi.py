@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from reverie.transcript.blocks import Block, Json, Object, block_of, text_block
-from reverie.transcript.recorded.rows import Recorded, Row, count, when
+from reverie.transcript.recorded.rows import Recorded, Row, when
 from reverie.transcript.records import (
     AssistantMessage,
     Boundary,
@@ -17,6 +17,7 @@ from reverie.transcript.records import (
     Usage,
     UserMessage,
 )
+from reverie.transcript.usage import count
 
 
 def read(rows: Sequence[Row], faults: Sequence[str]) -> Recorded:

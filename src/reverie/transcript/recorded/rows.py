@@ -90,7 +90,3 @@ def when(value: Json) -> float:
         except ValueError:
             return 0.0
     return float(value) / 1000 if isinstance(value, (int, float)) else 0.0
-
-
-def count(value: Json) -> int:
-    return value if isinstance(value, int) else 0

@@ -1,0 +1,133 @@
+"""Bytes that arrive whole and stay: writes, flushes, and temporary files on their way.
+
+Everything works on open descriptors and raises `OSError` as the system gives it; `words`
+puts one into words. Nothing here knows a key, and an fsync that failed is never repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Generator
+
+from reverie.store.lock import alive
+
+SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""How anything is opened: never through a link, never waiting for a pipe or device."""
+
+_DAY = 86_400.0
+_BUSY: set[str] = set()
+
+
+def words(error: OSError | ValueError) -> str:
+    """Give a system error in words, with its name."""
+    if isinstance(error, ValueError) or error.errno is None:
+        return str(error)
+    return f"{os.strerror(error.errno)} ({errno.errorcode.get(error.errno, error.errno)})"
+
+
+def write_whole(fd: int, data: bytes) -> None:
+    """Write every byte; the system may take them in any number of pieces."""
+    left = memoryview(data)
+    while left:
+        count = os.write(fd, left)
+        if count == 0:
+            raise OSError(errno.EIO, "the system took no bytes and gave no error")
+        left = left[count:]
+
+
+def append_whole(fd: int, data: bytes) -> None:
+    """Add lines at the end of a file that only we write to now: all, or as good as none.
+
+    What was added is taken back on an error. Where that fails too, or a writer died half way,
+    the next lines start on a line of their own and so stay readable.
+    """
+    end = os.fstat(fd).st_size
+    if end and os.pread(fd, 1, end - 1) != b"\n":
+        data = b"\n" + data
+    try:
+        write_whole(fd, data)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            if os.fstat(fd).st_size > end:
+                os.ftruncate(fd, end)
+        raise
+
+
+def flush_file(fd: int, *, data_only: bool = False) -> None:
+    """Wait until the file's bytes are on the disk. After an error, do not ask again."""
+    full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        try:
+            fcntl.fcntl(fd, full)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+                raise
+        else:
+            return
+    if data_only and hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+def flush_directory(fd: int) -> None:
+    """Wait until the directory's names are on the disk, where its file system can do that."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+
+
+@contextlib.contextmanager
+def temporary(at: int) -> Generator[str]:
+    """Give a name for a file in a directory that is to be renamed; on an error it goes again."""
+    name = f".reverie-{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    _BUSY.add(name)
+    try:
+        yield name
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=at)
+        raise
+    finally:
+        _BUSY.discard(name)
+
+
+def fill(at: int, temp: str, data: bytes, *, durable: bool) -> None:
+    """Make a file of exactly these bytes."""
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE, 0o600, dir_fd=at)
+    try:
+        write_whole(fd, data)
+        if os.fstat(fd).st_size != len(data):
+            raise OSError(errno.EIO, "the file has not the size that was written")
+        if durable:
+            flush_file(fd)
+    except BaseException:
+        close(fd)
+        raise
+    # Some file systems report a full disk only here.
+    os.close(fd)
+
+
+def abandoned(at: int, found: re.Match[str], older_than: float, now: float) -> bool:
+    """Say whether a temporary file's writer is gone, or a day has passed."""
+    try:
+        age = abs(now - os.lstat(found[0], dir_fd=at).st_mtime)
+    except OSError:
+        return False
+    pid = int(found[1])
+    # A container's processes get the same number in every life.
+    busy = found[0] in _BUSY if pid == os.getpid() else alive(pid)
+    return age >= _DAY or (age >= older_than and not busy)
+
+
+def close(fd: int) -> None:
+    """Close what holds nothing unwritten."""
+    with contextlib.suppress(OSError):
+        os.close(fd)

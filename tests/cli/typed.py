@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from reverie.apps.cli.commands import standard
+from reverie.apps.cli.desk import Desk
+
+
+class Typed:
+    """A chat as commands see it, that keeps what was said."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.commands = standard()
+        self.heard: list[str] = []
+
+    def say(self, text: str, style: str = "") -> None:
+        self.heard.append(text)
+
+    def types(self, text: str) -> str:
+        self.heard = []
+        self.commands.run(self, text)
+        return "\n".join(self.heard)
