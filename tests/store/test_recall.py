@@ -507,6 +507,9 @@ def test_meaning_finds_what_words_do_not(index: RecallIndex, folder: Path) -> No
     assert files_meant(index, query, Meaning("m", [0.9, 0.1, 0.0]))[0] == "dog.md"
     assert files_meant(index, query, Meaning("other", [0.9, 0.1, 0.0])) == []
     assert files_meant(index, query, Meaning("m", [1.0])) == []
+    write(folder, "sea.md", "text number 2\n", age=20)  # another time, the same words
+    assert index.refresh(folder).changed == 1
+    assert index.without_vector("m") == []
     write(folder, "dog.md", "changed\n", age=10)
     index.refresh(folder)
     assert len(index.without_vector("m")) == 1

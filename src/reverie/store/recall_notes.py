@@ -50,17 +50,26 @@ class Notes:
         self._stamp: tuple[int, int] | None = None
 
     def put(self, key: str, data: bytes, mark: Mark, saved: float) -> None:
-        """Take a file in, in place of what was known of it."""
-        self.remove(key)
+        """Take a file in, in place of what was known of it. One that says what it said keeps its
+        place, and with it its vector."""
         front = frontmatter.parse(data, lines=self._header_lines)
         name, about = front.get("name") or stem(key), front.get("description")
         text = shown(data[front.body :])
         body = text.lstrip("\r\n")
         above = data[: front.body].count(b"\n") + text[: len(text) - len(body)].count("\n")
+        said = (type_of(front), name, about, above + 1, body)
+        if self._says(key, said):
+            self._base.execute(
+                "UPDATE file SET modified = ?, size = ?, inode = ?, saved = ?"
+                " WHERE kind = 'memory' AND key = ?",
+                (*mark, saved, key),
+            )
+            return
+        self.remove(key)
         made = self._base.execute(
             "INSERT INTO file (kind, key, modified, size, inode, type, name, description, saved,"
             " line, body) VALUES ('memory', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (key, *mark, type_of(front), name, about, saved, above + 1, body),
+            (key, *mark, *said[:3], saved, *said[3:]),
         )
         texts = (key.removesuffix(".md"), name, about, headings(body), body)
         row = (made.lastrowid, *(" ".join(terms(text)) for text in texts))
@@ -69,6 +78,15 @@ class Notes:
             f"INSERT INTO note_index (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row
         )
         self._count(row, 1)
+
+    def _says(self, key: str, said: tuple[object, ...]) -> bool:
+        """Whether the file of a key is known with just these words."""
+        found = self._base.execute(
+            "SELECT type, name, description, line, body FROM file"
+            " WHERE kind = 'memory' AND key = ?",
+            (key,),
+        ).fetchone()
+        return found == said
 
     @property
     def other_heads(self) -> bool:
