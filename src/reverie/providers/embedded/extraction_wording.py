@@ -17,9 +17,9 @@ from reverie.providers.embedded.extraction_tags import bases
 LEAD = pattern(
     r"(?:(?:ok(?:ay)?|yes|yeah|yep|yup|nope|nah|hmm+|no(?=\s*[,.!:–—-]|\s+(?:you|u|i|we|it|that"
     r"|this|do|don'?t|stop|use|never|always|the|just|please)\b)|also|and|but|so|well|please|pls|plz"
-    r"|oh|ah|right|sure|great|thanks|thank you|btw|by the way|alright|all right|cool|nice|wait(?=\s*[,.!:…–—-])|wtf"
-    r"|dude|man|bro|jesus|ffs|ugh|argh|gah|seriously|come on|lol|um|uh|perfect|actually|anyway|like"
-    r"|or|just|then|because|one (?:more|last|other) thing|remember|ps|p\.s|fyi"
+    r"|oh|ah|right|sure|great|thanks|thank you|btw|by the way|alright|all right|cool|nice"
+    r"|wait(?=\s*[,.!:…–—-])|wtf|dude|man|bro|jesus|ffs|ugh|argh|gah|seriously|come on|lol|um|uh"
+    r"|perfect|actually|anyway|like|or|just|then|because|one (?:more|last|other) thing|remember|ps|p\.s|fyi"
     r"|h(?:ey|i|ello)(?: (?!you|we|i\b)\w+)?|again|lastly|finally|first|hm"
     r"|(?-i:[A-Z][a-z]+(?=[,!])))\b[\s,:!.–—-]*)*"
 )
