@@ -19,8 +19,8 @@ LEAD = pattern(
     r"|this|do|don'?t|stop|use|never|always|the|just|please)\b)|also|and|but|so|well|please|pls|plz"
     r"|oh|ah|right|sure|great|thanks|thank you|btw|by the way|alright|all right|cool|nice"
     r"|wait(?=\s*[,.!:…–—-])|wtf|dude|man|bro|jesus|ffs|ugh|argh|gah|seriously|come on|lol|um|uh"
-    r"|perfect|actually|anyway|like|or|just|then|because|one (?:more|last|other) thing|remember|ps|p\.s|fyi"
-    r"|h(?:ey|i|ello)(?: (?!you|we|i\b)\w+)?|again|lastly|finally|first|hm"
+    r"|perfect|actually|anyway|like|or|just|then|because|one (?:more|last|other) thing|remember|ps"
+    r"|p\.s|fyi|h(?:ey|i|ello)(?: (?!you|we|i\b)\w+)?|again|lastly|finally|first|hm"
     r"|(?-i:[A-Z][a-z]+(?=[,!])))\b[\s,:!.–—-]*)*"
 )
 _YOU, _NOT = r"(?:you|u)", r"(?:n'?t| not)"
