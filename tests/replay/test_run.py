@@ -302,7 +302,8 @@ def same_blocks(ours: Course, trace: dict[str, Any]) -> bool:
 
 
 async def test_costs_and_needs_are_those_of_the_shared_bench(shared: Path, scale):
-    """The bench runs our layers through its own cache and replay: the same within 1 %."""
+    """The bench runs our layers through its own cache and replay: the same within 1 %, or 2 where
+    it leaves out what is kept here."""
     bench = Bench(shared)
     folder = shared / "data" / "sessions_dev"
     some = ["24a274a3*", "9f26971d*", "189d8afc*"]
@@ -313,7 +314,8 @@ async def test_costs_and_needs_are_those_of_the_shared_bench(shared: Path, scale
             figures = (await measured(ours, Policy.of("collapse", tail=tail))).figures
             naive, theirs = bench.naive(trace), bench.collapse(trace, tail)
             assert figures.naive_cost == pytest.approx(naive["cost"], rel=0.01), path.name
-            assert figures.cost == pytest.approx(theirs["cost"], rel=0.01), path.name
+            near = 0.01 if same_blocks(ours, trace) else 0.02
+            assert figures.cost == pytest.approx(theirs["cost"], rel=near), path.name
             assert figures.summaries == theirs["summaries"] == 0
             assert figures.facts_here == figures.facts >= theirs["facts"]
             if not same_blocks(ours, trace):

@@ -259,6 +259,11 @@ def orders(masked: str) -> bool:
     return bool(_ORDER.search(tagged(masked).signs))
 
 
+def reaches(masked: str) -> bool:
+    """Whether a sentence says that it holds beyond this task: always, never, each, from now on."""
+    return bool(re.search(r"[gx1he]", tagged(masked).signs))
+
+
 def objects(masked: str) -> bool:
     """Whether a sentence finds fault, asks why, or says what the agent does or should do."""
     return bool(re.search(r"[nxsqFREmWkSA]|y[daBVCK]", tagged(masked).signs))

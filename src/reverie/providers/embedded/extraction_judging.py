@@ -17,7 +17,14 @@ from reverie.memory.entry import Type
 from reverie.providers.embedded import extraction_chinese as chinese
 from reverie.providers.embedded import extraction_people as people
 from reverie.providers.embedded import extraction_project as project
-from reverie.providers.embedded.extraction_conduct import BAR, Judged, judged, objects, orders
+from reverie.providers.embedded.extraction_conduct import (
+    BAR,
+    Judged,
+    judged,
+    objects,
+    orders,
+    reaches,
+)
 from reverie.providers.embedded.extraction_dates import is_ahead, made_absolute
 from reverie.providers.embedded.extraction_found import TYPE_OF, Found, Rule, pattern
 from reverie.providers.embedded.extraction_never import never, says
@@ -30,6 +37,7 @@ from reverie.providers.embedded.phrases import is_chinese
 MOST = 6  # things kept of one message
 MANY, NAMED = 60, 4  # words and names of a message that is likelier a task, or pasted
 TASK, UNMOVED = 0.5, 1.0  # more that a sentence must weigh in a task, or if nothing was owned up to
+OF_THE_TASK, ALONE = 2.0, 6  # the same of an order for this task, and words beside one that is not
 LEAST = 0.5  # what a sentence must weigh of itself for the answer to add to it
 
 ENGLISH: tuple[Rule, ...] = (
@@ -167,9 +175,13 @@ def _directs(sentence: Sentence) -> bool:
     return not sentence.asks and ordered and not PROGRAM.search(said)
 
 
-def _doubt(turn: Turn, *, complains: bool) -> float:
-    """What a sentence must weigh more: in a long message or one full of names, or as a complaint
-    that the answer did not take for one."""
+def _doubt(turn: Turn, sentence: Sentence, *, complains: bool) -> float:
+    """What a sentence must weigh more: in a long message or one full of names, as an order among
+    others that does not say how far it reaches, or as a complaint that the answer did not take
+    for one."""
+    among = len(turn.text.split()) > len(sentence.text.split()) + ALONE
+    if among and not complains and not reaches(sentence.masked):
+        return OF_THE_TASK
     named = len(NAMES.findall(turn.text)) >= NAMED
     long = TASK if named or len(turn.text.split()) > MANY else 0.0
     unmoved = complains and turn.after and not conceded(turn.after).weight
@@ -205,7 +217,7 @@ def _sentence(sentence: Sentence, turn: Turn) -> Found | None:
         return _typed(asked, turn)
     mine = Judged() if wide else judged(sentence.masked, turn.before, asks=sentence.asks)
     said = _led(sentence, mine.start)
-    enough = mine.weight >= BAR + _doubt(turn, complains=mine.complains)
+    enough = mine.weight >= BAR + _doubt(turn, sentence, complains=mine.complains)
     work = _conduct(sentence, said, complains=mine.complains) if enough else None
     if work is not None and mine.start <= len(sentence.text) - len(seen):
         return work
@@ -227,10 +239,10 @@ def _asked(sentence: Sentence) -> str | None:
     how, what = weak["weak"].lower(), weak["what"]
     if how.startswith("remember") and project.REMINDED.match(what):
         return None
-    reaches = bool(project.REACHES.search(what)) or judged(what).weight >= BAR
+    far = bool(project.REACHES.search(what)) or judged(what).weight >= BAR
     if how.endswith(" to") or how.startswith("remember"):
-        return sentence.text[weak.start("what") : weak.end("what")] if reaches else None
-    if not orders(what) and not _SELF.search(what) and not reaches:
+        return sentence.text[weak.start("what") : weak.end("what")] if far else None
+    if not orders(what) and not _SELF.search(what) and not far:
         return None
     return sentence.text[weak.start("what") : weak.end("what")]
 
