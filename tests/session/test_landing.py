@@ -168,12 +168,10 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
     assert points >= scale.pick(8, 200)
 
 
-def test_opening_a_memory_imports_nothing_that_judges_one() -> None:
+@pytest.mark.parametrize("module", ["reverie.session.remember", "reverie.session.session"])
+def test_what_judges_a_memory_is_not_imported_to_open_one(module: str) -> None:
     heavy = ("hygiene", "repair", "facts", "branch")
-    names = (*(f"reverie.memory.{name}" for name in heavy), "reverie.session.dream")
-    code = (
-        "import sys, reverie.session.remember;"
-        f"print([m for m in sys.modules if m.startswith({names!r})])"
-    )
+    names = tuple(f"reverie.memory.{name}" for name in heavy)
+    code = f"import sys, {module};print([m for m in sys.modules if m.startswith({names!r})])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from reverie.errors import Held, PathRefused, StoreError, WriteFailed
+from reverie.settings import Settings
 from reverie.store.durable import words
 from reverie.store.lock import FileLock, alive, process_start
 
@@ -95,6 +96,11 @@ class Consolidation:
         self._stale = stale_seconds
         self._pid = pid if pid is not None else os.getpid()
         self._new_token = new_token
+
+    @classmethod
+    def of(cls, folder: Path, now: Callable[[], float], settings: Settings) -> Consolidation:
+        """The lock of a memory folder, by the settings."""
+        return cls(folder, now=now, stale_seconds=settings.dream_stale_lock_minutes * 60)
 
     # Looking
 

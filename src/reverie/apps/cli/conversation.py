@@ -108,7 +108,7 @@ def _past(entries: Sequence[Entry]) -> tuple[dict[str, list[str]], dict[str, dic
     view: View = EMPTY
     for entry in entries:
         record = entry.record
-        if isinstance(entry.record, Sent) and view.moved:
+        if isinstance(record, Sent) and view.moved:
             moves.setdefault(entry.id, list(view.moved))
         elif isinstance(record, Replaced) and entry.parent == view.leaf:
             places.setdefault(entry.id, _place(view, record))

@@ -229,8 +229,7 @@ def _gates(place: Place, memories: Memories) -> str:
     from reverie.store.consolidation import Consolidation
 
     settings = place.loaded().settings
-    stale = settings.dream_stale_lock_minutes * 60
-    lock = Consolidation(memories.folder.root, now=time.time, stale_seconds=stale)
+    lock = Consolidation.of(memories.folder.root, time.time, settings)
     seen = lock.look()
     if seen.state == "held":
         return f"one runs now, in process {seen.pid}"

@@ -29,7 +29,6 @@ from reverie.transcript.records import (
     Record,
     Replaced,
     Stand,
-    Strip,
 )
 from reverie.transcript.view import View, apply
 from reverie.world import Notice, World
@@ -177,7 +176,7 @@ def _record(
     )
     stand = Stand("user", (text_block(text),))
     record = _replaced(view, span, trigger, stand, made.calls, found)
-    return replace(record, strips=_strips(view, world, span.last + 1))
+    return replace(record, strips=world.unbound(view.items.since(span.last + 1)))
 
 
 def _replaced(
@@ -214,18 +213,6 @@ def _counted(record: Replaced, tokens: int) -> Replaced:
     if record.boundary is None:  # pragma: no cover - ours always has one
         return record
     return replace(record, boundary=replace(record.boundary, tokens_after=tokens))
-
-
-def _strips(view: View, world: World, behind: int) -> tuple[Strip, ...]:
-    """The thinking in what stays behind the range: bound to what is gone, it would be refused."""
-    if world.model is None or not world.model.capabilities.thinking_binding:
-        return ()
-    return tuple(
-        Strip(piece.source, piece.index)
-        for item in view.items.since(behind)
-        for piece in item.pieces
-        if piece.block.thinking
-    )
 
 
 # --- what it must do

@@ -27,7 +27,6 @@ from reverie.transcript.records import (
     Record,
     Replaced,
     Stand,
-    Strip,
 )
 from reverie.transcript.view import View, apply
 from reverie.world import Notice, World
@@ -110,7 +109,7 @@ def kept_from(view: View, world: World, settings: Settings) -> int | GaveUp:
     """The first item that stays: everything uncovered, and a usable tail before it."""
     items, last = view.items, min(covered(view), _unanswered(view) - 1)
     if view.open_calls:
-        if _binding(world):  # their message keeps its thinking, so nothing before it may change
+        if world.binds:  # their message keeps its thinking, so nothing before it may change
             return GaveUp("calls still wait for their results")
         waiting = set(view.open_calls)
         last = min(last, *(n - 1 for n, i in enumerate(items) if waiting.intersection(i.calls)))
@@ -172,10 +171,6 @@ def _has_text(item: Item) -> bool:
     return item.kind == "message" and any(not block.blank for block in said)
 
 
-def _binding(world: World) -> bool:
-    return world.model is not None and world.model.capabilities.thinking_binding
-
-
 # --- the record
 
 
@@ -215,7 +210,7 @@ class _Cut:
             gone[-1].id,
             (Stand("user", (text_block(text),)),),
             REASON,
-            strips=self._strips(),
+            strips=self.world.unbound(self.stays),
             boundary=self._boundary(found),
             why=f"{self.view.tokens:,} tokens; the notes cover {len(gone)} messages",
         )
@@ -229,13 +224,6 @@ class _Cut:
             fidelity=found.fidelity,
             missing=tuple(one.text[:SHOWN] for one in found.lost[:MISSING]),
         )
-
-    def _strips(self) -> tuple[Strip, ...]:
-        """The thinking that stays: bound to what goes, it would be refused."""
-        if not _binding(self.world):
-            return ()
-        pieces = (p for item in self.stays for p in item.pieces)
-        return tuple(Strip(p.source, p.index) for p in pieces if p.block.thinking)
 
     def ahead(self, *records: Record) -> View:
         """The view as it would be; not to keep."""

@@ -99,11 +99,7 @@ class Dreamer:
 
     @property
     def lock(self) -> Consolidation:
-        return Consolidation(
-            self.memories.folder.root,
-            now=self.clock.now,
-            stale_seconds=self.settings.dream_stale_lock_minutes * 60,
-        )
+        return Consolidation.of(self.memories.folder.root, self.clock.now, self.settings)
 
 
 async def dream(

@@ -16,15 +16,16 @@ from anyio import to_thread
 
 from reverie.errors import Held
 from reverie.layers.dreaming import NAME, Gates
-from reverie.session.dream.branch import Dream
-from reverie.session.dream.run import Dreamer, Trigger, dream
 from reverie.session.extraction_run import guards_at
 from reverie.session.library import Library
 from reverie.session.toolbox.guard import Guards
+from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
 from reverie.world import Notice
 
 if TYPE_CHECKING:
+    from reverie.session.dream.branch import Dream
+    from reverie.session.dream.run import Dreamer, Trigger
     from reverie.session.session import Session
 
 ALLOWED = "dreams-allowed"
@@ -61,23 +62,26 @@ class Watch:
 
     async def consider(self, session: Session) -> None:
         """Ask the gates; where all stand open, dream in the background."""
-        dreamer = dreamer_of(session)
-        if dreamer is None or self.ended:
+        world, memories = session.world, session.memories
+        if memories is None or world.model is None or self.ended:
             return
-        now = dreamer.clock.now()
+        settings, now = world.settings, world.clock.now()
+        lock = Consolidation.of(memories.folder.root, world.clock.now, settings)
 
         def counted(since: float) -> int:
             self.looked = now
             return touched(session.library, since, session.id)
 
-        gates = Gates(dreamer.flags, dreamer.lock.last, counted, self.looked)
-        shut = await to_thread.run_sync(lambda: gates.shut(dreamer.settings, now))
+        gates = Gates(world.flags, lock.last, counted, self.looked)
+        shut = await to_thread.run_sync(lambda: gates.shut(settings, now))
         if shut or NAME in session.jobs.running:
             return
         if not allowed(session):
             self._ask(session)
             return
-        session.jobs.start(NAME, lambda: self._run(dreamer, "auto"))
+        dreamer = dreamer_of(session)
+        if dreamer is not None:
+            session.jobs.start(NAME, lambda: self._run(dreamer, "auto"))
 
     def _ask(self, session: Session) -> None:
         if not self.asked:
@@ -89,6 +93,8 @@ class Watch:
             session.world.say(Notice(NAME, text))
 
     async def _run(self, dreamer: Dreamer, trigger: Trigger) -> None:
+        from reverie.session.dream.run import dream  # it judges, which takes a while to load
+
         try:
             done = await dream(dreamer, trigger, shown=self._shown)
         except Held as error:  # another process dreams
@@ -103,6 +109,8 @@ class Watch:
 
 def dreamer_of(session: Session) -> Dreamer | None:
     """What a session's dream needs; None where it has no memory or no model."""
+    from reverie.session.dream.run import Dreamer
+
     world, memories, guards = session.world, session.memories, session.guards
     if memories is None or world.model is None:
         return None
