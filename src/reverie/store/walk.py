@@ -33,8 +33,12 @@ class Walk:
         self.root = root
         self._fd = fd
         self.close = weakref.finalize(self, close, fd)
-        self._device = os.fstat(fd).st_dev
-        self._mount = _mount_id(fd)
+        try:
+            self._device = os.fstat(fd).st_dev
+            self._mount = _mount_id(fd)
+        except BaseException:  # at once, not when whoever caught the error lets go of it
+            self.close()
+            raise
 
     @classmethod
     def from_root(cls, path: Path, *, create: bool) -> Walk:
