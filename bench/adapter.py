@@ -116,12 +116,15 @@ class Layered:
     def manage(self, now: float, env: Any) -> None:
         del env
         self.clock.time = now
-        for layer in self.layers:
-            for record in run(layer(self.view, self.world)):  # pyright: ignore[reportArgumentType]
-                self.append(record)
+        run(self.prepare())
         self.request = render(self.view)
         parts = self.request.parts() if self.digests else UNHASHED
         self.append(Sent("main", self.view.leaf, parts, self.request.marks))
+
+    async def prepare(self) -> None:
+        for layer in self.layers:
+            for record in await layer(self.view, self.world):
+                self.append(record)
 
     def render(self) -> list[dict[str, Any]]:
         closed, known = self.request.closed, self.values

@@ -90,7 +90,7 @@ class Reply:
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         return tuple(
-            ToolCall(b.get("id"), b.get("name"), members(b.raw)["input"][0])
+            ToolCall(b.call, b.get("name"), members(b.raw)["input"][0])
             for b in self.blocks
             if b.type == "tool_use" and "input" in b.value
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from reverie.transcript.names import LOOKED_AT, REFERENCE, first_names, names, r
 from reverie.transcript.records import HeadSet, ResultDecided
 from reverie.transcript.request import render
 from tests.conftest import Scale
-from tests.layers.running import Running, Simulated, result, small_tail
+from tests.layers.running import COLLAPSE, Running, Simulated, result, small_tail
 from tests.transcript.test_fold import pairs_up
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
@@ -171,9 +172,11 @@ async def test_inputs_of_any_shape_become_one_line():
     assert all(reference(f"t{n}") in sealed for n in range(len(inputs)))
 
 
-def test_a_world_that_does_not_collapse_stores_by_the_usual_budget():
-    usual, tight = tool_results.Budgets(world()), tool_results.Budgets(Running().world)
+def test_what_a_result_may_have_follows_the_policy_and_the_tail():
+    usual = tool_results.Budgets(world())
+    tight = tool_results.Budgets(Running(replace(COLLAPSE, collapse_tail=10_000)).world)
     assert usual.of("Bash") == 50_000
     assert usual.of("Read") is None
-    assert tight.of("Read") == tight.of("Bash") == 4 * Running().world.settings.collapse_offload
+    assert tight.of("Read") == tight.of("Bash") == 4 * 2_000
+    assert tool_results.Budgets(Running().world).of("Bash") == 4 * COLLAPSE.collapse_offload
     assert tight.of("ReadBack") is None

@@ -17,13 +17,13 @@ turn, or for the tail's limit; thinking that is kept is stripped in the same rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby, takewhile
 
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, Json, text_block, text_of
 from reverie.transcript.messages import Item
-from reverie.transcript.names import first_names, reference
+from reverie.transcript.names import chosen, first_names, reference
 from reverie.transcript.records import (
     AssistantMessage,
     Record,
@@ -38,10 +38,12 @@ from reverie.world import World
 NAME = "collapse"
 SEALED = "collapse"
 FOLDED = "collapse fold"
-RESULT_NAMES = 400  # characters of names kept of a result, at most
+RESULT_NAMES = 300  # characters of names kept of a result, at most
+LONG_TAIL = 20_000  # tokens; behind a longer one half of them do: what is near stands in it
 STORED_NAMES = 900  # the same of one that was stored as it arrived
 NAMES_SHARE = 6  # and never more than this part of the result
-LOOKED_AT = 1_500  # characters of a result that are searched for names
+LOOKED_AT = 5  # characters that are searched, for each of names
+TROUBLE_AT = 600  # characters at its end that are searched for trouble
 SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
 INTRO = (
@@ -86,7 +88,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     first = view.live
     kept = _kept_from(view, kept_tokens(settings))
     # what already stands for others (a snip's mark, a summary) stays where it is
-    old = list(takewhile(_is_live, view.items.since(first)[: kept - first]))
+    old = list(takewhile(_is_live, view.items[first:kept]))
     text = _lines(settings, old)
     if not text:
         return ()
@@ -101,7 +103,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
         why=price.told(limit),
     )
     fold = _fold(view, settings, block.tokens)
-    return (fold, record) if fold is not None else (record,)
+    return (record, fold) if fold is not None else (record,)
 
 
 def _is_live(item: Item) -> bool:
@@ -111,13 +113,9 @@ def _is_live(item: Item) -> bool:
 def priced(view: View, world: World, settings: Settings) -> Price:
     """What the tail has cost since the last seal, and what sealing it would cost."""
     kept = kept_tokens(settings)
-    size = held = 0
-    for item in view.items.since(view.live):
-        if size > kept and item.role == "assistant":
-            held += size - kept
-        size += item.tokens
+    held = max(0, view.reread - view.answers * kept)
     cost = settings.price_write_short * kept
-    return Price(settings.price_read * held, cost, size, is_cold(view, world))
+    return Price(settings.price_read * held, cost, view.live_tokens, is_cold(view, world))
 
 
 def kept_tokens(settings: Settings) -> int:
@@ -176,21 +174,26 @@ def _lines(settings: Settings, items: Sequence[Item]) -> str:
     """The lines of some rounds. A name is given once: `said` are those given so far."""
     said: set[str] = set()
     out: list[str] = []
-    width = settings.collapse_line
+    width, names = settings.collapse_line, RESULT_NAMES
+    if settings.collapse_tail > LONG_TAIL:
+        names //= 2
     for item in items:
         for piece in item.pieces:
             block = piece.block
             if block.type == "tool_use":
                 out.append(_call_line(block, width, said))
             elif block.type == "tool_result":
-                out += _result_lines(text_of(block.value.get("content")), width, said)
+                text = text_of(block.value.get("content"))
+                out += _trouble(text, width)
+                if found := _names(text, names, said):
+                    out.append("  " + " ".join(found))
             elif line := _said_line(item, block):
                 out.append(line)
     return "\n".join(out)
 
 
 def _call_line(block: Block, width: int, said: set[str]) -> str:
-    name, ref = block.get("name"), reference(block.get("id"))
+    name, ref = block.get("name"), reference(block.call)
     given = _given(block.value.get("input"), max(20, width - len(name) - len(ref)), said)
     return f"> {name} {given} {ref}"
 
@@ -217,7 +220,7 @@ def _given(value: Json, width: int, said: set[str]) -> str:
     words: list[str] = []
     for key, member in value.items() if isinstance(value, dict) else ():
         if key in _PATH_KEYS and isinstance(member, str):
-            bare = member.strip("./-")
+            bare = member.rstrip("./-")
             words.append(f"…/{member.rpartition('/')[2]}" if bare in said else member)
             said.add(bare)
         else:
@@ -240,20 +243,22 @@ def _short(text: str, width: int) -> str:
     return " ".join(text[: width * 2].split())[:width]
 
 
-def _result_lines(text: str, width: int, said: set[str]) -> list[str]:
-    out: list[str] = []
-    end = text[-LOOKED_AT:]
-    trouble = max([end.rfind(word) for word in _TROUBLE if word in end], default=-1)
-    if trouble >= 0:
-        start = end.rfind("\n", 0, trouble) + 1
-        out.append("  " + _short(end[max(start, trouble - width) :].partition("\n")[0], width))
-    if text.startswith(_STORED):
-        text, limit = text[max(0, text.find(_NAMES)) :], STORED_NAMES
-    else:
-        limit = min(RESULT_NAMES, len(text) // NAMES_SHARE)
-    if found := first_names(text, limit, LOOKED_AT, said):
-        out.append("  " + " ".join(found))
-    return out
+def _trouble(text: str, width: int) -> list[str]:
+    """The line a result ends in trouble with, if it does."""
+    end = text[-TROUBLE_AT:]
+    at = max([end.rfind(word) for word in _TROUBLE if word in end], default=-1)
+    if at < 0:
+        return []
+    start = end.rfind("\n", 0, at) + 1
+    return ["  " + _short(end[max(start, at - width) :].partition("\n")[0], width)]
+
+
+def _names(text: str, most: int, said: set[str]) -> list[str]:
+    """What a result names, for the first time."""
+    if text.startswith(_STORED):  # they are told in the preview
+        told = text[text.find(_NAMES) + len(_NAMES) :].partition("\n")[0]
+        return chosen(told.split(), STORED_NAMES, said)
+    return first_names(text, min(most, len(text) // NAMES_SHARE), LOOKED_AT * most, said)
 
 
 # --- folding old lines
@@ -262,7 +267,7 @@ def _result_lines(text: str, width: int, said: set[str]) -> list[str]:
 def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
     """The older lines become the user's words, the paths touched, and references."""
     # lines with nothing else between them
-    runs = groupby(view.items.since(0)[: view.live], lambda item: item.reason == SEALED)
+    runs = groupby(view.items[: view.live], lambda item: item.reason == SEALED)
     lines = max([list(run) for sealed, run in runs if sealed], key=len, default=list[Item]())
     total = sum([i.tokens for i in lines]) + coming
     if total <= settings.collapse_log or len(lines) < 2:
@@ -288,24 +293,16 @@ def folded_text(view: View, items: Sequence[Item]) -> str:
     """The user's words as they were, then each path with the references that touched it."""
     words: list[str] = []
     touched: dict[str, list[str]] = {}
-    for record in _records(view, items):
+    for entry in view.entries.among(frozenset[str]().union(*[i.covers for i in items])):
+        record = entry.record
         if isinstance(record, UserMessage) and record.origin not in ("tool", "interrupted"):
             words += [_user_words(b.get("text")) for b in record.blocks if b.type == "text"]
         elif isinstance(record, AssistantMessage):
             for block in record.blocks:
                 if block.type == "tool_use":
-                    touched.setdefault(_subject(block), []).append(reference(block.get("id")))
+                    touched.setdefault(_subject(block), []).append(reference(block.call))
     paths = [f"{path} {' '.join(refs)}" for path, refs in touched.items()]
     return "\n".join([*words, "[Folded calls, by what they touched]", *paths])
-
-
-def _records(view: View, items: Sequence[Item]) -> Iterator[Record]:
-    places = sorted(
-        place
-        for entry in {e for i in items for e in i.covers}
-        if (place := view.entries.place(entry)) is not None
-    )
-    return (view.entries[place].record for place in places)
 
 
 def _subject(block: Block) -> str:

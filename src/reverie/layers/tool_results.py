@@ -29,6 +29,7 @@ FOLDER = "tool-results"
 TAG = "persisted-output"
 MEDIA = ("image", "document")
 READS_BACK = "ReadBack"
+TAIL_SHARE = 5  # where the context is collapsed, the part of its tail one result may take
 OUTLINE_END = 200  # characters of each end shown where the context is collapsed
 OUTLINE_NAMES = 1_000
 _NO_THRESHOLDS: Mapping[str, int] = MappingProxyType({})
@@ -69,24 +70,30 @@ class Budgets:
         settings = self.settings
         limit = self.tools.get(tool, settings.result_characters)
         if self.collapses and tool != READS_BACK:
-            small = settings.collapse_offload * settings.text_bytes_per_token
+            tokens = min(settings.collapse_offload, settings.collapse_tail // TAIL_SHARE)
+            small = tokens * settings.text_bytes_per_token
             limit = small if limit is None else min(limit, small)
         return limit if limit is None else self.thresholds.get(tool, limit)
 
 
 async def per_result(view: View, world: World) -> Sequence[Record]:
     """Store each new result that is over its own budget."""
-    results = _undecided(view, _unsent(view))
-    return await _decided(results, Budgets(world), world) if results else ()
+    results = _unsent(view)
+    return await _decided(view, results, Budgets(world), world) if results else ()
 
 
-async def _decided(results: Sequence[Result], budgets: Budgets, world: World) -> list[Record]:
+async def _decided(
+    view: View, results: Sequence[Result], budgets: Budgets, world: World
+) -> list[Record]:
+    """What becomes of those that nothing was decided of yet."""
     out: list[Record] = []
     for result in results:
+        if result.call in view.decisions:
+            continue
         budget = budgets.of(result.tool)
         if budget is None:
             out.append(ResultDecided(result.call, "kept", "the tool bounds its own output"))
-        elif result.characters <= budget:
+        elif len(result.text) <= budget:
             out.append(ResultDecided(result.call, "kept"))
         else:
             out += await _store(result, world, budgets, f"over {budget:,} characters")
@@ -100,7 +107,7 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
         return ()
     budgets = Budgets(world)
     limit = budgets.settings.message_result_characters
-    out = await _decided(_undecided(view, results), budgets, world)
+    out = await _decided(view, results, budgets, world)
     if sum([len(r.text) for r in results]) <= limit:
         return out
     decided = {r.call: r for r in out if isinstance(r, ResultDecided)}
@@ -137,15 +144,11 @@ def _unsent(view: View) -> list[Result]:
         for piece in item.pieces:
             block = piece.block
             if block.type == "tool_result":
-                call = block.get("tool_use_id")
+                call = block.call
                 known = view.calls.get(call)
                 text = text_of(block.value.get("content"))
                 out.append(Result(call, known.name if known else "", block, text))
     return out
-
-
-def _undecided(view: View, results: Sequence[Result]) -> list[Result]:
-    return [r for r in results if r.call not in view.decisions]
 
 
 def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:

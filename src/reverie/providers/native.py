@@ -94,7 +94,7 @@ def by_record(message: Message) -> Iterator[list[Block]]:
 def unique_ids(theirs: Sequence[str], request: Request) -> list[str]:
     """A name for each call of an answer that no other call of the session has."""
     used = {
-        p.block.get("id")
+        p.block.call
         for m in request.messages()
         if m.role == "assistant"
         for p in m.pieces

@@ -89,7 +89,7 @@ class Conversation:
     async def observe(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
         found = as_reply(reply)
-        known = [b.get("id") for b in found.blocks if b.type == "tool_use"]
+        known = [b.call for b in found.blocks if b.type == "tool_use"]
         again = next((c for n, c in enumerate(known) if self._is_known(c, known[:n])), None)
         if again is not None:
             raise InvalidMessage(
@@ -148,7 +148,7 @@ class Conversation:
         for block in blocks:
             if block.type != "tool_result":
                 continue
-            call = block.get("tool_use_id")
+            call = block.call
             if call not in waiting:
                 raise InvalidMessage(
                     "a tool result belongs to no call that waits for one",
@@ -226,5 +226,5 @@ def _with_decisions(message: UserMessage, records: Sequence[Record]) -> UserMess
 
 
 def _stood_in(block: Block, stands: Mapping[str, str]) -> Block:
-    content = stands.get(block.get("tool_use_id")) if block.type == "tool_result" else None
+    content = stands.get(block.call) if block.type == "tool_result" else None
     return block.with_member("content", content) if content else block

@@ -153,7 +153,7 @@ class Settings:
     collapse_tail: int = whole(40_000, "B11", "tokens of the live tail", 1, TOKENS)
     collapse_kept: int = whole(4_000, "B11", "tokens kept live at a seal", 0, TOKENS)
     collapse_offload: int = whole(
-        2_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS
+        4_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS
     )
     collapse_log: int = whole(3_000, "B11", "tokens of sealed lines before they fold", 100, TOKENS)
     collapse_line: int = whole(120, "B11", "characters of one sealed line", 20, COUNT)

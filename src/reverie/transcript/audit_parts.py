@@ -101,13 +101,13 @@ def _part(piece: Piece, role: Role, kind: str, at: int, made: dict[str, Part]) -
         case "text":
             return None if block.blank else Part(_writer(block, role, kind), block.text, source, at)
         case "tool_use":
-            call = block.get("id")
+            call = block.call
             words = given_words(block.value.get("input"))
             found = Part("call", words, source, at, call, block.get("name"), _input(block))
             made.setdefault(call, found)
             return found
         case "tool_result":
-            call = block.get("tool_use_id")
+            call = block.call
             asked = made.get(call)
             if block.text == INTERRUPTED:
                 return None

@@ -35,7 +35,9 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 THINKING = ("thinking", "redacted_thinking")
 _PLAIN = frozenset({str, int, bool, type(None)})
+_CALLS = {"tool_use": "id", "tool_result": "tool_use_id"}
 _SAID = {"text": "text", "thinking": "thinking", "tool_result": "content"}
+_LONG = 2_048  # characters of a text from which on its bytes are not counted one by one
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
 
@@ -115,10 +117,12 @@ class Block:
     """One content block: its JSON text, and what follows from it. Never changed once made;
     each part is worked out when it is first asked for, since much is stored and never sent."""
 
-    __slots__ = ("_digest", "_raw", "_tokens", "type", "value")
+    __slots__ = ("_digest", "_raw", "_tokens", "call", "type", "value")
 
     def __init__(self, raw: str, value: Object) -> None:
-        self.type = str(value.get("type", ""))
+        self.type = kind = str(value.get("type", ""))
+        call = value.get(_CALLS[kind]) if kind in _CALLS else ""
+        self.call = call if isinstance(call, str) else ""  # that it makes or answers, by its id
         self.value = value
         self._raw = raw  # empty: not written yet
         self._tokens = -1
@@ -288,8 +292,33 @@ def text_of(value: object) -> str:
 
 
 def _size(text: str, per_token: int) -> int:
-    length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return -(-length // per_token)
+    return -(-_bytes(text) // per_token)
+
+
+def _bytes(text: str) -> int:
+    """Bytes of a text as UTF-8; of a long one that is not ASCII, by every eighth character."""
+    if text.isascii():
+        return len(text)
+    step = 1 if len(text) < _LONG else 8
+    return len(text[::step].encode("utf-8", "surrogatepass")) * step
+
+
+def _json_tokens(value: object) -> int:
+    """Tokens of a value as JSON. The input of most calls, a few strings, is counted without
+    being written: quotes, a colon and a comma around each, and what is escaped in it."""
+    if not isinstance(value, dict):
+        return _size(dump(value), JSON_BYTES)
+    size = 1
+    for key, member in cast("dict[str, object]", value).items():
+        if isinstance(member, str):
+            size += len(key) + _bytes(member) + 6
+            size += member.count('"') + member.count("\\")
+            size += member.count("\n") + member.count("\t")
+        elif isinstance(member, bool) or member is None:
+            size += len(key) + 8
+        else:
+            return _size(dump(cast("object", value)), JSON_BYTES)
+    return -(-max(2, size) // JSON_BYTES)
 
 
 def estimate(value: object) -> int:
@@ -299,22 +328,17 @@ def estimate(value: object) -> int:
     if isinstance(value, list):
         return sum(estimate(v) for v in cast("list[object]", value))
     if not isinstance(value, dict):
-        return 0 if value is None else _size(dump(value), JSON_BYTES)
+        return 0 if value is None else _json_tokens(value)
     found = cast("dict[str, object]", value)
     match found.get("type"):
-        case "text":
-            tokens = estimate(found.get("text"))
-        case "thinking":
-            tokens = estimate(found.get("thinking"))
-        case "tool_result":
-            tokens = estimate(found.get("content"))
         case "tool_use":
-            given = _size(dump(found.get("input")), JSON_BYTES)
-            tokens = estimate(found.get("name")) + given
+            tokens = estimate(found.get("name")) + _json_tokens(found.get("input"))
+        case "text" | "tool_result" | "thinking":
+            tokens = estimate(found.get(_SAID[str(found["type"])]))
         case "image" | "document":
             tokens = MEDIA_TOKENS
         case "openai_items":  # what its sibling blocks say already, in the provider's own form
             tokens = 0
         case _:
-            tokens = _size(dump(found), JSON_BYTES)
+            tokens = _json_tokens(found)
     return tokens

@@ -50,9 +50,9 @@ class Item:
             block = piece.block
             tokens += block.tokens
             if block.type == "tool_use":
-                calls += (block.get("id"),)
+                calls += (block.call,)
             elif block.type == "tool_result":
-                results += (block.get("tool_use_id"),)
+                results += (block.call,)
         self.tokens, self.calls, self.results = tokens, calls, results
 
     def holds(self, entry: str) -> bool:

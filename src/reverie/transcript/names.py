@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -16,15 +17,21 @@ LOOKED_AT = 12_000  # characters of a text that are counted
 _STEP = 200
 _INSIDE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
 _SPACED = bytes([byte if byte in _INSIDE else ord(" ") for byte in range(256)])
-_LONG = re.compile(rf" [./-]*+([^ ]{{{SHORTEST - 1},}}[A-Za-z0-9_])")
+_LONG = re.compile(rf" ([^ ]{{{SHORTEST - 1},}}[A-Za-z0-9_])")
+_LEADING = "./-"  # of a path, a flag, a bullet
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [_ALPHABET[n & 31] + _ALPHABET[n >> 5] for n in range(1024)]
 REFERENCE = re.compile(r"r:[0-9a-hjkmnp-tv-z]{6}")
 
 
 def names(text: str) -> Counter[str]:
-    """The telling words of a text, with how often each occurs."""
-    return Counter({name: times for name, times in _counted(text).items() if not _plain(name)})
+    """The telling words of a text without what leads them, and how often each occurs."""
+    found = Counter[str]()
+    for word, times in _counted(text).items():
+        name = word.lstrip(_LEADING)
+        if len(name) >= SHORTEST and not _plain(name):
+            found[name] += times
+    return found
 
 
 def _counted(text: str) -> Counter[str]:
@@ -35,14 +42,16 @@ def _counted(text: str) -> Counter[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Its long words, without what stands around them. All between words becomes a space
+    """Its long words, without what stands behind them. All between words becomes a space
     first, so that the pattern begins to match once a word, not at each of its letters."""
     spaced = text.encode("utf-8", "replace").translate(_SPACED).decode()
     return _LONG.findall(" " + spaced)
 
 
+@lru_cache(maxsize=5_000)
 def _plain(word: str) -> bool:
     """Whether prose could hold it: no mixed case, no joined words, no letters with digits."""
+    word = word.lstrip(_LEADING)
     if word.isalpha():
         return word.islower() or word.isupper() or word[1:].islower()
     return word[0].isdigit() and word.replace(".", "").replace("-", "").isdigit()
@@ -60,6 +69,19 @@ def outline(text: str, limit: int, without: str = "") -> str:
     return " ".join(out)
 
 
+def chosen(words: Iterable[str], limit: int, said: set[str]) -> list[str]:
+    """The first of some words within `limit` characters, none that was said before."""
+    out: list[str] = []
+    for word in words:
+        if word not in said and len(word) < limit and not _plain(word):
+            out.append(word)
+            said.add(word)
+            limit -= len(word) + 1
+            if limit <= SHORTEST:
+                break
+    return out
+
+
 def first_names(text: str, limit: int, looked_at: int, said: set[str]) -> list[str]:
     """The first telling words, within `limit` characters, of the text's beginning. None that
     was said before is said again."""
@@ -68,13 +90,9 @@ def first_names(text: str, limit: int, looked_at: int, said: set[str]) -> list[s
     while at < stop and limit > SHORTEST:  # a few lines at a time: often the first are enough
         end = text.find("\n", at + _STEP + 3 * limit, stop)
         end = stop if end < 0 else end
-        for name in dict.fromkeys(_words(text[at:end])):
-            if len(name) < limit and name not in said and not _plain(name):
-                out.append(name)
-                said.add(name)
-                limit -= len(name) + 1
-                if limit <= SHORTEST:
-                    break
+        found = chosen(_words(text[at:end]), limit, said)
+        limit -= sum(map(len, found)) + len(found)
+        out += found
         at = end
     return out
 

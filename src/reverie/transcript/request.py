@@ -23,6 +23,7 @@ from reverie.transcript.view import View
 LONG: Ttl = "1h"
 SHORT: Ttl = "5m"
 NO_HEAD = HeadSet("")
+NOWHERE = -1  # no block
 Marked: TypeAlias = "dict[tuple[str, int], Ttl]"
 
 
@@ -220,41 +221,40 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     """End of the head, end of the sealed part, the last request's last mark, the last block.
     A long lifetime costs more to write: the head has it once there is a sealed part that is
     kept as long, so that a short session never costs more than one without these marks."""
-    marks = _head_marks(request.head, LONG if view.sealed else SHORT)
-    newest = request.newest
+    head, newest = request.head, request.newest
+    marks = _head_mark(head.system, head.tools, LONG if view.sealed else SHORT)
     if newest is None:
-        return tuple(marks)
+        return marks
     blocks = newest.end
-    sealed = _sealed_end(view, request) if view.sealed else None
-    takes_it = newest.pieces[-1].block.markable
-    last = blocks - 1 if takes_it else _markable(request, blocks - 1)
-    places: list[int] = []
-    for at in (sealed, _last_mark(view), last):
-        if at is not None and at < blocks and at not in places:
-            places.append(at)
-    long = -1 if sealed is None else sealed  # a long lifetime may not stand behind a short one
-    for at in sorted(places):
-        marks.append(Mark("messages", at, LONG if at <= long else SHORT))
-    return tuple(marks)
+    last = blocks - 1
+    if not newest.pieces[-1].block.markable:
+        last = _markable(request, last)
+    sealed = _sealed_end(view, request) if view.sealed else NOWHERE
+    places = [at for at in sorted({sealed, _last_mark(view), last}) if NOWHERE < at < blocks]
+    # a long lifetime may not stand behind a short one
+    return (*marks, *[_mark(at, LONG if at <= sealed else SHORT) for at in places])
 
 
-def _head_marks(head: HeadSet, ttl: Ttl) -> list[Mark]:
-    if head.system != "[]":
-        return [Mark("system", len(_array(head.system)) - 1, ttl)]
-    if head.tools != "[]":
-        return [Mark("tools", len(_array(head.tools)) - 1, ttl)]
-    return []
+@lru_cache(maxsize=64)
+def _head_mark(system: str, tools: str, ttl: Ttl) -> tuple[Mark, ...]:
+    if system != "[]":
+        return (Mark("system", len(_array(system)) - 1, ttl),)
+    return (Mark("tools", len(_array(tools)) - 1, ttl),) if tools != "[]" else ()
 
 
-def _last_mark(view: View) -> int | None:
+@lru_cache(maxsize=256)
+def _mark(block: int, ttl: Ttl) -> Mark:
+    """Most stand where one stood in the last request."""
+    return Mark("messages", block, ttl)
+
+
+def _last_mark(view: View) -> int:
     """Where the last answered request had its last mark."""
-    for mark in reversed(view.marks):
-        if mark.part == "messages":
-            return mark.block
-    return None
+    last = view.marks[-1] if view.marks else None
+    return last.block if last and last.part == "messages" else NOWHERE
 
 
-def _markable(request: Request, at: int) -> int | None:
+def _markable(request: Request, at: int) -> int:
     """The last block at or before `at` that takes a mark."""
     index = _holding(request, at) if request.count else -1
     while index >= 0:
@@ -264,7 +264,7 @@ def _markable(request: Request, at: int) -> int | None:
             if last - back <= at and piece.block.markable:
                 return last - back
         index -= 1
-    return None
+    return NOWHERE
 
 
 def _holding(request: Request, block: int) -> int:
@@ -281,7 +281,7 @@ def _holding(request: Request, block: int) -> int:
     return low
 
 
-def _sealed_end(view: View, request: Request) -> int | None:
+def _sealed_end(view: View, request: Request) -> int:
     """The last block of what a seal or a summary put in the place of older messages. Most
     often it stands right before the live items, and their count tells where."""
     if view.sealed_last:
@@ -289,8 +289,8 @@ def _sealed_end(view: View, request: Request) -> int | None:
     return _sealed_anywhere(request, view.sealed)
 
 
-def _sealed_anywhere(request: Request, source: str) -> int | None:
-    end: int | None = None
+def _sealed_anywhere(request: Request, source: str) -> int:
+    end = NOWHERE
     for index in range(request.count):
         message = request.at(index)
         at = message.end
@@ -300,6 +300,6 @@ def _sealed_anywhere(request: Request, source: str) -> int | None:
                 end = at if piece.block.markable else _markable(request, at)
                 break
         else:
-            if end is not None:
+            if end != NOWHERE:
                 break
     return end

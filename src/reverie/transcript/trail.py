@@ -66,7 +66,7 @@ class Trail(Generic[T]):
     def __getitem__(self, at: slice) -> list[T]: ...
     def __getitem__(self, at: int | slice) -> T | list[T]:
         if isinstance(at, slice):
-            return self._shared[: self.length][at]
+            return self._shared[slice(*at.indices(self.length))]
         if not -self.length <= at < self.length:
             raise IndexError(at)
         return self._shared[at if at >= 0 else self.length + at]
@@ -98,13 +98,15 @@ class Roll(Trail[N]):
         self._places: dict[str, int] = {}
 
     def push(self, item: N) -> Roll[N]:
-        """The same roll with `item` behind the others; its id must be new."""
-        shared, places, length = self._shared, self._places, self.length
+        """The same roll with `item` behind the others, or itself where its id is there."""
+        shared, places, length, ident = self._shared, self._places, self.length, item.id
+        if places.get(ident, length) < length:
+            return self
         if len(shared) != length or not length:
             shared = shared[:length]
             places = {known.id: at for at, known in enumerate(shared)}
         shared.append(item)
-        places[item.id] = length
+        places[ident] = length
         new: Roll[N] = _blank(Roll)
         new._shared, new._places, new.length = shared, places, length + 1
         return new
@@ -113,6 +115,12 @@ class Roll(Trail[N]):
         """Where the item of this id stands, or None."""
         place = self._places.get(ident)
         return place if place is not None and place < self.length else None
+
+    def among(self, idents: Iterable[str]) -> list[N]:
+        """The items of these ids, in their order here."""
+        length, place = self.length, self._places.get
+        places = [at for ident in idents if (at := place(ident, length)) < length]
+        return [self._shared[at] for at in sorted(places)]
 
     def find(self, ident: str) -> N | None:
         """The item of this id, or None."""
@@ -165,7 +173,8 @@ class Ledger(Generic[K, V]):
         return None if past is None else past[1]
 
     def __contains__(self, key: K) -> bool:
-        return key in self._kept and self._past(key) is not None
+        past = self._kept.get(key)
+        return past is not None and (past[0] < self._length or self._past(key) is not None)
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Each key once, in the order first set, with its value."""

@@ -9,11 +9,11 @@ ends in the last leaf. A view once returned never changes. No clock, no I/O, no 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, TypeAlias
 
 from reverie.transcript.blocks import Block, block_from, elements
 from reverie.transcript.messages import (
@@ -26,6 +26,7 @@ from reverie.transcript.messages import (
     missing_start,
 )
 from reverie.transcript.records import (
+    CHAIN_SCOPED,
     AssistantMessage,
     Attached,
     Entry,
@@ -36,7 +37,6 @@ from reverie.transcript.records import (
     Mark,
     NotesTaken,
     Recalled,
-    Record,
     Replaced,
     ResultDecided,
     Sent,
@@ -79,6 +79,9 @@ class View:
     sealed: str = ""  # the newest replacement whose end deserves a long-lived mark
     live: int = 0  # the first item that is no head and stands for no others
     live_block: int = 0  # how many blocks stand before it
+    standing: int = 0  # rough tokens of the items before it
+    answers: int = 0  # assistant messages since items were last rebuilt
+    reread: int = 0  # the live tokens each of them answered to, added up
     sealed_last: bool = False  # whether `sealed` ends right there, on a block that takes a mark
     waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
     calls: Ledger[str, Call] = field(default_factory=Ledger[str, Call])
@@ -121,6 +124,11 @@ class View:
         return tools + sum(b.tokens for b in head_blocks(self.head.system))
 
     @property
+    def live_tokens(self) -> int:
+        """Rough tokens of the live items."""
+        return self.estimated - self.standing
+
+    @property
     def tokens(self) -> int:
         """The canonical count: last reported usage, and an estimate of what came since."""
         if self.usage is None:
@@ -145,13 +153,18 @@ class View:
 
 EMPTY = View()
 _blank: Any = object.__new__
+_Folds: TypeAlias = Callable[[View, Entry, Any], View]
+
+
+def _own(view: View) -> View:
+    """A view of its own to work on: it may be changed until it is handed out."""
+    new: View = _blank(View)
+    new.__dict__ = view.__dict__.copy()
+    return new
 
 
 def _copy(view: View, **changes: Any) -> View:
-    """A view of its own to work on: `_set` may change it until it is handed out."""
-    new: View = _blank(View)
-    new.__dict__ = view.__dict__.copy()
-    return _set(new, **changes) if changes else new
+    return _set(_own(view), **changes)
 
 
 def _set(view: View, **changes: Any) -> View:
@@ -179,10 +192,10 @@ def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
 
 def apply(view: View, entry: Entry) -> View:
     """One entry more. Where it leaves the chain, the transcript is folded again."""
-    if view.entries.place(entry.id) is not None:
-        return view
-    if entry.parent != view.leaf and view.leaf and entry.on_chain:
-        return fold([*view.entries, entry], view.base or EMPTY)
+    leaf = view.leaf
+    if entry.parent != leaf and leaf and entry.on_chain:
+        known = view.entries.place(entry.id) is not None
+        return view if known else fold([*view.entries, entry], view.base or EMPTY)
     return _step(view, entry, off_chain=False)
 
 
@@ -198,7 +211,7 @@ def expecting(view: View, message: UserMessage) -> View:
         sent_items=view.sent_items - start,
         live=max(0, view.live - start),
     )
-    return _user(ahead, "expected", message)
+    return _user(ahead, Entry("expected", view.leaf, 0.0, message), message)
 
 
 def branch(parent: View, started: Entry) -> View:
@@ -243,59 +256,23 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
-    view = _copy(view)
-    view.entries = view.entries.push(entry)
-    if not entry.on_chain:
-        return _record(view, entry)
-    jumped = view.journal_leaf not in ("", entry.parent)
-    view.journal_leaf = entry.id
-    if off_chain:
+    known = view.entries
+    entries = known.push(entry)
+    if entries is known:
         return view
-    if jumped:
-        view = _moved(view, "rewound", 0)
-    view.leaf = entry.id
-    return _record(view, entry)
-
-
-def _record(view: View, entry: Entry) -> View:
-    match entry.record:
-        case UserMessage():
-            return _user(view, entry.id, entry.record)
-        case AssistantMessage():
-            return _assistant(view, entry, entry.record)
-        case ResultDecided():
-            return _decided(view, entry.record)
-        case Sent():
-            return _sent(view, entry.record)
-        case Attached():
-            return _attached(view, entry.id, entry.record)
-        case Replaced():
-            return _replaced(view, entry.id, entry.record)
-        case _:
-            return _aside(view, entry.record)
-
-
-def _aside(view: View, record: Record) -> View:  # noqa: PLR0911 - one return a record
-    """Records that say no message: heads, counters, cursors."""
-    match record:
-        case HeadSet():
-            return _head(view, record)
-        case Started():
-            return _set(view, started=record)
-        case Forgotten():
-            return _forgotten(view, record)
-        case TurnEnded():
-            return _set(view, turns=view.turns + 1)
-        case NotesTaken():
-            return _set(view, notes=record)
-        case Extracted():
-            return _set(view, extracted=record)
-        case Recalled():
-            return _set(view, recalled=(*view.recalled, record))
-        case Failed(layer="compaction"):
-            return _set(view, compaction_failures=view.compaction_failures + 1)
-        case _:
-            return view
+    new = _own(view)
+    new.entries = entries
+    record = entry.record
+    kind = record.__class__
+    if kind in CHAIN_SCOPED:
+        before, new.journal_leaf = view.journal_leaf, entry.id
+        if off_chain:
+            return new
+        if before and before != entry.parent:
+            new = _moved(new, "rewound", 0)
+        new.leaf = entry.id
+    folds = _FOLDS.get(kind)
+    return folds(new, entry, record) if folds else new
 
 
 # --- what each record does
@@ -303,31 +280,36 @@ def _aside(view: View, record: Record) -> View:  # noqa: PLR0911 - one return a 
 
 def _push(view: View, item: Item) -> View:
     """One more item behind the others; a change of role closes the open run."""
-    items, closed = view.items, view.closed
+    items, role = view.items, item.role
     last = items.last
-    if last is not None and last.role != item.role:
+    if last is not None and last.role != role:
+        closed = view.closed
         view.closed = closed.push(message(items.since(view.run), closed.last))
         view.run = items.length
+    if role == "assistant":
+        view.answers += 1
+        view.reread += view.estimated - view.standing
     view.items = items.push(item)
     view.estimated += item.tokens
     return view
 
 
-def _user(view: View, entry: str, record: UserMessage) -> View:
+def _user(view: View, entry: Entry, record: UserMessage) -> View:
+    source = entry.id
     pieces: list[Piece] = []
     still_open = list(view.open_calls)
     for i, block in enumerate(record.blocks):
         if block.type == "tool_result":
-            call = block.get("tool_use_id")
+            call = block.call
             if call not in still_open:
                 continue
             still_open.remove(call)
-            pieces.append(Piece(_as_decided(block, view.decisions.get(call)), entry, i))
+            pieces.append(Piece(_as_decided(block, view.decisions.get(call)), source, i))
         elif not block.blank:
-            pieces.append(Piece(block, entry, i))
+            pieces.append(Piece(block, source, i))
     if not pieces:
         return view
-    view = _push(view, Item(entry, "user", tuple(pieces)))
+    view = _push(view, Item(source, "user", tuple(pieces)))
     for item in view.waiting:
         view = _push(view, item)
     view.open_calls, view.waiting = tuple(still_open), ()
@@ -342,7 +324,7 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
     calls: list[str] = []
     for i, block in enumerate(record.blocks):
         if block.type == "tool_use":
-            call = block.get("id")
+            call = block.call
             if not call or call in view.calls:
                 continue
             calls.append(call)
@@ -364,9 +346,9 @@ def _assistant(view: View, entry: Entry, record: AssistantMessage) -> View:
     return view
 
 
-def _attached(view: View, entry: str, record: Attached) -> View:
-    pieces = tuple(Piece(b, entry, i) for i, b in enumerate(record.blocks) if not b.blank)
-    item = Item(entry, "user", pieces, "attached")
+def _attached(view: View, entry: Entry, record: Attached) -> View:
+    pieces = tuple(Piece(b, entry.id, i) for i, b in enumerate(record.blocks) if not b.blank)
+    item = Item(entry.id, "user", pieces, "attached")
     if not pieces:
         return view
     if view.unsent():
@@ -381,7 +363,7 @@ def _close_calls(view: View) -> View:
     return _set(view, open_calls=())
 
 
-def _sent(view: View, record: Sent) -> View:
+def _sent(view: View, _: Entry, record: Sent) -> View:
     if record.last != view.leaf:  # it left from a branch that was abandoned since
         return _set(view, sent=record)
     if view.open_calls:
@@ -391,7 +373,7 @@ def _sent(view: View, record: Sent) -> View:
     return view
 
 
-def _head(view: View, record: HeadSet) -> View:
+def _head(view: View, _: Entry, record: HeadSet) -> View:
     old = view.head
     if old is not None and replace(old, reason="") == replace(record, reason=""):
         return view
@@ -410,7 +392,7 @@ def _head(view: View, record: HeadSet) -> View:
     return _set(_moved(view, record.reason or "head", 0), marks=())
 
 
-def _forgotten(view: View, record: Forgotten) -> View:
+def _forgotten(view: View, _: Entry, record: Forgotten) -> View:
     """The words are gone from every entry before it; nothing sent can be relied on."""
     items = _stripped(view, list(view.items), record.strips)
     gone = len(view.items) - len(items)
@@ -418,14 +400,14 @@ def _forgotten(view: View, record: Forgotten) -> View:
     return changed if view.sent is None else _set(_moved(changed, "forgotten", 0), marks=())
 
 
-def _decided(view: View, record: ResultDecided) -> View:
+def _decided(view: View, _: Entry, record: ResultDecided) -> View:
     view.decisions = view.decisions.put(record.call, record)
     if not record.content or record.call not in view.calls or record.call in view.open_calls:
         return view
     unsent = view.unsent()
     edited = [_edited(i, record) for i in unsent]
     if any(new is not old for new, old in zip(edited, unsent, strict=True)):
-        items = Trail(view.items.since(0)[: view.sent_items] + edited)
+        items = Trail(view.items[: view.sent_items] + edited)
         change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
         return _set(view, items=items, estimated=view.estimated + change)
     items = [_edited(i, record) for i in view.items]
@@ -444,7 +426,7 @@ def _edited(item: Item, record: ResultDecided) -> Item:
     pieces: list[Piece] = []
     for piece in item.pieces:
         block = piece.block
-        if block.type == "tool_result" and block.get("tool_use_id") == record.call:
+        if block.type == "tool_result" and block.call == record.call:
             block = _as_decided(block, record)
         pieces.append(piece if block is piece.block else replace(piece, block=block))
     same = all(new is old for new, old in zip(pieces, item.pieces, strict=True))
@@ -476,7 +458,7 @@ def _as_decided(block: Block, decision: ResultDecided | None) -> Block:
     return block.with_member("content", decision.content)
 
 
-def _replaced(view: View, entry: str, record: Replaced) -> View:
+def _replaced(view: View, entry: Entry, record: Replaced) -> View:
     bounds = widened(view, record.first, record.last)
     if bounds is None:
         return view
@@ -486,9 +468,9 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
     covers = frozenset(i.id for i in gone).union(*(i.covers for i in gone))
     stand = [
         Item(
-            f"{entry}:{n}" if n else entry,
+            f"{entry.id}:{n}" if n else entry.id,
             by.role,
-            tuple(Piece(b, entry, i) for i, b in enumerate(by.blocks)),
+            tuple(Piece(b, entry.id, i) for i, b in enumerate(by.blocks)),
             "replaced",
             covers,
             record.seals,
@@ -501,10 +483,12 @@ def _replaced(view: View, entry: str, record: Replaced) -> View:
     sent = view.sent_items - (len(items) - last - 1 - len(kept))
     items[first:] = [*stand, *kept]
     moves, standing = first < view.sent_items, _blocks_before(view, first)
-    ratio = (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
-    changed = _rebuilt(view, items, _sent_after(sent, first, last, len(stand), items))
-    if record.boundary is not None:
-        changed = _behind_a_boundary(changed, entry, ratio)
+    behind = _sent_after(sent, first, last, len(stand), items)
+    if record.boundary is None:
+        changed = _rebuilt(view, items, behind)
+    else:
+        ratio = (view.tokens - view.head_tokens) / view.estimated if view.estimated else 1.0
+        changed = _behind_a_boundary(_rebuilt(view, items, behind), entry.id, ratio)
     return _moved(changed, record.reason, standing) if moves else changed
 
 
@@ -576,25 +560,29 @@ def _rebuilt(view: View, items: Sequence[Item], sent_items: int) -> View:
             closed.append(message(items[start:at], closed[-1] if closed else None))
             start = at
     live = next((n for n, i in enumerate(items) if i.kind not in STANDING), len(items))
+    standing = sum([i.tokens for i in items[:live]])
     sealed = next((i.pieces[0].source for i in reversed(items) if i.seals), "")
-    standing = items[live - 1].pieces[-1] if live else None
+    end = items[live - 1].pieces[-1] if live else None
     return _set(
         view,
         items=Trail(items),
         closed=Trail(closed),
         run=start,
         sent_items=max(0, min(sent_items, len(items))),
-        estimated=sum([i.tokens for i in items]),
+        estimated=standing + sum([i.tokens for i in items[live:]]),
         sealed=sealed,
         live=live,
+        standing=standing,
+        answers=0,
+        reread=0,
         live_block=sum([len(item.pieces) for item in items[:live]]),
-        sealed_last=bool(standing and standing.source == sealed and standing.block.markable),
+        sealed_last=bool(end and end.source == sealed and end.block.markable),
     )
 
 
 def _blocks_before(view: View, item: int) -> int:
     """How many message blocks stand in whole messages before an item."""
-    blocks = sum([len(i.pieces) for i in view.items.since(0)[:item]])
+    blocks = sum([len(i.pieces) for i in view.items[:item]])
     whole = bisect_right(view.closed, blocks, key=attrgetter("end"))
     return view.closed[whole - 1].end if whole else 0
 
@@ -603,3 +591,43 @@ def _moved(view: View, reason: str, blocks: int) -> View:
     """The prefix moved behind its first `blocks` message blocks; only marks there still stand."""
     standing = tuple(m for m in view.marks if m.part != "messages" or m.block < blocks)
     return _set(view, moved=(*view.moved, reason), marks=standing, in_flight=())
+
+
+# --- what each record does to a view
+
+
+def _noted(name: str) -> _Folds:
+    """A record that is remembered by its newest alone."""
+    return lambda view, _, record: _set(view, **{name: record})
+
+
+def _turn(view: View, _: Entry, __: TurnEnded) -> View:
+    return _set(view, turns=view.turns + 1)
+
+
+def _recalled(view: View, _: Entry, record: Recalled) -> View:
+    return _set(view, recalled=(*view.recalled, record))
+
+
+def _failed(view: View, _: Entry, record: Failed) -> View:
+    failures = view.compaction_failures + (record.layer == "compaction")
+    return _set(view, compaction_failures=failures)
+
+
+_FOLDS: Mapping[type, _Folds] = {
+    UserMessage: _user,
+    AssistantMessage: _assistant,
+    ResultDecided: _decided,
+    Sent: _sent,
+    Attached: _attached,
+    Replaced: _replaced,
+    HeadSet: _head,
+    Started: _noted("started"),
+    Forgotten: _forgotten,
+    TurnEnded: _turn,
+    NotesTaken: _noted("notes"),
+    Extracted: _noted("extracted"),
+    Recalled: _recalled,
+    Failed: _failed,
+}
+"""By class, since every round folds four; what is not here changes nothing but the entries."""

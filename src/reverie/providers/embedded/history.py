@@ -104,13 +104,13 @@ def read(request: Request) -> History:
             said.append(Said(message.role, words, number))
         for piece in message.pieces:
             block = piece.block
-            if block.type == "tool_use" and block.get("id"):
+            if block.type == "tool_use" and block.call:
                 value = block.value.get("input")
                 known = value if isinstance(value, dict) else {}
-                call = Call(block.get("id"), block.get("name"), known, number)
+                call = Call(block.call, block.get("name"), known, number)
                 calls.setdefault(call.id, call)
             elif block.type == "tool_result":
-                ident = block.get("tool_use_id")
+                ident = block.call
                 call = calls.get(ident) or Call(ident, "", {}, number)
                 error = block.value.get("is_error") is True
                 outcomes.append(Outcome(call, block.text, error, number))

@@ -90,6 +90,6 @@ def _result(view: View, call: Call) -> str:
     for entry in view.entries.since(start or 0):
         if isinstance(entry.record, UserMessage):
             for block in entry.record.blocks:
-                if block.type == "tool_result" and block.get("tool_use_id") == call.id:
+                if block.type == "tool_result" and block.call == call.id:
                     return text_of(block.value.get("content"))
     return ""

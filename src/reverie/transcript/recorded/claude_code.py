@@ -113,7 +113,7 @@ class _Reader:
             node.message = message
         for block in blocks:
             if block.type == "tool_use":
-                self.by_call.setdefault(block.get("id"), node)
+                self.by_call.setdefault(block.call, node)
         self.last = node.id
 
     def _user(self, row: Row, uuid: str) -> None:
@@ -187,7 +187,7 @@ class _Reader:
 
 
 def _results(node: Node) -> list[str]:
-    return [b.get("tool_use_id") for b in node.blocks if b.type == "tool_result"]
+    return [b.call for b in node.blocks if b.type == "tool_result"]
 
 
 def _output(message: Object) -> int:
