@@ -15,6 +15,7 @@ from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.messages import Item, Piece
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import (
     AssistantMessage,
@@ -212,6 +213,31 @@ async def test_a_name_is_given_once_in_a_seal():
         assert lines.count("…/only_file.py") == lines.count("> Edit") - 1
         assert "True" not in lines
     assert "symbol_name_3" in going.requests[-1][0].body()
+
+
+@pytest.mark.parametrize(("tail", "most"), [(20_000, 400), (20_001, 160)])
+def test_lines_behind_a_long_tail_name_less(tail: int, most: int):
+    text = " ".join(f"symbol_name_{n}" for n in range(300))
+    result = {"type": "tool_result", "tool_use_id": "t", "content": text}
+    item = Item("e1", "user", (Piece(block_of(result), "e1", 0),))
+    lines = collapse.seal_lines(replace(SETTINGS, collapse_tail=tail), [item])
+    assert most - 20 < len(lines) <= most
+
+
+async def test_a_stored_result_is_named_by_its_preview():
+    going = Going(replace(SETTINGS, collapse_tail=2_000, collapse_kept=100))
+    text = "\n".join(f"value_{n:04d} = compute_{n:04d}(x)" for n in range(400))
+    going.append(UserMessage((text_block("go"),)))
+    for n in range(6):
+        await going.send()
+        going.append(AssistantMessage((call("Read", f"t{n}"),)))
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
+        going.append(UserMessage((block_of(result),), "tool"))
+    await going.send()
+    lines = going.seals()[0].by[0].blocks[0].text
+    assert lines.count("value_") + lines.count("compute_") > 40
+    assert "Names in it" not in lines
+    assert "persisted" not in lines
 
 
 async def test_the_price_is_of_reading_old_rounds_against_writing_the_kept_end():

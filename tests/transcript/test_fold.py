@@ -52,6 +52,19 @@ def same(a: View, b: View) -> bool:
 
 
 @given(histories)
+def test_the_counts_are_those_of_the_items(steps):
+    view = build(steps).view
+    tokens = [i.tokens for i in view.items]
+    assert view.standing == sum(tokens[: view.live])
+    assert view.live_tokens == sum(tokens[view.live :])
+    assert view.live_block == sum(len(i.pieces) for i in view.items[: view.live])
+    answers = [n for n in range(view.live, len(tokens)) if view.items[n].role == "assistant"]
+    assert view.answers <= len(answers)
+    since = answers[len(answers) - view.answers :]
+    assert view.reread == sum(sum(tokens[view.live : n]) for n in since)
+
+
+@given(histories)
 def test_a_request_extends_the_last_one_unless_a_record_moved_it(steps):
     built = build([*steps, ("send",)])
     for (before, _), (after, moved) in zip(built.requests, built.requests[1:], strict=False):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reverie.transcript.blocks import block_of, estimate, text_block
+from reverie.transcript.blocks import block_of, dump, estimate, text_block
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Usage, UserMessage
 from reverie.transcript.tokens import context_window
 from reverie.transcript.view import EMPTY, apply
@@ -21,6 +23,8 @@ pytestmark = pytest.mark.spec("2")
         ({"type": "tool_result", "tool_use_id": "t", "content": "a" * 40}, 10),
         ({"type": "tool_result", "tool_use_id": "t"}, 0),
         ({"type": "tool_use", "id": "t", "name": "Read", "input": {"a": 1}}, 1 + 4),
+        ({"type": "tool_use", "id": "t", "name": "Edit", "input": {"a": '"x"\n\t\\'}}, 1 + 10),
+        ({"type": "tool_use", "id": "t", "name": "Edit", "input": {}}, 1 + 1),
         ({"type": "image", "source": {"data": "x" * 100_000}}, 2_000),
         ({"type": "document", "source": {}}, 2_000),
         ({"type": "thinking", "thinking": "a" * 8, "signature": "s" * 900}, 2),
@@ -30,6 +34,26 @@ pytestmark = pytest.mark.spec("2")
 def test_the_rough_estimate(value: dict[str, object], tokens: int):
     assert estimate(value) == tokens
     assert block_of(value).tokens == tokens
+
+
+plain = st.text(st.sampled_from('abz09_./- \n\t"\\é日'), max_size=40)
+member = st.one_of(plain, st.booleans(), st.none(), st.integers(), st.lists(plain, max_size=2))
+
+
+@given(st.dictionaries(st.sampled_from(["path", "command", "n", "all"]), member))
+def test_what_a_call_is_asked_counts_as_its_json_text(given_input: dict[str, object]):
+    """Counted from its parts, where it is a few strings; booleans by four letters."""
+    text = dump(given_input)
+    off = sum(value is False for value in given_input.values())
+    told = estimate({"type": "tool_use", "id": "t", "name": "Edit", "input": given_input})
+    assert 0 <= 1 - (-len(text.encode()) // 2) - told <= off
+
+
+@given(st.text(st.sampled_from("ab é日\U0001f600"), min_size=200, max_size=400), st.integers(9, 40))
+def test_a_long_text_is_counted_by_some_of_its_characters(text: str, times: int):
+    whole = text * times
+    exact = -(-len(whole.encode()) // 4)
+    assert estimate(whole) == pytest.approx(exact, rel=0.25)
 
 
 def test_a_picture_in_a_result_counts_flat():

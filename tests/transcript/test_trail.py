@@ -26,6 +26,7 @@ def test_an_older_sequence_stays_as_it_was(grown: list[tuple[int, int]]):
         assert trail[:] == trail.since(0) == list(trail) == known
         assert trail.last == (known[-1] if known else None)
         assert trail.cut(2)[:] == known[:2]
+        assert (trail[1:3], trail[-2:], trail[::-1]) == (known[1:3], known[-2:], known[::-1])
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ def test_an_older_roll_stays_as_it_was(grown: list[tuple[int, int]]):
         for one in map(Thing, "01234567"):
             assert roll.place(one.id) == (known.index(one) if one in known else None)
             assert roll.find(one.id) == (one if one in known else None)
+            assert (roll.push(one) is roll) == (one in known)
+        assert roll.among("6420") == [one for one in known if one.id in "0246"]
 
 
 @given(steps)

@@ -38,11 +38,12 @@ from reverie.world import World
 NAME = "collapse"
 SEALED = "collapse"
 FOLDED = "collapse fold"
-RESULT_NAMES = 300  # characters of names kept of a result, at most
-LONG_TAIL = 20_000  # tokens; behind a longer one half of them do: what is near stands in it
+RESULT_NAMES = 400  # characters of names kept of a result, at most
+LONG_TAIL = 20_000  # tokens; what is near stands in a longer one, and fewer names do:
+FEW_NAMES = 160
 STORED_NAMES = 900  # the same of one that was stored as it arrived
 NAMES_SHARE = 6  # and never more than this part of the result
-LOOKED_AT = 5  # characters that are searched, for each of names
+LOOKED_AT = 4  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
@@ -89,7 +90,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     kept = _kept_from(view, kept_tokens(settings))
     # what already stands for others (a snip's mark, a summary) stays where it is
     old = list(takewhile(_is_live, view.items[first:kept]))
-    text = _lines(settings, old)
+    text = seal_lines(settings, old)
     if not text:
         return ()
     intro = INTRO if first == 0 or view.items[first - 1].kind == "head" else ""
@@ -170,13 +171,12 @@ def _kept_from(view: View, budget: int) -> int:
 # --- the lines
 
 
-def _lines(settings: Settings, items: Sequence[Item]) -> str:
+def seal_lines(settings: Settings, items: Sequence[Item]) -> str:
     """The lines of some rounds. A name is given once: `said` are those given so far."""
     said: set[str] = set()
     out: list[str] = []
-    width, names = settings.collapse_line, RESULT_NAMES
-    if settings.collapse_tail > LONG_TAIL:
-        names //= 2
+    width = settings.collapse_line
+    names = FEW_NAMES if settings.collapse_tail > LONG_TAIL else RESULT_NAMES
     for item in items:
         for piece in item.pieces:
             block = piece.block

@@ -66,7 +66,8 @@ class Trail(Generic[T]):
     def __getitem__(self, at: slice) -> list[T]: ...
     def __getitem__(self, at: int | slice) -> T | list[T]:
         if isinstance(at, slice):
-            return self._shared[slice(*at.indices(self.length))]
+            start, stop, step = at.indices(self.length)
+            return self._shared[start:stop] if step == 1 else self._shared[: self.length][at]
         if not -self.length <= at < self.length:
             raise IndexError(at)
         return self._shared[at if at >= 0 else self.length + at]

@@ -156,15 +156,11 @@ _blank: Any = object.__new__
 _Folds: TypeAlias = Callable[[View, Entry, Any], View]
 
 
-def _own(view: View) -> View:
+def _copy(view: View, **changes: Any) -> View:
     """A view of its own to work on: it may be changed until it is handed out."""
     new: View = _blank(View)
-    new.__dict__ = view.__dict__.copy()
+    new.__dict__ = {**view.__dict__, **changes}
     return new
-
-
-def _copy(view: View, **changes: Any) -> View:
-    return _set(_own(view), **changes)
 
 
 def _set(view: View, **changes: Any) -> View:
@@ -256,19 +252,19 @@ def _before(entries: Sequence[Entry], at: int) -> int | None:
 
 
 def _step(view: View, entry: Entry, off_chain: bool) -> View:
-    known = view.entries
-    entries = known.push(entry)
-    if entries is known:
+    entries = view.entries.push(entry)
+    if entries is view.entries:
         return view
-    new = _own(view)
+    new: View = _blank(View)
+    new.__dict__ = view.__dict__.copy()
     new.entries = entries
     record = entry.record
     kind = record.__class__
     if kind in CHAIN_SCOPED:
-        before, new.journal_leaf = view.journal_leaf, entry.id
+        new.journal_leaf = entry.id
         if off_chain:
             return new
-        if before and before != entry.parent:
+        if view.journal_leaf != entry.parent and view.journal_leaf:
             new = _moved(new, "rewound", 0)
         new.leaf = entry.id
     folds = _FOLDS.get(kind)
