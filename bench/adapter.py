@@ -18,6 +18,7 @@ from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
 from reverie.testing import ManualClock, MemoryDisk, world
 from reverie.transcript.blocks import Block, text_of
+from reverie.transcript.fold import apply
 from reverie.transcript.messages import Message
 from reverie.transcript.names import reference
 from reverie.transcript.records import (
@@ -29,7 +30,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import LONG, SHORT, Request, render
-from reverie.transcript.view import EMPTY, apply
+from reverie.transcript.view import EMPTY
 from reverie.world import Layer
 
 UNHASHED = Parts("", "", "", "", "", 0)

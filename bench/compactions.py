@@ -32,13 +32,15 @@ from reverie.settings import DEFAULTS
 from reverie.store.files import Folder
 from reverie.transcript.audit import Audit, audit
 from reverie.transcript.blocks import estimate, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item
+from reverie.transcript.moves import widened
 from reverie.transcript.names import REFERENCE
 from reverie.transcript.recorded import read
 from reverie.transcript.records import AssistantMessage, Entry, Replaced, Stand, UserMessage
 from reverie.transcript.request import render
 from reverie.transcript.tasks import SummaryTask
-from reverie.transcript.view import EMPTY, View, apply, widened
+from reverie.transcript.view import EMPTY, View
 from reverie.world import complete
 
 ROOM = 1.5  # times the recorded summary's tokens

@@ -20,9 +20,10 @@ from reverie.store.journal import Journal
 from reverie.testing import call
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.codec import encode
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, Record, Sent, Usage, UserMessage
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = 4_500

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from bench.__main__ import ROOT_SHARED, Row
+from reverie.transcript.fold import apply
 from reverie.transcript.recorded import read
 from reverie.transcript.records import AssistantMessage, Replaced
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 LANGUAGES = {
     ".go": "Go",

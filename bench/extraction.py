@@ -34,10 +34,11 @@ from reverie.memory import entry as entries
 from reverie.memory.secrets import scan
 from reverie.providers.embedded.extraction import answer
 from reverie.transcript.blocks import Block, block_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
 from reverie.transcript.request import render
 from reverie.transcript.tasks import ExtractTask, Known
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 SYNTHETIC = HERE / "labels" / "synthetic.jsonl"
 CORRECTIONS = HERE / "labels" / "synthetic_corrections.jsonl"

@@ -15,10 +15,11 @@ from reverie.session.toolbox.guard import Guard, Limits
 from reverie.session.toolbox.sandbox import Sandbox
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import Block, dump, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
 from reverie.transcript.request import Request, render
 from reverie.transcript.tasks import DreamTask, Known
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Notice, ToolCall
 
 TOOLS = ("Read", "Grep", "Glob", "List", "Edit", "Write")

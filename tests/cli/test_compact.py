@@ -16,8 +16,8 @@ from reverie.session.agent import Wanted
 from reverie.simulator import Engine, SimulatedModel
 from reverie.simulator.answers import Given, last_text
 from reverie.transcript.blocks import Object, text_block
+from reverie.transcript.fold import fold
 from reverie.transcript.records import Entry, UserMessage
-from reverie.transcript.view import fold
 from tests.cli.typed import Typed
 from tests.session.compacts import ASKED, NOTES, a_summary
 

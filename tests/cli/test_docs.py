@@ -14,6 +14,7 @@ import pytest
 from reverie.store.journal import seal, unseal
 from reverie.transcript.blocks import block_of, dump
 from reverie.transcript.codec import NAMES, blobs, decode, encode
+from reverie.transcript.fold import apply, fold
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
@@ -27,7 +28,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, apply, fold
+from reverie.transcript.view import EMPTY
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from reverie.store.journal import seal
+from reverie.transcript.fold import fold
 from reverie.transcript.recorded import read
 from reverie.transcript.request import render
-from reverie.transcript.view import fold
 from tests.cli.conftest import Run, assert_private, claude_row, library
 
 pytestmark = pytest.mark.spec("18")

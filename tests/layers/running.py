@@ -13,6 +13,7 @@ from reverie.simulator.engine import Engine
 from reverie.simulator.model import SimulatedModel
 from reverie.testing import ManualClock, MemoryDisk, ScriptedModel, call, world
 from reverie.transcript.blocks import Block, block_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
@@ -23,7 +24,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, Model, World, complete
 from tests.transcript.test_fold import pairs_up
 

@@ -15,6 +15,7 @@ from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.fold import apply, fold
 from reverie.transcript.messages import Item, Piece
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import (
@@ -26,7 +27,6 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import apply, fold
 from reverie.world import Capabilities, World
 from tests.layers.running import Running
 

@@ -13,10 +13,11 @@ from reverie.layers.collapse import FOLDED
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, world
 from reverie.transcript.blocks import text_block
 from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.fold import apply, branch, fold
 from reverie.transcript.names import reference
 from reverie.transcript.records import Entry, Started, UserMessage
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import View, apply, branch, fold
+from reverie.transcript.view import View
 from tests.conftest import Scale
 from tests.layers.running import MODEL, Running, Simulated, small_tail
 from tests.transcript.test_fold import pairs_up

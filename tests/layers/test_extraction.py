@@ -18,6 +18,7 @@ from reverie.layers.extraction import (
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, call, world
 from reverie.transcript.blocks import block_of, dump, text_block
+from reverie.transcript.fold import apply, fold
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -33,7 +34,7 @@ from reverie.transcript.records import (
     TurnEnded,
     UserMessage,
 )
-from reverie.transcript.view import View, apply, fold
+from reverie.transcript.view import View
 
 pytestmark = [pytest.mark.spec("7.extraction")]
 ON = {"daily_log": False, "extract_every": 1, "extract_noninteractive": False}

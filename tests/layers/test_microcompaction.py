@@ -11,6 +11,7 @@ from reverie.layers.microcompaction import CLEARED, by_cache_edit, by_time
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
 from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -22,7 +23,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, World
 from tests.transcript.test_fold import pairs_up
 

@@ -20,9 +20,10 @@ from reverie.simulator.engine import Engine
 from reverie.simulator.model import SimulatedModel
 from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
 from reverie.transcript.blocks import block_of, dump, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Sent, Usage, UserMessage
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, complete
 from tests.layers.running import MODEL, result
 

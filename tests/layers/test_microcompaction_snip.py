@@ -12,10 +12,10 @@ from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, call, world
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.codec import decode, encode
+from reverie.transcript.fold import fold
 from reverie.transcript.names import reference
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
 from reverie.transcript.request import render
-from reverie.transcript.view import fold
 from tests.layers.running import Running, Simulated, result
 from tests.transcript.histories import build, histories
 from tests.transcript.test_fold import pairs_up

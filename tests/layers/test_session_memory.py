@@ -12,6 +12,7 @@ from reverie.layers import session_memory as notes
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, world
 from reverie.transcript.blocks import Block, estimate, text_block
+from reverie.transcript.fold import apply, branch, fold
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -29,7 +30,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply, branch, fold
+from reverie.transcript.view import EMPTY, View
 from reverie.world import World
 from tests.layers.running import result
 

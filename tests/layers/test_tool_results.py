@@ -15,6 +15,7 @@ from reverie.layers.tool_results import cut, file_name, per_message, per_result
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, ids, world
 from reverie.transcript.blocks import block_of, text_of
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
@@ -25,7 +26,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities
 
 pytestmark = pytest.mark.spec("3")

@@ -15,6 +15,7 @@ from reverie.providers.embedded.extraction import answer
 from reverie.session.clock import SystemClock
 from reverie.session.toolbox import AnyFiles, ReadLog, ToolContext, standard
 from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -25,7 +26,7 @@ from reverie.transcript.records import (
 from reverie.transcript.records import Entry as Row
 from reverie.transcript.request import Request, render
 from reverie.transcript.tasks import ExtractTask, Known
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 TOOLS = ("Read", "Grep", "Write", "Edit", "Bash")
 WEDNESDAY = datetime(2026, 3, 11, 12, tzinfo=UTC).timestamp()

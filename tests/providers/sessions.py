@@ -19,9 +19,10 @@ from reverie.providers.openai import OpenAIModel
 from reverie.testing import ManualClock
 from reverie.transcript.blocks import blocks_of, dump
 from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.fold import apply, fold
 from reverie.transcript.records import Entry, HeadSet, Record, Sent, UserMessage
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply, fold
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Reply, complete
 
 WORDS = "The quick brown fox jumps over the lazy dog while it rains. "

@@ -14,6 +14,7 @@ from reverie.providers.embedded import ANSWERS, EmbeddedModel
 from reverie.providers.embedded.phrases import CHINESE, ENGLISH
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -25,7 +26,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, Task, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Delta, Event, Model, Reply
 
 pytestmark = pytest.mark.spec("B1")

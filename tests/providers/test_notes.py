@@ -14,11 +14,11 @@ from reverie.providers.embedded import notes
 from reverie.providers.embedded.notes_page import fitted, purpose
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import Block, block_of, blocks_of, estimate
+from reverie.transcript.fold import apply
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 from reverie.transcript.request import render
 from reverie.transcript.tasks import NotesTask
-from reverie.transcript.view import apply
 from tests.providers.conversations import INSTRUCTION, Talk, coding
 from tests.transcript.histories import build, histories
 

@@ -19,9 +19,10 @@ from reverie.simulator.faults import cut, error, garbled
 from reverie.simulator.server import serving
 from reverie.testing import ManualClock
 from reverie.transcript.blocks import Block, Object, blocks_of
+from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, UserMessage
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, apply
+from reverie.transcript.view import EMPTY
 from reverie.world import complete
 from tests.providers.sessions import Live, built, head
 

@@ -18,9 +18,10 @@ from reverie.errors import ProviderError
 from reverie.providers.retry import Retries
 from reverie.testing import ManualClock
 from reverie.transcript.blocks import blocks_of
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Event, Model, Reply
 
 STREAM = "text/event-stream"

@@ -16,6 +16,7 @@ from reverie.apps.replay.run import Seen, movement, paired, play
 from reverie.apps.replay.stage import Stage
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import Block, block_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
@@ -26,7 +27,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 from .courses import Bench, course, recorded, result, row, session, text, thought, use
 

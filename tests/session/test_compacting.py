@@ -24,10 +24,10 @@ from reverie.simulator import call
 from reverie.simulator.answers import last_text
 from reverie.simulator.faults import error
 from reverie.testing import ScriptedModel
+from reverie.transcript.fold import fold
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Failed, ForkEnded, HeadSet
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import fold
 from reverie.world import Capabilities, complete
 from tests.loop.stage import SimpleTools
 from tests.transcript.test_fold import pairs_up

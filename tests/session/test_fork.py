@@ -18,9 +18,9 @@ from reverie.settings import DEFAULTS
 from reverie.store.journal import Fault, Journal
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.codec import decode
+from reverie.transcript.fold import fold
 from reverie.transcript.records import ForkEnded, Started, Usage
 from reverie.transcript.request import Request, Task, render, so_far
-from reverie.transcript.view import fold
 from reverie.world import ForkSpec
 
 from .doors import LARGE, opened

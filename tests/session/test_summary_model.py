@@ -20,9 +20,9 @@ from reverie.simulator import Engine, ModelSpec, SimulatedModel
 from reverie.simulator.faults import error
 from reverie.simulator.server import serving
 from reverie.testing import ScriptedModel
+from reverie.transcript.fold import fold
 from reverie.transcript.records import Failed, ForkEnded
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import fold
 from reverie.world import Capabilities, complete
 
 from .compacts import ASKED, NOTES, Stage, Talk, a_summary, boundaries

@@ -13,10 +13,11 @@ from typing import Any
 
 from reverie.simulator import CACHESIM, ApiError, Engine, Ledger, Models, ModelSpec, TooLong
 from reverie.simulator.checks import check as check_body
+from reverie.transcript.fold import apply
 from reverie.transcript.recorded import read
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Sent
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, apply
+from reverie.transcript.view import EMPTY
 
 MODEL = "bench"
 PLENTY = 1 << 40

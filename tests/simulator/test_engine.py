@@ -30,9 +30,10 @@ from reverie.simulator import (
 from reverie.simulator.answers import answer
 from reverie.simulator.faults import cut, error, garbled, page, slow
 from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, HeadSet, Sent, UserMessage
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import Event, Reply, complete
 
 from .talk import (

@@ -12,8 +12,9 @@ from reverie.session.messages import tool_result
 from reverie.session.toolbox import Found
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import block_of
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, Record, ResultDecided
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import World
 from tests.toolbox.kit import SESSION, Place, use
 

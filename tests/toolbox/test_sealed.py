@@ -13,6 +13,7 @@ from reverie.session.toolbox.tool import Found
 from reverie.store.files import Folder
 from reverie.testing import call, world
 from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.fold import apply, expecting
 from reverie.transcript.names import reference
 from reverie.transcript.records import (
     AssistantMessage,
@@ -22,7 +23,7 @@ from reverie.transcript.records import (
     Stand,
     UserMessage,
 )
-from reverie.transcript.view import EMPTY, View, apply, expecting
+from reverie.transcript.view import EMPTY, View
 
 pytestmark = [pytest.mark.spec("3"), pytest.mark.spec("B11")]
 LARGE = "a line of output\n" * 5_000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from reverie.transcript.blocks import block, block_of, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -38,7 +39,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 STRANGE = '{"type":"mystery","zeta":1e3,"alpha":[1.0,-0,{"b":2,"a":1E+2}],"text":"\\u00e9"}'
 HEADS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reverie.transcript.blocks import text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     AssistantMessage,
     Boundary,
@@ -21,7 +22,7 @@ from reverie.transcript.records import (
     Usage,
     UserMessage,
 )
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 
 def folded(*records: Record) -> View:

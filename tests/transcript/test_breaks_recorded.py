@@ -17,6 +17,7 @@ from reverie.transcript.breaks import (
     watch_entries,
 )
 from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.fold import apply, branch
 from reverie.transcript.messages import Item, message
 from reverie.transcript.records import (
     AssistantMessage,
@@ -34,7 +35,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import Request, chain_at, render
 from reverie.transcript.trail import Trail
-from reverie.transcript.view import View, apply, branch
+from reverie.transcript.view import View
 
 from .histories import Builder, build, histories
 

@@ -9,11 +9,12 @@ import pytest
 from reverie.simulator import Engine, SimulatedModel, call, script
 from reverie.transcript.blocks import block_of, dump, members, text_block
 from reverie.transcript.breaks import Break, Watch, watch_entries
+from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item, message
 from reverie.transcript.records import Entry, HeadSet, Record, Replaced, Sent, Stand, UserMessage
 from reverie.transcript.request import Request, render
 from reverie.transcript.trail import Trail
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]

@@ -10,9 +10,10 @@ from hypothesis import given
 
 from reverie.transcript.blocks import text_block
 from reverie.transcript.codec import BLOBS, blob_name, blobs, decode, encode
+from reverie.transcript.fold import apply, branch, fold
 from reverie.transcript.records import Entry, HeadSet, Started, Unknown, UserMessage
 from reverie.transcript.request import Request, chain_at, render
-from reverie.transcript.view import View, apply, branch, fold
+from reverie.transcript.view import View
 
 from .histories import Builder, build, histories
 

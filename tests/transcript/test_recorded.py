@@ -14,10 +14,11 @@ import pytest
 
 from reverie.errors import ImportFailed
 from reverie.transcript.codec import blobs, decode, encode
+from reverie.transcript.fold import apply, fold
 from reverie.transcript.recorded import Recorded, is_ours, read
 from reverie.transcript.records import AssistantMessage, Replaced, UserMessage
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply, fold
+from reverie.transcript.view import EMPTY, View
 
 from .test_fold import pairs_up
 

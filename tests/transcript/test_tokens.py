@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.transcript.blocks import block_of, dump, estimate, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Usage, UserMessage
 from reverie.transcript.tokens import context_window
-from reverie.transcript.view import EMPTY, apply
+from reverie.transcript.view import EMPTY
 
 pytestmark = pytest.mark.spec("2")
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript.blocks import text_block
 from reverie.transcript.messages import Item
+from reverie.transcript.moves import widened
 from reverie.transcript.names import reference
 from reverie.transcript.records import Replaced, Stand
-from reverie.transcript.view import View, widened
+from reverie.transcript.view import View
 from reverie.world import World
 
 NAME = "snip"

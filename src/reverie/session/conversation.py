@@ -21,6 +21,7 @@ from reverie.session.alone import alone
 from reverie.session.messages import Addable, Observable, as_reply, as_user
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode
+from reverie.transcript.fold import apply, expecting
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import (
     Entry,
@@ -31,7 +32,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import MAIN, Request, Task, render
-from reverie.transcript.view import View, apply, expecting
+from reverie.transcript.view import View
 from reverie.world import Layer, Notice, Reply, World
 
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"

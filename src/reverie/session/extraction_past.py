@@ -29,6 +29,7 @@ from reverie.session.library import NoLog
 from reverie.session.remember import Memories
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, block_of, dump, text_of
+from reverie.transcript.fold import fold
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -38,7 +39,7 @@ from reverie.transcript.records import (
     Usage,
     UserMessage,
 )
-from reverie.transcript.view import View, fold
+from reverie.transcript.view import View
 
 LEARNED = "learned.jsonl"
 TOKENS = 20_000

@@ -30,9 +30,9 @@ from reverie.session.conversation import Conversation, Log
 from reverie.session.library import NoLog
 from reverie.session.messages import tool_result
 from reverie.transcript.blocks import block_of, text_block
+from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
 from reverie.transcript.request import Request, Task, so_far
-from reverie.transcript.view import branch
 from reverie.world import (
     ForkResult,
     ForkSpec,

@@ -23,8 +23,9 @@ from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import Fault, Journal
 from reverie.transcript.codec import decode
+from reverie.transcript.fold import fold
 from reverie.transcript.records import AssistantMessage, Entry, Unknown, UserMessage
-from reverie.transcript.view import EMPTY, View, fold
+from reverie.transcript.view import EMPTY, View
 
 TITLE = 80
 DAY = 86_400.0

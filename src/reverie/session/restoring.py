@@ -28,8 +28,9 @@ from reverie.session.hooks import Hooks
 from reverie.session.toolbox.tool import ToolContext
 from reverie.settings import Settings
 from reverie.transcript.blocks import text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Attached, Entry, Record
-from reverie.transcript.view import View, apply
+from reverie.transcript.view import View
 from reverie.world import Notice, World
 
 FILE = "file"

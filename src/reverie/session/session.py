@@ -53,9 +53,9 @@ from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.learned import learned_window
+from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
-from reverie.transcript.view import apply
 from reverie.world import (
     BOUND_THEMSELVES,
     Clock,

@@ -19,10 +19,11 @@ from typing import Literal, TypeAlias
 from reverie.errors import InvalidMessage
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import Json, elements, members, parse
+from reverie.transcript.fold import apply
 from reverie.transcript.messages import Piece
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Parts, Sent, Usage
 from reverie.transcript.request import Difference, Request, chain_at, render
-from reverie.transcript.view import EMPTY, View, apply
+from reverie.transcript.view import EMPTY, View
 
 What: TypeAlias = Request | Sent
 Cause: TypeAlias = Literal["changed", "expired", "provider", "unknown"]

@@ -28,11 +28,11 @@ from reverie.store.learned import learned_window
 from reverie.testing import ScriptedModel, reply
 from reverie.testing import call as block
 from reverie.transcript.blocks import Block, Object
+from reverie.transcript.fold import fold
 from reverie.transcript.names import reference
 from reverie.transcript.records import Entry, Failed, ForkEnded, Replaced, Sent, UserMessage
 from reverie.transcript.request import Request, render
 from reverie.transcript.tasks import Task
-from reverie.transcript.view import fold
 from reverie.world import Capabilities, complete
 from tests.session.compacts import ASKED, Claiming, a_summary
 from tests.session.compacts import Stage as Talking

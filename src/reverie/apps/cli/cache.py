@@ -23,9 +23,10 @@ from reverie.settings import Settings
 from reverie.store.journal import Fault, Journal
 from reverie.transcript.breaks import Break, Watch, watch_entries
 from reverie.transcript.codec import decode
+from reverie.transcript.fold import apply, branch
 from reverie.transcript.records import AssistantMessage, Entry, ForkEnded, Sent, Started, Usage
 from reverie.transcript.request import render
-from reverie.transcript.view import EMPTY, View, apply, branch
+from reverie.transcript.view import EMPTY, View
 
 LAST = 20
 NOTHING = Usage()

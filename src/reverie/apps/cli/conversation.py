@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from reverie.session.library import Transcript, title_of
 from reverie.transcript.blocks import Block, dump, elements, text_of
+from reverie.transcript.fold import apply
+from reverie.transcript.moves import widened
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -29,7 +31,7 @@ from reverie.transcript.records import (
     Unknown,
     UserMessage,
 )
-from reverie.transcript.view import EMPTY, View, apply, widened
+from reverie.transcript.view import EMPTY, View
 
 State = Literal["sent", "replaced", "left", ""]
 BRANCHES = 200

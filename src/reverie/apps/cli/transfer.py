@@ -27,6 +27,7 @@ from reverie.store.journal import Fault, Journal, seal, unseal
 from reverie.store.names import check_key
 from reverie.transcript.blocks import dump, parse
 from reverie.transcript.codec import blob_name, decode, encode
+from reverie.transcript.fold import fold
 from reverie.transcript.recorded import is_ours, read
 from reverie.transcript.records import (
     AssistantMessage,
@@ -36,7 +37,7 @@ from reverie.transcript.records import (
     TurnEnded,
     UserMessage,
 )
-from reverie.transcript.view import View, fold
+from reverie.transcript.view import View
 
 LARGEST = 2 * 2**30
 """Bytes that an imported file may have once unpacked."""

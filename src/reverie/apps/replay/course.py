@@ -18,6 +18,7 @@ from reverie.apps.replay.needs import Need, identifiers, needs
 from reverie.errors import ImportFailed
 from reverie.transcript import recorded
 from reverie.transcript.blocks import Block, Json, block_of, parse, text_block
+from reverie.transcript.fold import fold
 from reverie.transcript.recorded.rows import Row, rows_of, when
 from reverie.transcript.records import (
     AssistantMessage,
@@ -26,7 +27,7 @@ from reverie.transcript.records import (
     ResultDecided,
     UserMessage,
 )
-from reverie.transcript.view import View, fold
+from reverie.transcript.view import View
 
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 Stored: TypeAlias = Callable[[str], bytes | None]

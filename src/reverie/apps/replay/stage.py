@@ -12,6 +12,7 @@ from reverie.apps.replay.needs import words
 from reverie.apps.replay.policies import Policy
 from reverie.testing import ManualClock, ScriptedModel, world
 from reverie.transcript.blocks import Block
+from reverie.transcript.fold import apply, expecting
 from reverie.transcript.names import reference
 from reverie.transcript.records import (
     AssistantMessage,
@@ -24,7 +25,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, render
-from reverie.transcript.view import EMPTY, apply, expecting
+from reverie.transcript.view import EMPTY
 from reverie.world import Capabilities, Layer
 
 BINDING = Capabilities(marks=4, lifetimes=("5m", "1h"), thinking_binding=True)

@@ -22,6 +22,7 @@ from reverie.layers.compaction.asking import NAME, CompactionFailed, Written, ra
 from reverie.layers.compaction.ranges import Side, Span
 from reverie.transcript.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.records import (
     Attached,
     Boundary,
@@ -30,7 +31,7 @@ from reverie.transcript.records import (
     Replaced,
     Stand,
 )
-from reverie.transcript.view import View, apply
+from reverie.transcript.view import View
 from reverie.world import Notice, World
 
 TOLD = 3  # missing things that are named to a person

@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript.messages import Item
+from reverie.transcript.moves import widened
 from reverie.transcript.records import UserMessage
-from reverie.transcript.view import View, widened
+from reverie.transcript.view import View
 
 Side: TypeAlias = Literal["from", "up_to"]
 QUOTED = 300  # characters of the message that a part begins or ends with

@@ -19,6 +19,7 @@ from reverie.memory import frames
 from reverie.settings import Settings
 from reverie.transcript.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
+from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item
 from reverie.transcript.records import (
     Attached,
@@ -28,7 +29,7 @@ from reverie.transcript.records import (
     Replaced,
     Stand,
 )
-from reverie.transcript.view import View, apply
+from reverie.transcript.view import View
 from reverie.world import Notice, World
 
 REASON = "session_memory"
