@@ -95,8 +95,9 @@ class Layered:
         self.store = Recall(self)
         self.view = EMPTY
         self.request = Request(render(EMPTY).head, EMPTY.closed, ())
-        self.values: list[dict[str, Any]] = []  # the request's closed messages, as values
-        self.newest: Message | None = None  # the last of them
+        self.values: list[dict[str, Any]] = []  # the request's messages
+        self.known = 0  # how many of them were closed
+        self.newest: Message | None = None  # the last of those
         self.count = 0
 
     @property
@@ -128,13 +129,14 @@ class Layered:
                 self.append(record)
 
     def render(self) -> list[dict[str, Any]]:
-        closed, known = self.request.closed, self.values
-        if known and (closed.length < len(known) or closed[len(known) - 1] is not self.newest):
-            known.clear()  # the prefix moved
-        for message in closed.since(len(known)):
-            known.append(value(message))
-            self.newest = message
-        return known + [value(m) for m in self.request.tail]
+        closed, known, values = self.request.closed, self.known, self.values
+        if known and (closed.length < known or closed[known - 1] is not self.newest):
+            known = 0  # the prefix moved
+        del values[known:]  # the last request's tail
+        values += [value(message) for message in closed.since(known)]
+        values += [value(message) for message in self.request.tail]
+        self.known, self.newest = closed.length, closed.last
+        return values
 
     def breakpoints(self, messages: list[dict[str, Any]]) -> dict[int, str]:
         del messages

@@ -79,12 +79,12 @@ class Price:
 
 async def seal(view: View, world: World) -> Sequence[Record]:
     """Seal old rounds where it pays; fold old lines where they are many."""
-    if not world.collapses or view.is_fork:  # a fork goes on with its parent's bytes
+    settings, limit = world.scaled, world.scaled.collapse_tail
+    # a message whose calls still wait is not touched; a fork goes on with its parent's bytes
+    if settings.context_policy != "collapse" or view.open_calls or view.is_fork:
         return ()
-    settings = world.scaled
     price = priced(view, world, settings)
-    limit = settings.collapse_tail
-    if not _due(view, world, price, limit):
+    if not (_due(view, world, price, limit) and world.collapses):
         return ()
     first = view.live
     kept = _kept_from(view, kept_tokens(settings))
@@ -133,13 +133,9 @@ def is_cold(view: View, world: World) -> bool:
 
 
 def _due(view: View, world: World, price: Price, limit: int) -> bool:
-    if view.open_calls:  # a message whose calls still wait is not touched, nor what is bound
-        return False
     if price.tail > limit:
         return True
-    if world.binds and not _turn_begins(view):
-        return False
-    return price.pays or price.cold
+    return (price.pays or price.cold) and (not world.binds or _turn_begins(view))
 
 
 def _turn_begins(view: View) -> bool:

@@ -15,12 +15,14 @@ from datetime import UTC, datetime
 from typing import cast
 from uuid import uuid4
 
+from anyio import to_thread
+
 from reverie.errors import BudgetExceeded, NotFound
 from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
 from reverie.transcript.records import Usage
-from reverie.world import Clock
+from reverie.world import Clock, Model
 
 PATIENCE = 5.0
 
@@ -144,3 +146,18 @@ class Budget:
                 continue
             if isinstance(value, dict):
                 yield cast("dict[str, object]", value)
+
+
+async def reserved(
+    budget: Budget | None, model: Model, source: str, weighted: float
+) -> Reservation | None:
+    """Count a request to a model before it leaves; None where nothing is billed for it."""
+    if budget is None or model.capabilities.free:
+        return None
+    return await to_thread.run_sync(budget.reserve, source, weighted)
+
+
+async def settled(budget: Budget | None, known: Reservation | None, usage: Usage | None) -> None:
+    """Set what was reserved to what it cost, where the provider told."""
+    if budget is not None and known is not None and usage is not None:
+        await to_thread.run_sync(budget.settle, known, usage)

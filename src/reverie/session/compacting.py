@@ -19,7 +19,7 @@ from reverie import layers
 from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
 from reverie.layers import compaction
 from reverie.session.alone import alone
-from reverie.session.budget import weight
+from reverie.session.budget import reserved, settled, weight
 from reverie.store.learned import learn_window
 from reverie.transcript.records import Boundary, Failed, ForkEnded, Record, Replaced, Usage
 from reverie.transcript.request import MAIN, Request, Task
@@ -180,10 +180,8 @@ async def ask(session: Session | Worker, request: Request, model: Model | None =
     model, settings, budget = model or session.world.model, session.world.settings, session.budget
     if model is None:
         raise NotAvailable("this session has no model to ask", where=request.source)
-    reserved = None
-    if budget is not None and not model.capabilities.free:
-        price = weight(Usage(request.tokens), settings)
-        reserved = await to_thread.run_sync(lambda: budget.reserve(request.source, price))
+    price = weight(Usage(request.tokens), settings)
+    known = await reserved(budget, model, request.source, price)
     outcome: Literal["completed", "failed", "cancelled"] = "failed"
     used: Usage | None = None
     try:
@@ -194,7 +192,5 @@ async def ask(session: Session | Worker, request: Request, model: Model | None =
         raise
     finally:
         session.hand(ForkEnded(request.source, "", used or Usage(), 1, outcome))
-    if budget is not None and reserved is not None and used is not None:
-        known, cost = reserved, used
-        await to_thread.run_sync(lambda: budget.settle(known, cost))
+    await settled(budget, known, used)
     return reply

@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from anyio import get_cancelled_exc_class, to_thread
+from anyio import get_cancelled_exc_class
 
 import reverie
 from reverie import layers
 from reverie.errors import ForkRefused, NotAvailable, PromptTooLong
 from reverie.layers.compaction.ranges import INSTRUCTION
 from reverie.session import compacting
-from reverie.session.budget import Budget, weight
+from reverie.session.budget import Budget, reserved, settled, weight
 from reverie.session.conversation import Conversation, Log
 from reverie.session.library import NoLog
 from reverie.session.messages import tool_result
@@ -224,17 +224,12 @@ class Worker(Parent):
         return await self.observe(reply)
 
     async def _answer(self, model: Model, request: Request) -> Reply:
-        reserved = None
-        if self.budget is not None and not model.capabilities.free:
-            budget, price = self.budget, self._price(request)
-            reserved = await to_thread.run_sync(lambda: budget.reserve(self.source, price))
+        known = await reserved(self.budget, model, self.source, self._price(request))
         reply = await complete(model, request)
         self.tally.requests += 1
         if reply.usage is not None:
             self.tally.count(reply.usage)
-            if self.budget is not None and reserved is not None:
-                budget, known, used = self.budget, reserved, reply.usage
-                await to_thread.run_sync(lambda: budget.settle(known, used))
+        await settled(self.budget, known, reply.usage)
         return reply
 
     def _price(self, request: Request) -> float:
