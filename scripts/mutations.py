@@ -33,7 +33,7 @@ from scripts import manifest
 from scripts.manifest import Mutation, Row
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMIT_S = 300
+LIMIT_S = 300  # for each test or file of tests that is named
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "__pycache__", "*.pyc", ".*_cache", ".hypothesis", "out", "dist"
 )
@@ -64,19 +64,20 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
         "REVERIE_SHARED": os.environ.get("REVERIE_SHARED") or str(ROOT.parent / "shared"),
     }
     options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line")
+    limit = LIMIT_S * len(tests)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *dict.fromkeys(tests)],
+            [sys.executable, "-m", "pytest", *options, *tests],
             cwd=tree,
             env=environment,
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=LIMIT_S,
+            timeout=limit,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return None, f"no end within {LIMIT_S} s"
+        return None, f"no end within {limit} s"
     return done.returncode, "\n".join((done.stdout + done.stderr).splitlines()[-15:])
 
 
@@ -130,19 +131,28 @@ def run(root: Path, rows: Sequence[Row], *, jobs: int = 2) -> Iterator[Outcome]:
             tree = Path(folder).resolve() / str(number)
             shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
             trees.put(tree)
-        first = trees.get()
-        if trouble := unchanged(first, [test for _, one in work for test in one.killed_by]):
-            raise SystemExit(f"the tests fail before any mutation:\n{trouble}")
-        trees.put(first)
 
-        def one(item: tuple[str, Mutation]) -> Outcome:
+        @contextmanager
+        def lent() -> Iterator[Path]:
             tree = trees.get()
             try:
-                return attempt(tree, *item)
+                yield tree
             finally:
                 trees.put(tree)
 
+        def before(tests: Sequence[str]) -> str:
+            with lent() as tree:
+                return unchanged(tree, tests)
+
+        def one(item: tuple[str, Mutation]) -> Outcome:
+            with lent() as tree:
+                return attempt(tree, *item)
+
+        named = list(dict.fromkeys(test for _, one in work for test in one.killed_by))
         with ThreadPoolExecutor(jobs) as pool:
+            shares = [share for n in range(jobs) if (share := named[n::jobs])]
+            if trouble := "\n".join(filter(None, pool.map(before, shares))):
+                raise SystemExit(f"the tests fail before any mutation:\n{trouble}")
             yield from pool.map(one, work)
 
 
