@@ -44,7 +44,7 @@ def fold(entries: Iterable[Entry], base: View = EMPTY) -> View:
         unique.setdefault(entry.id, entry)
     ordered = list(unique.values())
     chain = _chain(ordered)
-    view = base if base is EMPTY else copied(base, base=base)
+    view = base if base is EMPTY else put(copied(base), base=base)
     for entry in ordered:
         view = _step(view, entry, entry.on_chain and entry.id not in chain)
     return view
@@ -63,8 +63,8 @@ def expecting(view: View, message: UserMessage) -> View:
     """The end of the view as it would be with one more user message: for a look ahead, not
     to keep. It shares no list that the next record will grow."""
     start = min(view.run, view.sent_items)
-    ahead = copied(
-        view,
+    ahead = put(
+        copied(view),
         items=Trail(view.items.since(start)),
         closed=Trail[Message](),
         run=view.run - start,
@@ -76,8 +76,8 @@ def expecting(view: View, message: UserMessage) -> View:
 
 def branch(parent: View, started: Entry) -> View:
     """The view of a fork at its start: the parent's conversation, a transcript of its own."""
-    base = copied(
-        parent,
+    base = put(
+        copied(parent),
         base=None,
         entries=Roll(),
         leaf="",
@@ -88,7 +88,7 @@ def branch(parent: View, started: Entry) -> View:
         marks=parent.in_flight or parent.marks,
         in_flight=(),
     )
-    return apply(copied(base, base=base), started)
+    return apply(put(copied(base), base=base), started)
 
 
 def _chain(entries: Sequence[Entry]) -> set[str]:

@@ -133,11 +133,11 @@ EMPTY = View()
 _blank: Any = object.__new__
 
 
-def copied(view: View, **changes: Any) -> View:
+def copied(view: View) -> View:
     """A view of its own to work on: it may be changed until it is handed out."""
     new: View = _blank(View)
     new.__dict__ = view.__dict__.copy()
-    return put(new, **changes) if changes else new
+    return new
 
 
 def put(view: View, **changes: Any) -> View:
