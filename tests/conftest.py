@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -195,6 +196,9 @@ class Closing:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # what a shell starts in the background ignores interrupts, and so would every child
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Closing(), "closing")
 

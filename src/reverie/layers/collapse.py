@@ -23,7 +23,7 @@ from itertools import groupby, takewhile
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, Json, text_block, text_of
 from reverie.transcript.messages import Item
-from reverie.transcript.names import chosen, first_names, reference
+from reverie.transcript.names import first_names, reference
 from reverie.transcript.records import (
     AssistantMessage,
     Record,
@@ -251,9 +251,9 @@ def _trouble(text: str, width: int) -> list[str]:
 
 def _names(text: str, most: int, said: set[str]) -> list[str]:
     """What a result names, for the first time."""
-    if text.startswith(_STORED):  # they are told in the preview
-        told = text[text.find(_NAMES) + len(_NAMES) :].partition("\n")[0]
-        return chosen(told.split(), STORED_NAMES, said)
+    if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
+        told = text.partition(_NAMES)[2].partition("\n")[0]
+        return first_names(told, STORED_NAMES, len(told), said)
     return first_names(text, min(most, len(text) // NAMES_SHARE), LOOKED_AT * most, said)
 
 

@@ -121,7 +121,7 @@ class Block:
 
     def __init__(self, raw: str, value: Object) -> None:
         self.type = kind = str(value.get("type", ""))
-        call = value.get(_CALLS.get(kind, ""), "")
+        call = value.get(_CALLS[kind]) if kind in _CALLS else ""
         self.call = call if isinstance(call, str) else ""  # that it makes or answers, by its id
         self.value = value
         self._raw = raw  # empty: not written yet

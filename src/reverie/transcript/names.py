@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
 SHORTEST = 8
+LONGEST = 400
 LOOKED_AT = 12_000  # characters of a text that are counted
 _STEP = 200
 _INSIDE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
@@ -29,7 +29,7 @@ def names(text: str) -> Counter[str]:
     found = Counter[str]()
     for word, times in _counted(text).items():
         name = word.lstrip(_LEADING)
-        if len(name) >= SHORTEST and not _plain(name):
+        if SHORTEST <= len(name) <= LONGEST and not _plain(name):
             found[name] += times
     return found
 
@@ -69,19 +69,6 @@ def outline(text: str, limit: int, without: str = "") -> str:
     return " ".join(out)
 
 
-def chosen(words: Iterable[str], limit: int, said: set[str]) -> list[str]:
-    """The first of some words within `limit` characters, none that was said before."""
-    out: list[str] = []
-    for word in words:
-        if word not in said and len(word) < limit and not _plain(word):
-            out.append(word)
-            said.add(word)
-            limit -= len(word) + 1
-            if limit <= SHORTEST:
-                break
-    return out
-
-
 def first_names(text: str, limit: int, looked_at: int, said: set[str]) -> list[str]:
     """The first telling words, within `limit` characters, of the text's beginning. None that
     was said before is said again."""
@@ -90,9 +77,13 @@ def first_names(text: str, limit: int, looked_at: int, said: set[str]) -> list[s
     while at < stop and limit > SHORTEST:  # a few lines at a time: often the first are enough
         end = text.find("\n", at + _STEP + 3 * limit, stop)
         end = stop if end < 0 else end
-        found = chosen(_words(text[at:end]), limit, said)
-        limit -= sum(map(len, found)) + len(found)
-        out += found
+        for name in _words(text[at:end]):
+            if name not in said and len(name) < limit and not _plain(name):
+                out.append(name)
+                said.add(name)
+                limit -= len(name) + 1
+                if limit <= SHORTEST:
+                    break
         at = end
     return out
 
