@@ -61,9 +61,15 @@ def test_news_is_no_echo(added: str, said: str) -> None:
 
 
 def test_a_long_text_does_not_contain_everything() -> None:
-    page = " ".join(f"Sentence {n} speaks of topic{n} and thing{n + 1}." for n in range(400))
+    def word(kind: str, n: int) -> str:
+        return kind + "".join("kmpqrtvwxz"[int(digit)] for digit in f"{n:03}")
+
+    page = " ".join(f"{word('Ba', n)} speaks of {word('do', n)}." for n in range(400))
     passages = Passages([("page", page)])
-    assert echo(["Topic3 follows thing90 near topic200 and thing311."], passages, heard()) is None
+    near = f"{word('Ba', 90)} speaks of {word('do', 91)} and {word('do', 92)}."
+    far = f"{word('Ba', 3)} speaks of {word('do', 90)} and {word('do', 311)}."
+    assert echo([near], passages, heard()) is not None
+    assert echo([far], passages, heard()) is None
 
 
 def test_lines_of_an_index_stand_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import stat
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -59,18 +60,20 @@ def test_a_folder_or_a_link_in_its_place_is_refused_and_left_alone(home: Path, t
         learn_window(home, "m", 9_000)
 
 
-def _learn(home: Path, number: int) -> None:
-    for n in range(5):
+def _learn(home: Path, number: int, together: Barrier) -> None:
+    for n in range(30):
+        together.wait(60)
         learn_window(home, f"m{number}-{n}", 10_000 + number)
 
 
 def test_what_others_learn_at_the_same_time_stays(home: Path):
     fresh = multiprocessing.get_context("spawn")
-    workers = [fresh.Process(target=_learn, args=(home, n)) for n in range(4)]
+    together = fresh.Barrier(4)
+    workers = [fresh.Process(target=_learn, args=(home, n, together)) for n in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     assert all(worker.exitcode == 0 for worker in workers)
-    found = [learned_window(home, f"m{n}-{k}") for n in range(4) for k in range(5)]
-    assert found == [10_000 + n for n in range(4) for _ in range(5)]
+    found = [learned_window(home, f"m{n}-{k}") for n in range(4) for k in range(30)]
+    assert found == [10_000 + n for n in range(4) for _ in range(30)]
