@@ -215,7 +215,7 @@ async def test_a_name_is_given_once_in_a_seal():
     assert "symbol_name_3" in going.requests[-1][0].body()
 
 
-@pytest.mark.parametrize(("tail", "most"), [(20_000, 400), (20_001, 160)])
+@pytest.mark.parametrize(("tail", "most"), [(20_000, 400), (20_001, 100)])
 def test_lines_behind_a_long_tail_name_less(tail: int, most: int):
     text = " ".join(f"symbol_name_{n}" for n in range(300))
     result = {"type": "tool_result", "tool_use_id": "t", "content": text}
