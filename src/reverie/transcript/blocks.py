@@ -37,7 +37,6 @@ THINKING = ("thinking", "redacted_thinking")
 _PLAIN = frozenset({str, int, bool, type(None)})
 _CALLS = {"tool_use": "id", "tool_result": "tool_use_id"}
 _SAID = {"text": "text", "thinking": "thinking", "tool_result": "content"}
-_LONG = 2_048  # characters of a text from which on its bytes are not counted one by one
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = {"{": "}", "[": "]"}
 
@@ -296,11 +295,7 @@ def _size(text: str, per_token: int) -> int:
 
 
 def _bytes(text: str) -> int:
-    """Bytes of a text as UTF-8; of a long one that is not ASCII, by every eighth character."""
-    if text.isascii():
-        return len(text)
-    step = 1 if len(text) < _LONG else 8
-    return len(text[::step].encode("utf-8", "surrogatepass")) * step
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _json_tokens(value: object) -> int:
