@@ -136,9 +136,12 @@ class Block:
     @property
     def tokens(self) -> int:
         if self._tokens < 0:
-            said = self.value.get(_SAID.get(self.type, ""))
-            plain = isinstance(said, str)
-            self._tokens = _size(said, TEXT_BYTES) if plain else estimate(self.value)
+            value, kind = self.value, self.type
+            said = value.get(_SAID[kind]) if kind in _SAID else None
+            if isinstance(said, str):
+                self._tokens = -(-_bytes(said) // TEXT_BYTES)
+            else:
+                self._tokens = _call_tokens(value) if kind == "tool_use" else estimate(value)
         return self._tokens
 
     @property
@@ -316,6 +319,12 @@ def _json_tokens(value: object) -> int:
     return -(-max(2, size) // JSON_BYTES)
 
 
+def _call_tokens(call: Mapping[str, object]) -> int:
+    name = call.get("name")
+    named = -(-_bytes(name) // TEXT_BYTES) if isinstance(name, str) else estimate(name)
+    return named + _json_tokens(call.get("input"))
+
+
 def estimate(value: object) -> int:
     """Rough tokens: 4 bytes each for text, 2 for JSON, a flat figure for media."""
     if isinstance(value, str):
@@ -327,7 +336,7 @@ def estimate(value: object) -> int:
     found = cast("dict[str, object]", value)
     match found.get("type"):
         case "tool_use":
-            tokens = estimate(found.get("name")) + _json_tokens(found.get("input"))
+            tokens = _call_tokens(found)
         case "text" | "tool_result" | "thinking":
             tokens = estimate(found.get(_SAID[str(found["type"])]))
         case "image" | "document":

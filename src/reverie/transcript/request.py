@@ -230,9 +230,13 @@ def place_marks(view: View, request: Request) -> tuple[Mark, ...]:
     if not newest.pieces[-1].block.markable:
         last = _markable(request, last)
     sealed = _sealed_end(view, request) if view.sealed else NOWHERE
-    places = [at for at in sorted({sealed, _last_mark(view), last}) if NOWHERE < at < blocks]
-    # a long lifetime may not stand behind a short one
-    return (*marks, *[_mark(at, LONG if at <= sealed else SHORT) for at in places])
+    places = sorted({sealed, _last_mark(view), last})
+    ours = [
+        _mark(at, LONG if at <= sealed else SHORT)  # a long lifetime not behind a short one
+        for at in places
+        if NOWHERE < at < blocks
+    ]
+    return (*marks, *ours)
 
 
 @lru_cache(maxsize=64)
