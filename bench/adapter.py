@@ -74,8 +74,8 @@ class Recall(dict[str, str]):
         return super().items()
 
     def keep(self, block: Block) -> None:
-        if call := block.get("id") or block.get("tool_use_id"):
-            ref = reference(call)
+        if block.call:
+            ref = reference(block.call)
             self[ref] = self.get(ref, "") + text_of(block.value).replace("\\n", "\n") + "\n"
 
 

@@ -46,10 +46,6 @@ class Result:
     block: Block
     text: str
 
-    @property
-    def characters(self) -> int:
-        return len(self.text)
-
 
 class Budgets:
     """What results may measure, as it stands at one look at them."""
@@ -117,8 +113,8 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
         for r in results
         if budgets.of(r.tool) is not None and _is_whole(r, view, decided.get(r.call))
     ]
-    for result in sorted(movable, key=lambda r: -r.characters):
-        small = result.characters <= budgets.settings.result_preview_bytes
+    for result in sorted(movable, key=lambda r: -len(r.text)):
+        small = len(result.text) <= budgets.settings.result_preview_bytes
         if small or sum(sizes.values()) <= limit:
             break
         why = f"the message is over {limit:,} characters"
@@ -158,7 +154,7 @@ def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:
 
 def _size_now(result: Result, decision: ResultDecided | None) -> int:
     if decision is None or not decision.content:
-        return result.characters
+        return len(result.text)
     return len(text_of(members('{"c":' + decision.content + "}")["c"][1]))
 
 
@@ -204,7 +200,7 @@ def _stand_in(result: Result, path: str, data: bytes, preview: str) -> str:
     safe = _TAG_INSIDE.sub("&lt;", preview)
     text = (
         f"<{TAG}>\n"
-        f"This result has {result.characters:,} characters ({len(data):,} bytes) "
+        f"This result has {len(result.text):,} characters ({len(data):,} bytes) "
         f"and is stored whole in {path}\n"
         f"Use Read on that path, or ReadBack with {reference(result.call)}, for the rest. "
         f"{safe}\n"

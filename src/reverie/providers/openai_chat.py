@@ -110,7 +110,7 @@ def _user(blocks: Sequence[Block], theirs: dict[str, str]) -> Iterator[str]:
     parts: list[str] = []
     for one in blocks:
         if one.type == "tool_result":
-            call = one.get("tool_use_id")
+            call = one.call
             yield dump(
                 {
                     "role": "tool",
@@ -153,7 +153,7 @@ def _assistant(blocks: Sequence[Block]) -> list[str]:
 
 def _call(one: Block) -> str:
     function = {"name": one.get("name"), "arguments": arguments(one)}
-    return dump({"id": one.get("id"), "type": "function", "function": function})
+    return dump({"id": one.call, "type": "function", "function": function})
 
 
 # --- what comes back

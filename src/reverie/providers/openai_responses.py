@@ -107,7 +107,7 @@ def _user(blocks: Sequence[Block], theirs: Mapping[str, str]) -> Iterator[str]:
     parts: list[str] = []
     for one in blocks:
         if one.type == "tool_result":
-            call = one.get("tool_use_id")
+            call = one.call
             named = theirs.get(call, call)
             yield (
                 f'{{"type":"function_call_output","call_id":{dump(named)},"output":{_output(one)}}}'
@@ -140,7 +140,7 @@ def _part(one: Block) -> list[str]:
 def _assistant(blocks: Sequence[Block]) -> Iterator[str]:
     for one in blocks:
         if one.type == "tool_use":
-            call = {"call_id": one.get("id"), "name": one.get("name"), "arguments": arguments(one)}
+            call = {"call_id": one.call, "name": one.get("name"), "arguments": arguments(one)}
             yield dump({"type": "function_call", **call})
         elif words(one):
             text = {"type": "output_text", "text": words(one)}

@@ -173,7 +173,7 @@ def _plain(block: Block) -> Block:
         text = text_of(block.value.get("content"))
         known: dict[str, Any] = {
             "type": "tool_result",
-            "tool_use_id": block.get("tool_use_id"),
+            "tool_use_id": block.call,
             "content": _cut(text, MOST_RESULT) or "(nothing)",
         }
         return block_of({**known, "is_error": True} if block.value.get("is_error") else known)

@@ -360,7 +360,7 @@ class Engine:
             return block.with_member(
                 name, dump(self.binder.sign(block.get("thinking"), chain, model))
             )
-        if block.type == "tool_use" and not block.get("id"):
+        if block.type == "tool_use" and not block.call:
             return block.with_member("id", dump(self._id("toolu")))
         return block
 

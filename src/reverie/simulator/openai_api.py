@@ -230,7 +230,7 @@ def _head(outcome: Outcome, kind: str) -> Object:
 def _calls(outcome: Outcome) -> list[Object]:
     return [
         {
-            "id": b.get("id"),
+            "id": b.call,
             "type": "function",
             "function": {"name": b.get("name"), "arguments": arguments_of(b)},
         }

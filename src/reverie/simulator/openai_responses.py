@@ -199,7 +199,7 @@ def _made(block: Block, tail: str, encrypted: bool) -> Object | None:
                 "id": f"fc_{tail}",
                 "type": "function_call",
                 "status": "completed",
-                "call_id": block.get("id"),
+                "call_id": block.call,
                 "name": block.get("name"),
                 "arguments": arguments_of(block),
             }

@@ -141,7 +141,7 @@ def _place(view: View, record: Replaced) -> dict[str, int]:
 
 def _call_names(entries: Sequence[Entry]) -> dict[str, str]:
     return {
-        block.get("id"): block.get("name")
+        block.call: block.get("name")
         for entry in entries
         if isinstance(entry.record, AssistantMessage)
         for block in entry.record.blocks
@@ -195,9 +195,9 @@ def _part(block: Block, calls: Mapping[str, str]) -> Part:
             return Part("thinking", block.get("thinking"))
         case "tool_use":
             text = dump(block.value.get("input"))
-            return Part("call", text, block.get("name"), block.get("id"))
+            return Part("call", text, block.get("name"), block.call)
         case "tool_result":
-            call = block.get("tool_use_id")
+            call = block.call
             name = calls.get(call, "")
             text = text_of(block.value.get("content"))
             failed = block.value.get("is_error") is True

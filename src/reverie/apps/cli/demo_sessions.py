@@ -292,7 +292,7 @@ def _stood_for(view: View, record: Replaced) -> list[UserMessage | AssistantMess
 
 def _calls(messages: Sequence[UserMessage | AssistantMessage]) -> list[str]:
     blocks = [b for message in messages for b in message.blocks]
-    return [b.get("id") for b in blocks if b.type == "tool_use"]
+    return [b.call for b in blocks if b.type == "tool_use"]
 
 
 # --- layer 6: twins, and a dream
