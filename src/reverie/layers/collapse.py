@@ -40,13 +40,14 @@ SEALED = "collapse"
 FOLDED = "collapse fold"
 RESULT_NAMES = 400  # characters of names kept of a result, at most
 LONG_TAIL = 20_000  # tokens; what is near stands in a longer one, and fewer names do:
-FEW_NAMES = 100
+FEW_NAMES = 160
 STORED_NAMES = 900  # the same of one that was stored as it arrived
 NAMES_SHARE = 6  # and never more than this part of the result
 LOOKED_AT = 4  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
+EARNED = 2  # times its cost, before a seal pays: lines say less than what they stand for
 INTRO = (
     "[Earlier rounds, sealed: one line a call. `ReadBack` with a reference such as r:abc123 "
     "gives the call and its result whole.]\n"
@@ -67,7 +68,7 @@ class Price:
 
     @property
     def pays(self) -> bool:
-        return self.held >= self.cost
+        return self.held >= EARNED * self.cost
 
     def told(self, limit: int) -> str:
         if self.cold:

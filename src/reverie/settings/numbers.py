@@ -155,7 +155,7 @@ class Settings:
     collapse_offload: int = whole(
         4_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS
     )
-    collapse_log: int = whole(3_000, "B11", "tokens of sealed lines before they fold", 100, TOKENS)
+    collapse_log: int = whole(5_000, "B11", "tokens of sealed lines before they fold", 100, TOKENS)
     collapse_line: int = whole(120, "B11", "characters of one sealed line", 20, COUNT)
     collapse_reference: int = whole(
         8_000, "B11", "tokens that one reference reads back, at most", 1, TOKENS
