@@ -18,13 +18,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -65,20 +66,25 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
     }
     options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line")
     limit = LIMIT_S * len(tests)
-    try:
-        done = subprocess.run(
+    with tempfile.TemporaryFile() as out:  # not a pipe: what a test leaves running would hold it
+        tests_run = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
             cwd=tree,
             env=environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit,
-            check=False,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        return None, f"no end within {limit} s"
-    return done.returncode, "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        try:
+            code = tests_run.wait(limit)
+        except subprocess.TimeoutExpired:
+            return None, f"no end within {limit} s"
+        finally:  # and all that a broken test did not close
+            with suppress(ProcessLookupError):
+                os.killpg(tests_run.pid, signal.SIGKILL)
+            tests_run.wait()
+        out.seek(0)
+        return code, "\n".join(out.read().decode(errors="replace").splitlines()[-15:])
 
 
 @contextmanager

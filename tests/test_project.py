@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -406,6 +407,34 @@ def test_tests_that_fail_anyway_prove_nothing(specimen: Path) -> None:
     one = manifest.Mutation("m", "src/reverie/a.py", "= 3", "= 4", ("tests/test_a.py",))
     with pytest.raises(SystemExit, match="before any mutation"):
         list(mutations.run(specimen, [manifest.Row("3", "t", "built", (), (one,))], jobs=1))
+
+
+@pytest.mark.spec("project.mutations")
+def test_what_a_test_leaves_running_is_ended(specimen: Path, tmp_path: Path) -> None:
+    note = tmp_path / "left.pid"
+    left = f"""
+import pathlib, subprocess, sys
+def test_leaves():
+    one = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    pathlib.Path({str(note)!r}).write_text(str(one.pid))
+"""
+    write(specimen, {"tests/test_a.py": left})
+    code, _ = mutations.run_tests(specimen, ["tests/test_a.py"])
+    assert code == 0
+    assert gone(int(note.read_text()))
+
+
+def gone(process: int) -> bool:
+    """Whether a process ends soon; one that nobody waited for counts as ended."""
+    path = Path(f"/proc/{process}/stat")
+    for _ in range(200):
+        try:
+            if path.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.05)
+    return False
 
 
 # -- skips ---------------------------------------------------------------------------
