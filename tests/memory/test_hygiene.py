@@ -15,6 +15,7 @@ from reverie.memory.hygiene.dates import expired, relative
 from reverie.memory.hygiene.passages import passages
 from reverie.memory.hygiene.report import Finding, Report
 from reverie.memory.trust import Trust
+from reverie.providers.embedded.extraction_dates import is_ahead, made_absolute
 
 pytestmark = pytest.mark.spec("B7")
 
@@ -206,6 +207,14 @@ def test_relative_dates_are_written_out(words: str, meant: str) -> None:
 )
 def test_what_is_no_relative_date_is_left(text: str) -> None:
     assert relative(text, THEN) == ()
+
+
+@pytest.mark.parametrize("at", [253402300799.0, -62135596800.0, float("nan"), float("inf"), 1e20])
+def test_a_moment_at_the_calendars_end_dates_nothing(at: float):
+    text = "tomorrow, next week, by Friday, yesterday, 900 weeks ago, by the 30th, 下周三, 上周"
+    assert relative(text, at) == ()
+    assert made_absolute(text, at) == text
+    assert not is_ahead(text, at)
 
 
 def test_a_stale_date_is_found_in_body_and_description() -> None:

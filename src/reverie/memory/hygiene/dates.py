@@ -59,6 +59,7 @@ _DEADLINE = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = 140
+_YEARS = (1900, 9900)
 _PLAN = re.compile(
     r"\b(?:will|due|ends?|starts?|expires?|ships?|launch\w*|leaves?|moves?|is|are|back|happens?)\b"
 )
@@ -102,10 +103,13 @@ def _end(day: date) -> float:
 
 
 def day_of(seconds: float) -> date | None:
+    """The day of a moment; None for one that no memory was written at, or so far off that the
+    calendar ends beside it."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).date()
+        day = datetime.fromtimestamp(seconds, UTC).date()
     except (OverflowError, OSError, ValueError):
         return None
+    return day if _YEARS[0] <= day.year <= _YEARS[1] else None
 
 
 def own(text: str) -> str:
