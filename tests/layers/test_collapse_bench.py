@@ -40,9 +40,9 @@ def naive(**members: Any) -> type:
     return type("Naive", (base,), members)
 
 
-@pytest.mark.parametrize("tail", [10_000, 40_000])
+@pytest.mark.parametrize(("tail", "most"), [(10_000, 0.37), (40_000, 0.42)])
 def test_collapse_costs_less_and_hides_nothing(
-    traces: list[dict[str, Any]], tail: int, scale: Scale
+    traces: list[dict[str, Any]], tail: int, most: float, scale: Scale
 ):
     rows = [played(trace, ours(collapsed(tail))) for trace in traces]
     sketch = importlib.import_module("adapters.sketch").Sketch
@@ -54,7 +54,7 @@ def test_collapse_costs_less_and_hides_nothing(
     assert not mine.failed
     assert mine.near >= 0.96
     assert mine.shown >= scale.pick(0.88, 0.90)
-    assert mine.score < scale.pick(0.75, 0.40)
+    assert mine.score < scale.pick(0.75, most)
     assert mine.score < drawn.score or tail > 10_000
     assert mine.peak < 60_000
 

@@ -38,14 +38,16 @@ from reverie.world import World
 NAME = "collapse"
 SEALED = "collapse"
 FOLDED = "collapse fold"
-RESULT_NAMES = 160  # characters of names kept of a result, at most
+RESULT_NAMES = 320  # characters of names kept of a result, at most
+LONG_TAIL = 30_000  # tokens; what is near stands in a longer one, and fewer names do:
+FEW_NAMES = 160
 STORED_NAMES = 900  # the same of one that was stored as it arrived
 NAMES_SHARE = 6  # and never more than this part of the result
 LOOKED_AT = 4  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
-EARNED = 3  # times its cost, before a seal pays: lines say less than what they stand for
+EARNED = 2.5  # times its cost, before a seal pays: lines say less than what they stand for
 INTRO = (
     "[Earlier rounds, sealed: one line a call. `ReadBack` with a reference such as r:abc123 "
     "gives the call and its result whole.]\n"
@@ -171,6 +173,7 @@ def seal_lines(settings: Settings, items: Sequence[Item]) -> str:
     said: set[str] = set()
     out: list[str] = []
     width = settings.collapse_line
+    names = FEW_NAMES if settings.collapse_tail > LONG_TAIL else RESULT_NAMES
     for item in items:
         for piece in item.pieces:
             block = piece.block
@@ -179,7 +182,7 @@ def seal_lines(settings: Settings, items: Sequence[Item]) -> str:
             elif block.type == "tool_result":
                 text = text_of(block.value.get("content"))
                 out += _trouble(text, width)
-                if found := _names(text, said):
+                if found := _names(text, names, said):
                     out.append("  " + " ".join(found))
             elif line := _said_line(item, block):
                 out.append(line)
@@ -247,13 +250,12 @@ def _trouble(text: str, width: int) -> list[str]:
     return ["  " + _short(end[max(start, at - width) :].partition("\n")[0], width)]
 
 
-def _names(text: str, said: set[str]) -> list[str]:
+def _names(text: str, most: int, said: set[str]) -> list[str]:
     """What a result names, for the first time."""
     if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
         told = text.partition(_NAMES)[2].partition("\n")[0]
         return first_names(told, STORED_NAMES, len(told), said)
-    most = min(RESULT_NAMES, len(text) // NAMES_SHARE)
-    return first_names(text, most, LOOKED_AT * RESULT_NAMES, said)
+    return first_names(text, min(most, len(text) // NAMES_SHARE), LOOKED_AT * most, said)
 
 
 # --- folding old lines
