@@ -23,6 +23,7 @@ from packaging.version import Version
 
 from reverie import errors
 from scripts import manifest, mutations, tree
+from tests.toolbox.kit import processes_with
 
 TARGETS = ("install", "run", "chat", "test", "proof", "bench", "check", "lock", "clean")
 
@@ -410,31 +411,21 @@ def test_tests_that_fail_anyway_prove_nothing(specimen: Path) -> None:
 
 
 @pytest.mark.spec("project.mutations")
-def test_what_a_test_leaves_running_is_ended(specimen: Path, tmp_path: Path) -> None:
-    note = tmp_path / "left.pid"
+def test_what_a_test_leaves_running_is_ended(specimen: Path) -> None:
+    mark = str(specimen / "left")
     left = f"""
-import pathlib, subprocess, sys
+import subprocess, sys
 def test_leaves():
-    one = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    pathlib.Path({str(note)!r}).write_text(str(one.pid))
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", {mark!r}])
 """
     write(specimen, {"tests/test_a.py": left})
     code, _ = mutations.run_tests(specimen, ["tests/test_a.py"])
     assert code == 0
-    assert gone(int(note.read_text()))
-
-
-def gone(process: int) -> bool:
-    """Whether a process ends soon; one that nobody waited for counts as ended."""
-    path = Path(f"/proc/{process}/stat")
     for _ in range(200):
-        try:
-            if path.read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
+        if not processes_with(mark):
+            break
         time.sleep(0.05)
-    return False
+    assert not processes_with(mark)
 
 
 # -- skips ---------------------------------------------------------------------------

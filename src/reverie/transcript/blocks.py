@@ -139,7 +139,7 @@ class Block:
             value, kind = self.value, self.type
             said = value.get(_SAID[kind]) if kind in _SAID else None
             if isinstance(said, str):
-                self._tokens = -(-_bytes(said) // TEXT_BYTES)
+                self._tokens = _size(said, TEXT_BYTES)
             else:
                 self._tokens = _call_tokens(value) if kind == "tool_use" else estimate(value)
         return self._tokens
@@ -320,9 +320,7 @@ def _json_tokens(value: object) -> int:
 
 
 def _call_tokens(call: Mapping[str, object]) -> int:
-    name = call.get("name")
-    named = -(-_bytes(name) // TEXT_BYTES) if isinstance(name, str) else estimate(name)
-    return named + _json_tokens(call.get("input"))
+    return estimate(call.get("name")) + _json_tokens(call.get("input"))
 
 
 def estimate(value: object) -> int:

@@ -59,7 +59,7 @@ _DEADLINE = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = 140
-_YEARS = (1900, 9900)
+_YEARS = (1900, 9900)  # of moments that dates are counted from
 _PLAN = re.compile(
     r"\b(?:will|due|ends?|starts?|expires?|ships?|launch\w*|leaves?|moves?|is|are|back|happens?)\b"
 )
