@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = "tests/manifest.toml"
 SECTIONS = (
     *(str(number) for number in range(1, 19)),
-    *(f"B{number}" for number in range(1, 20)),
+    *(f"B{number}" for number in range(1, 22)),
     "project",
 )
 

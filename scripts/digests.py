@@ -1,0 +1,175 @@
+"""One digest for every request that is sent: what a change of the code's shape must not move.
+
+Three kinds of sessions are rendered again, each with the product's own fold and layers:
+
+- the recorded sessions of `REVERIE_SHARED`, under both context policies;
+- the transcripts that version 0.1.0 wrote (`tests/fixtures/written_by_0.1.0.tar.gz`);
+- a fresh run of `reverie demo`, with what differs from run to run (folders, ids, times) taken out.
+
+The digests of the first two stand in `tests/fixtures/digests.json`, and a test compares them. A
+change that means to send other bytes writes them again and says why.
+
+    python -m scripts.digests            compare
+    python -m scripts.digests --write    write them anew
+    python -m scripts.digests --demo     print those of a demo
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from reverie.apps.replay.course import Course, of_lines
+from reverie.apps.replay.policies import Policy, PolicyName
+from reverie.apps.replay.stage import Stage
+from reverie.errors import ImportFailed
+from reverie.session.library import Library
+from reverie.transcript.fold import apply
+from reverie.transcript.records import Sent
+from reverie.transcript.request import render
+from reverie.transcript.view import EMPTY
+
+ROOT = Path(__file__).resolve().parent.parent
+DIGESTS = ROOT / "tests/fixtures/digests.json"
+OLD = ROOT / "tests/fixtures/written_by_0.1.0.tar.gz"
+POLICIES: tuple[PolicyName, ...] = ("classic", "collapse")
+OFTEN_DIFFERENT = (
+    (re.compile(r"[/-]tmp[/-]reverie-demo-[\w-]{8}"), "DEMO"),
+    (re.compile(r"\btoolu_[0-9a-f]{24}\b"), "CALL"),
+    (re.compile(r"\br:[0-9a-z]+\b"), "REFERENCE"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){1,3}-(?:[0-9a-f]{12}\b|…)"), "ID"),
+    (re.compile(r"\[[0-9a-f]{8}\]"), "[MARK]"),
+    (re.compile(r"\b[0-9a-f]{16}\b"), "FRAME"),
+    (re.compile(r"\bin \d+\.\d+s\b"), "in TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?"), "DATE"),
+)
+
+
+def together(bodies: Iterable[str]) -> str:
+    """How many, and one digest over all of them in their order."""
+    count, found = 0, hashlib.sha256()
+    for body in bodies:
+        count += 1
+        found.update(hashlib.sha256(body.encode("utf-8", "surrogatepass")).digest())
+    return f"{count} {found.hexdigest()}"
+
+
+# --- recorded sessions
+
+
+async def _bodies(course: Course, policy: Policy) -> list[str]:
+    stage = Stage(course.head, policy)
+    out: list[str] = []
+    for step in course.steps:
+        stage.clock.time += step.gap
+        if step.role != "assistant":
+            await stage.add(step.blocks)
+            continue
+        out.append((await stage.prepare()).body())
+        stage.observe([b for b in step.blocks if not b.thinking])
+        stage.clock.time += 2.0
+    return out
+
+
+def recorded(path: Path, policy: PolicyName) -> str:
+    """The digest of one recorded session's requests under a policy."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        course = of_lines(lines, path.name)
+    return together(anyio.run(_bodies, course, Policy.of(policy)))
+
+
+def all_recorded(shared: Path) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for path in sorted((shared / "data/sessions_dev").glob("*.jsonl.gz")):
+        for policy in POLICIES:
+            try:
+                out[f"{path.name.partition('.')[0]} {policy}"] = recorded(path, policy)
+            except ImportFailed:
+                continue
+    return out
+
+
+# --- transcripts of our own
+
+
+def sent_bodies(library: Library, session: str) -> Iterator[str]:
+    """Every request that a transcript says was sent, rendered again."""
+    view = EMPTY
+    for entry in library.read(session).entries:
+        if isinstance(entry.record, Sent):
+            request = replace(render(view, entry.record.source), marks=entry.record.marks)
+            if request.parts() != entry.record.parts:
+                raise AssertionError(f"{session}: another request than the one sent, {entry.id}")
+            yield request.body()
+        view = apply(view, entry)
+
+
+def written_by_old(folder: Path) -> dict[str, str]:
+    """The digests of the transcripts that 0.1.0 wrote, unpacked into `folder`."""
+    with tarfile.open(OLD) as archive:
+        archive.extractall(folder, filter="data")
+    library = Library(folder, folder)
+    return {
+        one.id: together(sent_bodies(library, one.id))
+        for one in sorted(library.sessions(), key=lambda one: one.id)
+    }
+
+
+def demo() -> list[str]:
+    """The digests of a demo's sessions, without what differs from run to run."""
+    told = subprocess.run(
+        [sys.executable, "-m", "reverie.apps.cli", "demo", "--keep", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    home = Path(json.loads(told.stdout)["folder"]) / "home/projects"
+    (project,) = home.iterdir()
+    library = Library(project, project)
+    return sorted(
+        together(_stripped(body) for body in sent_bodies(library, one.id))
+        for one in library.sessions()
+    )
+
+
+def _stripped(body: str) -> str:
+    for pattern, word in OFTEN_DIFFERENT:
+        body = pattern.sub(word, body)
+    return body
+
+
+def main() -> None:
+    if "--demo" in sys.argv:
+        print("\n".join(demo()))
+        return
+    shared = Path(os.environ.get("REVERIE_SHARED", ROOT / "../shared"))
+    with tempfile.TemporaryDirectory() as folder:
+        found = {"recorded": all_recorded(shared), "written_by_0.1.0": written_by_old(Path(folder))}
+    if "--write" in sys.argv:
+        DIGESTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        return
+    known = json.loads(DIGESTS.read_text(encoding="utf-8"))
+    moved = [
+        f"{kind}: {name}"
+        for kind in known
+        for name in sorted(known[kind].keys() | found[kind].keys())
+        if known[kind].get(name) != found[kind].get(name)
+    ]
+    print("\n".join(moved) or f"digests: {sum(map(len, known.values()))} sessions, all the same")
+    sys.exit(bool(moved))
+
+
+if __name__ == "__main__":
+    main()
