@@ -25,12 +25,13 @@ import anyio
 
 from bench.__main__ import ROOT_SHARED, Row
 from bench.adapter import bench_modules
+from reverie.embedded import ANSWERS, EmbeddedModel
+from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
-from reverie.providers.embedded import ANSWERS, EmbeddedModel, summary
-from reverie.session.toolbox.sealed import SealedCalls
 from reverie.settings import DEFAULTS
 from reverie.store.files import Folder
-from reverie.transcript.audit import Audit, audit
+from reverie.tools.sealed import SealedCalls
+from reverie.transcript.audit.audit import Audit, audit
 from reverie.transcript.blocks import estimate, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item

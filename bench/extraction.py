@@ -30,9 +30,9 @@ from typing import Any
 
 from bench.__main__ import HERE, ROOT_SHARED, Row
 from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
-from reverie.memory import entry as entries
+from reverie.embedded.extraction.answer import answer
+from reverie.memory.format import entry as entries
 from reverie.memory.secrets import scan
-from reverie.providers.embedded.extraction import answer
 from reverie.transcript.blocks import Block, block_of, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage

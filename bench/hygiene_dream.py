@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reverie.memory.entry import is_index
-from reverie.providers.embedded import dream
-from reverie.session.clock import SystemClock
-from reverie.session.toolbox import AnyFiles, ReadLog, ToolContext, standard
-from reverie.session.toolbox.guard import Guard, Limits
-from reverie.session.toolbox.sandbox import Sandbox
+from reverie.clock import SystemClock
+from reverie.embedded import dream
+from reverie.memory.format.entry import is_index
 from reverie.settings import DEFAULTS
+from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
+from reverie.tools.guard import Guard, Limits
+from reverie.tools.sandbox import Sandbox
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.__main__ import ROOT_SHARED
-from reverie.memory import frontmatter
+from reverie.memory.format import frontmatter
 from reverie.memory.recall.passages import Passage, passages
-from reverie.store.recall import RecallIndex
+from reverie.store.recall.index import RecallIndex
 from reverie.transcript.recorded import read
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 

@@ -23,7 +23,7 @@ from packaging.version import Version
 
 from reverie import errors
 from scripts import manifest, mutations, tree
-from tests.toolbox.kit import processes_with
+from tests.tools.kit import processes_with
 
 TARGETS = ("install", "run", "chat", "test", "proof", "bench", "check", "lock", "clean")
 

@@ -10,9 +10,9 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
     from reverie.errors import ReverieError
-    from reverie.session.messages import tool_result, user
     from reverie.session.session import Session
     from reverie.settings import Settings
+    from reverie.wire.given import tool_result, user
     from reverie.world import Model, Reply
 
 __all__ = ["Model", "Reply", "ReverieError", "Session", "Settings", "tool_result", "user"]
@@ -23,8 +23,8 @@ _PLACES = {
     "ReverieError": "reverie.errors",
     "Session": "reverie.session.session",
     "Settings": "reverie.settings",
-    "tool_result": "reverie.session.messages",
-    "user": "reverie.session.messages",
+    "tool_result": "reverie.wire.given",
+    "user": "reverie.wire.given",
 }
 
 

@@ -21,9 +21,9 @@ from reverie.apps.cli.app import build
 from reverie.apps.cli.place import Place
 from reverie.session.head import Head
 from reverie.session.library import Library
-from reverie.session.messages import tool_result, user
 from reverie.session.session import Session
 from reverie.transcript.records import Failed
+from reverie.wire.given import tool_result, user
 
 Run = Callable[..., "Done"]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import anyio
 
-from reverie.session.clock import SystemClock
+from reverie.clock import SystemClock
 from reverie.session.dream.run import Dreamer, dream
-from reverie.session.extraction_run import guards_at
+from reverie.session.extraction.run import guards_at
 from reverie.session.library import Library
-from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS
+from reverie.store.memories import Memories
 from reverie.testing import FixedFlags, MemoryDisk
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Delta, World

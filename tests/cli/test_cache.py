@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from reverie.session.head import Head
-from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.testing import ManualClock, ScriptedModel, reply
 from reverie.transcript.records import Usage
 from reverie.transcript.request import Task
+from reverie.wire.given import user
 from reverie.world import ForkSpec
 from tests.cli.conftest import Run, library
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from reverie.agent.agent import Wanted
 from reverie.apps.cli.commands import Command, Commands, Leave, Switch, filling, standard
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.interactive import footer
 from reverie.apps.cli.screens import Lines, Printed, described, read_answer
 from reverie.errors import InvalidInput, NotFound
-from reverie.session.agent import Wanted
-from reverie.session.toolbox import Answer, Question, Rule
+from reverie.tools import Answer, Question, Rule
 from reverie.transcript.records import UserMessage
 from reverie.world import Delta
 from tests.cli.typed import Typed

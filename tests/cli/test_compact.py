@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from reverie.agent.agent import Wanted
 from reverie.apps.cli.commands import parted, picked
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.screens import Printed
 from reverie.errors import InvalidInput, ReverieError
-from reverie.session.agent import Wanted
 from reverie.simulator import Engine, SimulatedModel
 from reverie.simulator.answers import Given, last_text
 from reverie.transcript.blocks import Object, text_block

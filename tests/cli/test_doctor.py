@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.messages import user
 from reverie.session.session import Session
+from reverie.wire.given import user
 from tests.cli.conftest import Run, assert_private
 
 pytestmark = pytest.mark.spec("18")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
+from reverie.store.memories import Memories
 
 from .conftest import Run
 

@@ -11,9 +11,9 @@ import pytest
 from reverie.apps.cli.app import COMMANDS, Target
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
+from reverie.store.memories import Memories
 
 from .conftest import Run, assert_private
 

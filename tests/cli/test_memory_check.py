@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from reverie.apps.cli import memory, memory_check, show
-from reverie.memory.entry import new
+from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root, find_project_folder
+from reverie.store.memories import Memories
 
 from .conftest import Run
 

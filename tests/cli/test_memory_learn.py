@@ -14,9 +14,9 @@ import pytest
 
 from reverie.apps.cli import memory
 from reverie.apps.cli.memory_learn import learn
-from reverie.session.remember import memory_folder
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root
+from reverie.store.memories import memory_folder
 
 from .conftest import Run, assert_private
 

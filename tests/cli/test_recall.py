@@ -16,11 +16,11 @@ import anyio
 import pytest
 
 from reverie.session.library import Library
-from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.store.home import canonical_root, find_project_folder
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Attached, Candidate, Recalled
+from reverie.wire.given import user
 
 from .conftest import ESCAPES, Run, reply
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from reverie.clock import SystemClock
 from reverie.session.budget import Budget
-from reverie.session.clock import SystemClock
-from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store.files import Folder
@@ -28,6 +27,7 @@ from reverie.transcript.records import (
     Stand,
     Usage,
 )
+from reverie.wire.given import user
 
 from .conftest import Run
 

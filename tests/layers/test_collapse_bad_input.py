@@ -11,9 +11,9 @@ import pytest
 from reverie.errors import StoreError
 from reverie.layers import collapse, tool_results
 from reverie.layers.collapse import SEALED
-from reverie.session.toolbox.sealed import SealedCalls
 from reverie.store.files import Folder
 from reverie.testing import call, world
+from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import block, text_block
 from reverie.transcript.messages import Item, Piece
 from reverie.transcript.names import LOOKED_AT, REFERENCE, first_names, names, reference

@@ -14,15 +14,15 @@ import anyio
 import pytest
 from anyio import lowlevel
 
+from reverie.agent.agent import Wanted, open_agent
 from reverie.apps.cli.desk import Cancelled, Desk
 from reverie.apps.cli.screens import Printed
-from reverie.session.agent import Wanted, open_agent
 from reverie.session.hooks import EVENTS
 from reverie.session.library import Library
 from reverie.session.loop import run_turn
-from reverie.session.toolbox import Output, Registry, Tool, ToolContext
-from reverie.session.toolbox.process import Command, Gathered, run
 from reverie.simulator import SimulatedModel
+from reverie.tools import Output, Registry, Tool, ToolContext
+from reverie.tools.process import Command, Gathered, run
 from reverie.transcript.records import AssistantMessage, Sent, TurnEnded, UserMessage
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Event

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reverie.providers.embedded import EmbeddedModel
-from reverie.session.agent import Wanted, open_agent
+from reverie.agent.agent import Wanted, open_agent
+from reverie.embedded import EmbeddedModel
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 
 pytestmark = pytest.mark.spec("7.agent")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput
-from reverie.memory import entry, frontmatter
-from reverie.memory.entry import Entry
+from reverie.memory.format import entry, frontmatter
+from reverie.memory.format.entry import Entry
 
 pytestmark = pytest.mark.spec("7.folder")
 

@@ -19,8 +19,8 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
-from reverie.memory import entry
-from reverie.memory.manifest import manifest
+from reverie.memory.format import entry
+from reverie.memory.format.manifest import manifest
 from reverie.memory.ranking import Limits
 from reverie.session.context import gather, index_files
 from reverie.settings import Settings

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reverie.memory import entry
+from reverie.memory.format import entry
 from reverie.store.home import project_folder
 from reverie.store.memory import MemoryFolder
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import entry
+from reverie.memory.format import entry
 from reverie.store.digests import digest
 from reverie.store.files import Changed
 from reverie.store.memory import Change, MemoryFolder

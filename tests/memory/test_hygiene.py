@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.memory.claims import Claim
-from reverie.memory.entry import Entry, new
+from reverie.memory.format.entry import Entry, new
 from reverie.memory.hygiene.check import Given, check
-from reverie.memory.hygiene.dates import expired, relative
 from reverie.memory.hygiene.passages import passages
 from reverie.memory.hygiene.report import Finding, Report
 from reverie.memory.trust import Trust
-from reverie.providers.embedded.extraction_dates import is_ahead, made_absolute
+from reverie.text.dates import expired, relative
 
 pytestmark = pytest.mark.spec("B7")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import index as indexes
-from reverie.memory.index import Fault, Proposal, parse
+from reverie.memory.format import index as indexes
+from reverie.memory.format.index import Fault, Proposal, parse
 from reverie.memory.ranking import Limits, limits_hit, plain_cut, sent, write_warning
 
 pytestmark = pytest.mark.spec("7.index")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.index import parse
+from reverie.memory.format.index import parse
 from reverie.memory.ranking import Facts, Limits, Sent, sent
 
 pytestmark = pytest.mark.spec("B9")

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.agent.agent import Wanted, open_agent
 from reverie.memory import includes, instructions
 from reverie.memory.instructions import Collected, File, Found, render
-from reverie.session.agent import Wanted, open_agent
 from reverie.session.context import gather, instruction_files, work_root
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder

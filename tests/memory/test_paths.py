@@ -10,9 +10,9 @@ import pytest
 
 from reverie.errors import PathRefused
 from reverie.memory import paths
-from reverie.session.remember import Memories, memory_folder
 from reverie.settings import Settings, load
 from reverie.store.home import canonical_root, project_folder
+from reverie.store.memories import Memories, memory_folder
 
 pytestmark = pytest.mark.spec("7.folder")
 

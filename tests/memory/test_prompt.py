@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory import frontmatter
-from reverie.memory.entry import TYPES
-from reverie.memory.index import parse
+from reverie.agent.agent import Wanted, open_agent
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import TYPES
+from reverie.memory.format.index import parse
 from reverie.memory.prompt import Options, both_modes, section
-from reverie.session.agent import Wanted, open_agent
 from reverie.session.context import memory_section
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder

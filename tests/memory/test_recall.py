@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory.recall import ranking
-from reverie.memory.recall.dates import closeness
 from reverie.memory.recall.passages import Passage, best_lines, headings, passages
 from reverie.memory.recall.query import MOST_TERMS, Query
 from reverie.memory.recall.ranking import Note, Terms, Turn, counted, score_note, score_turn
-from reverie.memory.recall.stems import stem
-from reverie.memory.recall.tokens import LONGEST, terms
 from reverie.testing import call
+from reverie.text.spans import closeness
+from reverie.text.stems import stem
+from reverie.text.tokens import LONGEST, terms
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.records import AssistantMessage, Attached, Entry, UserMessage
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory import index as indexes
-from reverie.memory.entry import Entry, new
 from reverie.memory.facts import Reason, lost
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import Entry, new
 from reverie.memory.hygiene.check import Given, check
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.merging import merged

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.frames import NAME, defused, frame, unframe
-from reverie.memory.hidden import find, reveal, strip
 from reverie.memory.trust import (
     Trust,
     goes_to_review,
@@ -20,6 +18,8 @@ from reverie.memory.trust import (
     trust_of,
 )
 from reverie.memory.versions import Origin, Version, trust_in
+from reverie.text.frames import NAME, defused, frame, unframe
+from reverie.text.hidden import find, reveal, strip
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B4.trust")]

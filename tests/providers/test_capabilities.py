@@ -9,9 +9,10 @@ from reverie.errors import (
     ProviderError,
 )
 from reverie.providers.anthropic import anthropic_model
-from reverie.providers.capabilities import LIFETIMES, TABLE, informed, reasons, tabled
+from reverie.providers.capabilities import LIFETIMES, TABLE, informed, tabled
 from reverie.providers.openai import openai_model
 from reverie.settings import Settings
+from reverie.wire.openai import reasons
 from reverie.world import Capabilities
 from tests.providers.wire import JSON, Answer, ask, patient, talk, wire
 

@@ -11,8 +11,8 @@ from reverie.errors import (
     ProviderError,
     UnknownModel,
 )
-from reverie.providers.failures import from_event, from_status, said
 from reverie.transcript.blocks import Json
+from reverie.wire.failures import from_event, from_status, said
 
 pytestmark = pytest.mark.spec("2")
 

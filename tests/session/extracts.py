@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.session import extraction
-from reverie.session.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, Wanted, open_agent
 from reverie.session.background import AFTER_A_TURN
-from reverie.session.remember import Memories
+from reverie.session.extraction import job as extraction
 from reverie.session.session import Session
 from reverie.settings import Settings
+from reverie.store.memories import Memories
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 from reverie.transcript.blocks import Block
 from reverie.transcript.records import Extracted, Failed

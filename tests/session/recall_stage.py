@@ -12,22 +12,22 @@ from typing import Any
 
 import anyio
 
-from reverie.memory.entry import new
+from reverie.memory.format.entry import new
 from reverie.memory.recall.ranking import CLEAR
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.session.messages import user
-from reverie.session.recall import Recall
-from reverie.session.recall_index import Looked, MemoryIndex
-from reverie.session.recall_notes import Notes
-from reverie.session.remember import Memories
+from reverie.session.recall.index import Looked, MemoryIndex
+from reverie.session.recall.notes import Notes
+from reverie.session.recall.recall import Recall
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.home import canonical_root
-from reverie.store.recall import Hit
+from reverie.store.memories import Memories
+from reverie.store.recall.index import Hit
 from reverie.testing import ManualClock
 from reverie.transcript.records import Recalled
 from reverie.transcript.request import Request
+from reverie.wire.given import user
 from reverie.world import Notice
 
 from .doors import opened

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reverie.memory.claims import claims
-from reverie.session.checked import Checked, Repository, line
+from reverie.session.recall.checked import Checked, Repository, line
 
 pytestmark = [pytest.mark.spec("B8"), pytest.mark.needs("git")]
 

@@ -16,7 +16,6 @@ import pytest
 from reverie.errors import InvalidInput, NotAvailable, NotFound, PromptTooLong, ReverieError
 from reverie.layers.compaction import CompactionFailed
 from reverie.session.loop import run_turn
-from reverie.session.messages import tool_result, user
 from reverie.session.session import Session
 from reverie.session.turn import Limits
 from reverie.settings import DEFAULTS
@@ -28,6 +27,7 @@ from reverie.transcript.fold import fold
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Failed, ForkEnded, HeadSet
 from reverie.transcript.request import Request, render
+from reverie.wire.given import tool_result, user
 from reverie.world import Capabilities, complete
 from tests.loop.stage import SimpleTools
 from tests.transcript.test_fold import pairs_up

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.session.messages import user
 from reverie.testing import ScriptedModel
+from reverie.wire.given import user
 from reverie.world import complete
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up

@@ -14,9 +14,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.session.messages import tool_result, user
 from reverie.testing import call, reply
 from reverie.transcript.request import Request
+from reverie.wire.given import tool_result, user
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 

@@ -10,12 +10,12 @@ import anyio
 import pytest
 
 from reverie.errors import ProviderError
-from reverie.session.messages import tool_result, user
 from reverie.session.session import Session
 from reverie.store.files import Folder
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
+from reverie.wire.given import tool_result, user
 from reverie.world import Event
 from tests.conftest import Scale
 
@@ -537,7 +537,7 @@ async def test_many_edits_of_one_file_by_two_sessions_all_survive(
 
 
 async def test_a_library_session_extracts_with_the_same_walls(stage: Stage) -> None:
-    from reverie.session.toolbox import standard
+    from reverie.tools import standard
 
     script = Script(writes({"feedback_pnpm.md": RULE, str(stage.project / "out.md"): "x"}))
     async with stage.memories() as memories:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from reverie.session.extraction_files import MOST_BYTES, MOST_FILES
+from reverie.session.extraction.files import MOST_BYTES, MOST_FILES
 from reverie.testing import call, reply
 from reverie.transcript.blocks import Block, block_of
 from reverie.transcript.tasks import ExtractTask
 from tests.conftest import Scale
-from tests.toolbox.bypasses import commands
-from tests.toolbox.kit import Ears, listening, processes_with, snapshot
+from tests.tools.bypasses import commands
+from tests.tools.kit import Ears, listening, processes_with, snapshot
 
 from .extracts import Script, Stage, cursor, results, topic, turn
 

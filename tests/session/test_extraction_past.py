@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from reverie.apps.cli.transfer import lines_of
-from reverie.session.disk import NoDisk
-from reverie.session.extraction_landing import Source
-from reverie.session.extraction_past import Allowance, Past, learn, lessons
-from reverie.session.extraction_run import Ground, guards_at
+from reverie.session.extraction.landing import Source
+from reverie.session.extraction.past import Allowance, Past, learn, lessons
+from reverie.session.extraction.run import Ground, guards_at
 from reverie.session.head import Head
-from reverie.session.toolbox import standard
 from reverie.settings import DEFAULTS
+from reverie.store.disk import NoDisk
 from reverie.testing import FixedFlags
+from reverie.tools import standard
 from reverie.transcript import recorded
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask

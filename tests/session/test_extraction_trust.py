@@ -8,8 +8,8 @@ import pytest
 
 from reverie.memory.echo import Passages
 from reverie.memory.trust import Trust
-from reverie.session.extraction_files import Draft
-from reverie.session.extraction_landing import Heard, judge
+from reverie.session.extraction.files import Draft
+from reverie.session.extraction.landing import Heard, judge
 from reverie.testing import call, reply
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Attached

@@ -11,16 +11,17 @@ import anyio
 import pytest
 
 from reverie.errors import BudgetExceeded, ForkRefused, ProviderError
-from reverie.session.fork import DENIED, PLACEHOLDER
-from reverie.session.messages import tool_result, user
+from reverie.session.fork import PLACEHOLDER
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store.journal import Fault, Journal
 from reverie.testing import ScriptedModel, call, reply
+from reverie.tools.runner import DENIED
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import fold
 from reverie.transcript.records import ForkEnded, Started, Usage
 from reverie.transcript.request import Request, Task, render, so_far
+from reverie.wire.given import tool_result, user
 from reverie.world import ForkSpec
 
 from .doors import LARGE, opened

@@ -14,11 +14,11 @@ from reverie.errors import SecretFound
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, Version, encode
 from reverie.memory.words import Words
-from reverie.session import landing
-from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS
+from reverie.store import landing
 from reverie.store.digests import digest
 from reverie.store.files import Changed
+from reverie.store.memories import Memories
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.conftest import Scale
@@ -168,7 +168,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
     assert points >= scale.pick(8, 200)
 
 
-@pytest.mark.parametrize("module", ["reverie.session.remember", "reverie.session.session"])
+@pytest.mark.parametrize("module", ["reverie.store.memories", "reverie.session.session"])
 def test_what_judges_a_memory_is_not_imported_to_open_one(module: str) -> None:
     heavy = ("hygiene", "repair", "facts", "branch")
     names = tuple(f"reverie.memory.{name}" for name in heavy)

@@ -13,22 +13,22 @@ from typing import Any
 import anyio
 import pytest
 
+from reverie.agent.agent import Wanted, open_agent
+from reverie.embedded import EmbeddedModel
 from reverie.errors import ProviderError
 from reverie.layers import session_memory as layer
-from reverie.providers.embedded import EmbeddedModel
-from reverie.session import notes
-from reverie.session.agent import Wanted, open_agent
-from reverie.session.messages import user
+from reverie.session.notes import job as notes
 from reverie.session.session import Session
-from reverie.session.toolbox import standard
 from reverie.settings import DEFAULTS
 from reverie.store.digests import digest
 from reverie.store.home import session_memory_path
 from reverie.testing import ScriptedModel, call, reply
+from reverie.tools import standard
 from reverie.transcript.blocks import Block
 from reverie.transcript.records import Failed, ForkEnded, NotesTaken, Replaced
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import NotesTask
+from reverie.wire.given import user
 from reverie.world import Notice, Reply
 
 from .doors import opened

@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from reverie.layers import session_memory as layer
-from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.store.digests import digest
@@ -18,6 +17,7 @@ from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.records import NotesTaken, Replaced
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import NotesTask
+from reverie.wire.given import user
 from tests.faults import Ack
 from tests.transcript.test_fold import pairs_up
 

@@ -11,10 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.messages import tool_result
-from reverie.session.recall import Recall
-from reverie.session.recall_query import selector_for
-from reverie.session.recall_select import begins_turn, said, words
+from reverie.session.recall.query import selector_for
+from reverie.session.recall.recall import Recall
+from reverie.session.recall.select import begins_turn, said, words
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, reply
 from reverie.transcript.blocks import text_block
@@ -31,6 +30,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
+from reverie.wire.given import tool_result
 from reverie.world import Capabilities, Delta, Event
 
 from .doors import opened

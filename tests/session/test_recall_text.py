@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory.claims import Claim
-from reverie.memory.frames import unframe
-from reverie.session.checked import Checked
-from reverie.session.recall_text import Note, attachment, days, note, part
+from reverie.session.recall.checked import Checked
+from reverie.session.recall.text import Note, attachment, days, note, part
 from reverie.settings import DEFAULTS
+from reverie.text.frames import unframe
 
 pytestmark = pytest.mark.spec("8")
 

@@ -8,23 +8,23 @@ from pathlib import Path
 import anyio
 import pytest
 
+from reverie.agent.agent import Wanted, open_agent
 from reverie.errors import StoreError
-from reverie.memory.entry import new
-from reverie.session.agent import Wanted, open_agent
+from reverie.memory.format.entry import new
 from reverie.session.loop import run_turn
-from reverie.session.messages import tool_result, user
-from reverie.session.recall import Recall
-from reverie.session.recall_index import MemoryIndex
-from reverie.session.recall_notes import Notes
-from reverie.session.remember import Memories
+from reverie.session.recall.index import MemoryIndex
+from reverie.session.recall.notes import Notes
+from reverie.session.recall.recall import Recall
 from reverie.session.session import Session
-from reverie.session.toolbox.tool import Registry
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root
-from reverie.store.recall import NAME
+from reverie.store.memories import Memories
+from reverie.store.recall.index import NAME
 from reverie.testing import ScriptedModel, call, reply
+from reverie.tools.tool import Registry
 from reverie.transcript.records import UserMessage
 from reverie.transcript.request import Request
+from reverie.wire.given import tool_result, user
 from reverie.world import Delta, ToolCall
 
 from .doors import opened

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from reverie.agent.agent import Agent, Wanted, open_agent
 from reverie.errors import ReverieError
-from reverie.session.agent import Agent, Wanted, open_agent
-from reverie.session.restoring import RESTORED
+from reverie.session.compaction.restoring import RESTORED
 from reverie.simulator import Engine, SimulatedModel, call
 from reverie.simulator.answers import Given, last_text
 from reverie.testing import ManualClock

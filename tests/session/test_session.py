@@ -13,7 +13,6 @@ import anyio
 import pytest
 
 from reverie.errors import Held, InvalidInput, InvalidMessage, NotFound, WriteFailed
-from reverie.session.messages import tool_result, user
 from reverie.session.session import Session
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.blocks import text_block
@@ -26,6 +25,7 @@ from reverie.transcript.records import (
     Unknown,
     Usage,
 )
+from reverie.wire.given import tool_result, user
 
 from .doors import LARGE, TOOLS, opened
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from reverie.errors import AuthFailed, BudgetExceeded
-from reverie.session.messages import user
+from reverie.session.compaction.summariser import Named, summariser_for
 from reverie.session.session import Session
-from reverie.session.summariser import Named, summariser_for
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, ModelSpec, SimulatedModel
 from reverie.simulator.faults import error
@@ -23,6 +22,7 @@ from reverie.testing import ScriptedModel
 from reverie.transcript.fold import fold
 from reverie.transcript.records import Failed, ForkEnded
 from reverie.transcript.request import Request, render
+from reverie.wire.given import user
 from reverie.world import Capabilities, complete
 
 from .compacts import ASKED, NOTES, Stage, Talk, a_summary, boundaries

@@ -15,10 +15,10 @@ from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.passages import Passage
 from reverie.memory.recall.query import Query
 from reverie.session.library import Library
-from reverie.store import recall
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
-from reverie.store.recall import MOST_INDEXED, NAME, RecallIndex
+from reverie.store.recall import index as recall
+from reverie.store.recall.index import MOST_INDEXED, NAME, RecallIndex
 from reverie.transcript.blocks import text_block
 from reverie.transcript.codec import encode
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage

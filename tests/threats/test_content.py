@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.memory import frontmatter, hidden
-from reverie.memory.entry import MOST_READ, Entry
-from reverie.memory.frontmatter import MOST_BYTES
-from reverie.memory.index import parse, resolve
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import MOST_READ, Entry
+from reverie.memory.format.frontmatter import MOST_BYTES
+from reverie.memory.format.index import parse, resolve
+from reverie.memory.format.manifest import Record, manifest, record
 from reverie.memory.instructions import File, render
-from reverie.memory.manifest import Record, manifest, record
 from reverie.memory.prompt import Options, section
 from reverie.memory.ranking import Limits
 from reverie.session.context import index_files
 from reverie.store.memory import MOST_INDEX, MemoryFolder
+from reverie.text import hidden
 
 pytestmark = pytest.mark.spec("7.folder")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.audit import Held, audit, binding, held
-from reverie.transcript.audit_names import READABLE, names_in, ranked
-from reverie.transcript.audit_parts import parts, stands_for_others, trouble
-from reverie.transcript.audit_tasks import open_tasks
+from reverie.transcript.audit.audit import Held, audit, binding, held
+from reverie.transcript.audit.names import READABLE, names_in, ranked
+from reverie.transcript.audit.parts import parts, stands_for_others, trouble
+from reverie.transcript.audit.tasks import open_tasks
 from reverie.transcript.blocks import block_of, blocks_of, estimate
 from reverie.transcript.messages import HEAD, INTERRUPTED, Item, Piece
 from reverie.transcript.names import reference

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reverie.errors import SecretFound
-from reverie.memory import entry as entries
-from reverie.memory import index as indexes
 from reverie.memory import ranking, secrets
-from reverie.memory.entry import is_index, shown
 from reverie.memory.facts import Reason, facts_of, lost
-from reverie.memory.frontmatter import parse as parse_head
+from reverie.memory.format import entry as entries
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import is_index, shown
+from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.merge import merge
 from reverie.memory.ranking import Limits
 from reverie.memory.trust import reads_like_instruction

@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reverie.memory.recall.stems import stem
-from reverie.memory.recall.tokens import terms
+from reverie.text.stems import stem
+from reverie.text.tokens import terms
 
 SHARE = 0.7
 """The part of a sentence's content that one window must hold for it to be said there."""

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from reverie.errors import InvalidMessage
-from reverie.memory import index as indexes
-from reverie.memory.entry import is_index, shown
-from reverie.memory.hygiene.dates import latest, undated
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import is_index, shown
+from reverie.memory.format.titles import is_cut, uncut
 from reverie.memory.hygiene.passages import Kind, Passage, passages
-from reverie.memory.hygiene.terms import Terms, plain, terms
-from reverie.memory.titles import is_cut, uncut
+from reverie.text.dates import latest, undated
+from reverie.text.terms import Terms, plain, terms
 from reverie.transcript.blocks import dump, parse
 
 Why: TypeAlias = Literal[

@@ -19,9 +19,9 @@ from hashlib import sha256
 from typing import Literal, Protocol, TypeAlias
 
 from reverie.memory import includes
-from reverie.memory.frames import defused
-from reverie.memory.hidden import strip
 from reverie.settings import DEFAULTS, Settings
+from reverie.text.frames import defused
+from reverie.text.hidden import strip
 
 Kind: TypeAlias = Literal["managed", "user", "project", "local", "memory", "team"]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from reverie.memory.entry import is_index
+from reverie.memory.format.entry import is_index
 
 H = TypeVar("H", bound=Hashable)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from reverie.errors import PathRefused
-from reverie.memory.entry import INDEX, LOGS, TEAM
+from reverie.memory.format.entry import INDEX, LOGS, TEAM
 from reverie.settings import Settings
 
 Scope: TypeAlias = Literal["user", "project", "local"]

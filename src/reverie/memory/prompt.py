@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reverie.memory import prompt_words as words
-from reverie.memory.frames import defused
-from reverie.memory.hidden import strip
 from reverie.memory.paths import LOG_PATTERN, Scope
+from reverie.text.frames import defused
+from reverie.text.hidden import strip
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reverie.memory.entry import Type
+from reverie.memory.format.entry import Type
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reverie.memory.entry import shown
-from reverie.memory.frontmatter import BOM
-from reverie.memory.index import WIDTH, Index, parse, shorten
+from reverie.memory.format.entry import shown
+from reverie.memory.format.frontmatter import BOM
+from reverie.memory.format.index import WIDTH, Index, parse, shorten
 from reverie.settings import DEFAULTS, Settings
 
 _DAY = 86_400

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from reverie.memory.hidden import find, strip
+from reverie.text.hidden import find, strip
 
 
 class Trust(IntEnum):

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
-from reverie.memory.entry import is_index
+from reverie.memory.format.entry import is_index
 from reverie.memory.merge import Merged, lines_of, merge
 from reverie.memory.trust import Trust, trust_of
 from reverie.transcript.blocks import dump, parse

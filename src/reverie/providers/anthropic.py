@@ -15,17 +15,18 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong, ProviderError
-from reverie.providers.anthropic_messages import Assembly
-from reverie.providers.capabilities import LIKE_CLAUDE, bare, in_force, informed, tabled
+from reverie.providers.capabilities import LIKE_CLAUDE, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect, whole
 from reverie.providers.exchange import exchange
-from reverie.providers.failures import Setback, malformed
-from reverie.providers.native import without_foreign
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import added, dump, joined, members, parse
 from reverie.transcript.request import Request
+from reverie.transcript.tokens import bare
 from reverie.transcript.usage import count
+from reverie.wire.failures import Setback, malformed
+from reverie.wire.messages import Assembly
+from reverie.wire.native import without_foreign
 from reverie.world import Capabilities, Event, Reply
 
 BASE_URL = "https://api.anthropic.com"

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from reverie.settings import Settings
 from reverie.transcript.blocks import Json
 from reverie.transcript.records import Ttl
-from reverie.transcript.tokens import SUFFIX, context_window
+from reverie.transcript.tokens import context_window, family
 from reverie.world import Capabilities
 
 LIFETIMES: tuple[Ttl, ...] = ("5m", "1h")
@@ -75,7 +75,6 @@ TABLE: tuple[Row, ...] = (
     Row(r"gpt-4o", replace(PLAIN, window=128_000, max_output=16_384), "openai"),
     Row(r"o[134](-|$)|codex-mini", replace(PLAIN, window=200_000, max_output=100_000), "openai"),
 )
-REASONING = re.compile(r"gpt-([5-9]|\d\d)|o[1-9](-|$)|codex")
 _WINDOWS = (
     "max_input_tokens",  # Anthropic
     "max_model_len",  # vLLM
@@ -87,25 +86,10 @@ _OUTPUTS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _SWITCHES = ("cache_edits", "context_management", "compaction")
 
 
-def bare(model: str) -> str:
-    """A model's name as the provider knows it: without the suffix that asks for 1 M."""
-    return model.removesuffix(SUFFIX)
-
-
-def family(model: str) -> str:
-    """A model's name without its vendor and in small letters, for the table."""
-    return bare(model).lower().rpartition("/")[2].removeprefix("anthropic.")
-
-
 def tabled(model: str, other: Capabilities = PLAIN) -> Capabilities:
     """What the table says of a model, or `other` where it is silent."""
     name = family(model)
     return next((r.capabilities for r in TABLE if re.match(r.pattern, name)), other)
-
-
-def reasons(model: str) -> bool:
-    """Whether an OpenAI model answers with reasoning items."""
-    return REASONING.match(family(model)) is not None
 
 
 def informed(known: Capabilities, info: Json) -> Capabilities:

@@ -15,13 +15,14 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from reverie.clock import SystemClock
 from reverie.errors import InvalidInput
 from reverie.providers import anthropic, openai
 from reverie.providers.anthropic import AnthropicModel, anthropic_model
-from reverie.providers.capabilities import family
 from reverie.providers.openai import Format, OpenAIModel, openai_model
-from reverie.providers.retry import Retries, SystemClock
+from reverie.providers.retry import Retries
 from reverie.settings import DEFAULTS, Settings
+from reverie.transcript.tokens import family
 from reverie.world import Clock
 
 EMBEDDED = "embedded"

@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from reverie.errors import AuthFailed, InvalidInput, NotAvailable
-from reverie.providers.failures import (
+from reverie.wire.failures import (
     Said,
     Setback,
     from_status,

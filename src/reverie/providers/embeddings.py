@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from reverie.errors import AuthFailed, InvalidInput, InvalidMessage, ProviderError
-from reverie.providers.capabilities import family
 from reverie.providers.choose import Access, ollama_url
 from reverie.providers.connection import NO_KEY, Connection, connect, whole
-from reverie.providers.failures import Setback
 from reverie.providers.openai import BASE_URL
 from reverie.transcript.blocks import Json, dump, parse
+from reverie.transcript.tokens import family
+from reverie.wire.failures import Setback
 
 TIMEOUT = 30.0
 BATCH = 64

@@ -16,9 +16,9 @@ import anyio
 
 from reverie.errors import InvalidMessage
 from reverie.providers.connection import Connection, Response, whole
-from reverie.providers.failures import Setback, broken_off, from_event, malformed
-from reverie.providers.sse import BadStream, Events
 from reverie.transcript.blocks import parse
+from reverie.wire.failures import Setback, broken_off, from_event, malformed
+from reverie.wire.sse import BadStream, Events
 from reverie.world import Delta, Event, Reply
 
 DRAIN = 0.5  # seconds for what follows the last event, so that the connection can be used again

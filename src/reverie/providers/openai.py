@@ -14,16 +14,18 @@ from typing import Literal, TypeAlias
 from urllib.parse import quote
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
-from reverie.providers import openai_chat, openai_responses
-from reverie.providers.capabilities import PLAIN, bare, in_force, informed, tabled
+from reverie.providers.capabilities import PLAIN, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect
 from reverie.providers.exchange import exchange
-from reverie.providers.failures import Setback
-from reverie.providers.openai_wire import cache_key
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import Json, parse
 from reverie.transcript.request import Request
+from reverie.transcript.tokens import bare
+from reverie.wire import chat as openai_chat
+from reverie.wire import responses as openai_responses
+from reverie.wire.failures import Setback
+from reverie.wire.openai import cache_key
 from reverie.world import Capabilities, Event
 
 BASE_URL = "https://api.openai.com/v1"

@@ -10,32 +10,19 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-import anyio
-
-from reverie.providers.failures import Setback
+from reverie.wire.failures import Setback
 from reverie.world import Clock, Event, Retrying
 
 FIRST_WAIT = 0.5  # seconds
 LONGEST_WAIT = 60.0
 LONGEST_GROWN = 32.0
 LONGEST_ASKED = 48.0  # leaves room to spread even those who were told to wait for hours
-
-
-class SystemClock:
-    """The machine's own time."""
-
-    def now(self) -> float:
-        return time.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)

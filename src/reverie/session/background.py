@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from reverie.session import extraction, notes
 from reverie.session.dream import watch
+from reverie.session.extraction import job as extraction
+from reverie.session.notes import job as notes
 
 if TYPE_CHECKING:
     from reverie.session.session import Session

@@ -23,11 +23,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from reverie.session.head import Head
 from reverie.session.loop import Tools, run_turn
-from reverie.session.messages import Addable, Observable
 from reverie.session.session import Session
 from reverie.session.turn import TurnResult
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
+from reverie.wire.given import Addable, Observable
 from reverie.world import Model, Reply
 
 T = TypeVar("T")

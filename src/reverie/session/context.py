@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reverie.errors import StoreError
 from reverie.memory import instructions, prompt
-from reverie.memory.entry import INDEX, TEAM, shown
+from reverie.memory.format.entry import INDEX, TEAM, shown
 from reverie.memory.instructions import MOST_BYTES, Collected, File, Found, Kind, Refused
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder

@@ -16,9 +16,8 @@ from uuid import uuid4
 import anyio
 from anyio import CancelScope, to_thread
 
+from reverie.alone import alone
 from reverie.errors import InvalidMessage
-from reverie.session.alone import alone
-from reverie.session.messages import Addable, Observable, as_reply, as_user
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode
 from reverie.transcript.fold import apply, expecting
@@ -33,6 +32,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import MAIN, Request, Task, render
 from reverie.transcript.view import View
+from reverie.wire.given import Addable, Observable, as_reply, as_user
 from reverie.world import Layer, Notice, Reply, World
 
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from anyio import get_cancelled_exc_class
 
@@ -24,11 +24,11 @@ import reverie
 from reverie import layers
 from reverie.errors import ForkRefused, NotAvailable, PromptTooLong
 from reverie.layers.compaction.ranges import INSTRUCTION
-from reverie.session import compacting
 from reverie.session.budget import Budget, reserved, settled, weight
+from reverie.session.compaction import compacting
 from reverie.session.conversation import Conversation, Log
 from reverie.session.library import NoLog
-from reverie.session.messages import tool_result
+from reverie.tools.runner import Guards, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
@@ -44,39 +44,6 @@ from reverie.world import (
 )
 
 PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
-DENIED = "This tool is not available to you here. Go on without it."
-
-
-class ToolRunner(Protocol):
-    """Runs the tool calls of one background agent, inside its guard."""
-
-    @property
-    def written(self) -> tuple[str, ...]:
-        """Files it wrote."""
-        ...
-
-    async def run(self, call: ToolCall) -> UserMessage: ...
-
-    def close(self) -> None: ...
-
-
-Guards: TypeAlias = "Callable[[ForkSpec], ToolRunner]"
-"""Makes the guard of a fork from what its spec allows."""
-
-
-class NoTools:
-    """Every call is denied, at call time: the tool definitions stay as they are."""
-
-    written = ()
-
-    def __init__(self, spec: ForkSpec) -> None:
-        self.spec = spec
-
-    async def run(self, call: ToolCall) -> UserMessage:
-        return tool_result(call.id, DENIED, is_error=True)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @dataclass

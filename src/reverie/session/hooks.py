@@ -18,11 +18,11 @@ from typing import Literal, TypeAlias, cast, get_args
 import anyio
 
 from reverie.errors import NotFound
-from reverie.session.toolbox.process import Command, Gathered, run
-from reverie.session.toolbox.tool import ToolFailed
 from reverie.settings import POLICY, Problem, environment, git
 from reverie.settings.jsonfile import parse_object, read_object
 from reverie.settings.sources import SettingsFile, Tracks, settings_files
+from reverie.tools.process import Command, Gathered, run
+from reverie.tools.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.records import Attached
 from reverie.world import Notice, Say, unheard

@@ -16,7 +16,7 @@ from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
 from anyio.lowlevel import RunVar
 
-from reverie.session.alone import alone
+from reverie.alone import alone
 from reverie.world import Notice, Say
 
 Work: TypeAlias = "Callable[[], Awaitable[None]]"

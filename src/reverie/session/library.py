@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from reverie.errors import Held, InvalidMessage, NotFound
 from reverie.session.conversation import Log
-from reverie.session.disk import NoDisk, SessionDisk
 from reverie.store import home as places
+from reverie.store.disk import NoDisk, SessionDisk
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import Fault, Journal

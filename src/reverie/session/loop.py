@@ -15,15 +15,13 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
+from reverie.alone import alone
 from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
-from reverie.session.alone import alone
 from reverie.session.attachments import Attachments
 from reverie.session.budget import weight
 from reverie.session.fork import Tally
 from reverie.session.hooks import NO_HOOKS, Hooks, Verdict, prompt_of
-from reverie.session.messages import Addable, as_user, tool_result, user
 from reverie.session.session import Session
-from reverie.session.toolbox.tool import Registry
 from reverie.session.turn import (
     Inbox,
     Limits,
@@ -35,10 +33,12 @@ from reverie.session.turn import (
     TurnResult,
     unwatched,
 )
+from reverie.tools.tool import Registry
 from reverie.transcript.blocks import Json, parse
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
 from reverie.transcript.request import Request
+from reverie.wire.given import Addable, as_user, tool_result, user
 from reverie.world import Event, Model, Notice, Reply, Retrying, ToolCall
 
 MOST_TOLD = 50_000  # characters of a tool's answer that a hook is told

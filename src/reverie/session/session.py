@@ -29,33 +29,34 @@ from anyio import to_thread
 
 import reverie
 from reverie import layers
+from reverie.alone import alone
+from reverie.clock import SystemClock
 from reverie.errors import InvalidInput, NotFound, PromptTooLong
 from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
-from reverie.session import compacting
-from reverie.session.alone import alone
 from reverie.session.background import AFTER_A_RESPONSE, AFTER_A_TURN, Consider
 from reverie.session.budget import Budget
-from reverie.session.clock import SystemClock
+from reverie.session.compaction import compacting
+from reverie.session.compaction.summariser import Named, summariser_for
 from reverie.session.conversation import Log
-from reverie.session.disk import NoDisk, SessionDisk
 from reverie.session.dream.watch import Watch
-from reverie.session.fork import Fork, Guards, NoTools, Parent
+from reverie.session.fork import Fork, Parent
 from reverie.session.head import Content, Head, resumed_head
 from reverie.session.jobs import Jobs, process_limit
 from reverie.session.library import Begun, Library
-from reverie.session.messages import Addable, Observable
-from reverie.session.recall import Recall
-from reverie.session.recall_select import begins_turn, spoken
-from reverie.session.remember import Memories
-from reverie.session.summariser import Named, summariser_for
+from reverie.session.recall.recall import Recall
+from reverie.session.recall.select import begins_turn, spoken
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
+from reverie.store.disk import NoDisk, SessionDisk
 from reverie.store.files import Folder
 from reverie.store.learned import learned_window
+from reverie.store.memories import Memories
+from reverie.tools.runner import Guards, NoTools
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
+from reverie.wire.given import Addable, Observable
 from reverie.world import (
     BOUND_THEMSELVES,
     Clock,

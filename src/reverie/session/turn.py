@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 from reverie.session.budget import weight
 from reverie.session.fork import Tally
-from reverie.session.messages import Addable
 from reverie.session.session import Session
 from reverie.transcript.blocks import text_of
 from reverie.transcript.records import Usage, UserMessage
+from reverie.wire.given import Addable
 from reverie.world import Delta, Model, Reply, Retrying, ToolCall
 
 

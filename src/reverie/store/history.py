@@ -23,7 +23,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
-from reverie.memory.entry import is_index
+from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, State, Version, decode, encode, outside
 from reverie.store.digests import digest

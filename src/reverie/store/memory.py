@@ -29,13 +29,13 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
-from reverie.memory import entry as entries
-from reverie.memory import index as indexes
 from reverie.memory import ranking
-from reverie.memory.entry import INDEX, MOST_READ, Entry
-from reverie.memory.frontmatter import BOM, MOST_BYTES
-from reverie.memory.index import Fault, Index, Proposal
-from reverie.memory.manifest import HEADER_LINES, Record, newest_first, record
+from reverie.memory.format import entry as entries
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import INDEX, MOST_READ, Entry
+from reverie.memory.format.frontmatter import BOM, MOST_BYTES
+from reverie.memory.format.index import Fault, Index, Proposal
+from reverie.memory.format.manifest import HEADER_LINES, Record, newest_first, record
 from reverie.memory.ranking import Facts, Limits, Sent
 from reverie.store.digests import digest
 from reverie.store.durable import words

@@ -1,4 +1,4 @@
-"""How large a model's window is, first answer wins (SPEC §2)."""
+"""How large a model's window is, first answer wins; and what a model's name says."""
 
 from __future__ import annotations
 
@@ -27,3 +27,13 @@ def context_window(
     else:
         window = fallback
     return min(window, learned) if learned else window
+
+
+def bare(model: str) -> str:
+    """A model's name as the provider knows it: without the suffix that asks for 1 M."""
+    return model.removesuffix(SUFFIX)
+
+
+def family(model: str) -> str:
+    """A model's name without its vendor and in small letters, for the table."""
+    return bare(model).lower().rpartition("/")[2].removeprefix("anthropic.")

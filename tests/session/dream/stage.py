@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.memory.entry import new
+from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.budget import Budget
 from reverie.session.dream.run import Dreamer
-from reverie.session.extraction_run import guards_at
+from reverie.session.extraction.run import guards_at
 from reverie.session.library import Library
-from reverie.session.remember import Memories
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.files import Folder
+from reverie.store.memories import Memories
 from reverie.testing import FixedFlags, ManualClock, MemoryDisk, ScriptedModel, call, reply
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import DreamTask

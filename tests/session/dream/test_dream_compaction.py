@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
+from reverie.embedded import EmbeddedModel
 from reverie.errors import PromptTooLong
-from reverie.providers.embedded import EmbeddedModel
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.landing import dreams_folder
 from reverie.session.dream.run import Dreamer, dream
 from reverie.session.fork import Fork
 from reverie.session.library import Library
-from reverie.session.messages import user
 from reverie.simulator import Engine, call, thought
 from reverie.simulator.answers import Given, last_text
 from reverie.store.learned import learned_window
@@ -33,6 +32,7 @@ from reverie.transcript.names import reference
 from reverie.transcript.records import Entry, Failed, ForkEnded, Replaced, Sent, UserMessage
 from reverie.transcript.request import Request, render
 from reverie.transcript.tasks import Task
+from reverie.wire.given import user
 from reverie.world import Capabilities, complete
 from tests.session.compacts import ASKED, Claiming, a_summary
 from tests.session.compacts import Stage as Talking

@@ -12,10 +12,10 @@ import pytest
 
 from reverie.session.dream import doors
 from reverie.session.dream.watch import ALLOWED
-from reverie.session.messages import user
 from reverie.session.session import Session
 from reverie.testing import ScriptedModel
 from reverie.transcript.request import Request
+from reverie.wire.given import user
 from reverie.world import Capabilities, Notice
 from tests.session.doors import opened
 from tests.session.dream.stage import NOW, Stage

@@ -16,9 +16,9 @@ from reverie.apps.cli.place import CURRENT, Place, Project
 from reverie.apps.cli.recall import entry_of, opened
 from reverie.apps.cli.show import Json, document, line, plural, say
 from reverie.errors import InvalidInput
-from reverie.memory.hidden import reveal
-from reverie.session.recall_answer import Quote, answer
-from reverie.session.recall_text import days
+from reverie.session.recall.answer import Quote, answer
+from reverie.session.recall.text import days
+from reverie.text.hidden import reveal
 
 LOOKED = 12
 """Memories, and as many passages of sessions, that an answer is looked for in."""

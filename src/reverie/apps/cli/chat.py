@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from reverie.agent.agent import Wanted
+from reverie.agent.place import working_folder
 from reverie.apps.cli.place import CURRENT, Place, Project, one
 from reverie.apps.cli.show import Json, encoded, note
 from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
-from reverie.session.agent import Wanted
-from reverie.session.place import working_folder
 from reverie.session.turn import Limits, TurnResult
 from reverie.world import Model
 
@@ -115,8 +115,8 @@ def _chosen(place: Place, resume: str, newest: bool) -> str:
 
 def model_named(place: Place, name: str, resume: str = "") -> Model:
     """The model asked for; without a name the one a resumed session had, or the default."""
+    from reverie.embedded import EmbeddedModel
     from reverie.providers.choose import model_for
-    from reverie.providers.embedded import EmbeddedModel
 
     if resume and not name:
         library = place.library()

@@ -18,8 +18,8 @@ from typing import Any, cast
 
 import anyio
 
+from reverie.agent.agent import Agent, Wanted, open_agent
 from reverie.apps.cli import demo_sample as sample
-from reverie.session.agent import Agent, Wanted, open_agent
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent
 from reverie.settings import environment

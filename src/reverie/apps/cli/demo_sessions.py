@@ -15,18 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from reverie.agent.agent import Agent, Wanted, open_agent
 from reverie.apps.cli import demo_sample as sample
 from reverie.apps.cli.demo_course import Later, Tell, own_environment
+from reverie.embedded import EmbeddedModel
 from reverie.layers.collapse import SEALED
-from reverie.memory.entry import INDEX
-from reverie.providers.embedded import EmbeddedModel
-from reverie.session.agent import Agent, Wanted, open_agent
+from reverie.memory.format.entry import INDEX
 from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream, snapshot
-from reverie.session.remember import Memories
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent, TurnEvent, TurnResult
 from reverie.simulator import Engine, SimulatedModel, from_model
+from reverie.store.memories import Memories
 from reverie.transcript.names import reference
 from reverie.transcript.records import (
     AssistantMessage,

@@ -20,10 +20,10 @@ from typing import Protocol, TypeAlias, TypeVar
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from reverie.session.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, Wanted, open_agent
 from reverie.session.blocking import UnderWay
-from reverie.session.toolbox import Answer, Question, Registry
 from reverie.session.turn import TurnEvent, TurnResult
+from reverie.tools import Answer, Question, Registry
 from reverie.world import Model, Notice
 
 T = TypeVar("T")

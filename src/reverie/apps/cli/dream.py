@@ -26,7 +26,7 @@ from reverie.world import Notice
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
     from reverie.session.dream.run import Dreamer
-    from reverie.session.remember import Memories
+    from reverie.store.memories import Memories
     from reverie.world import Model
 
 app = typer.Typer(
@@ -109,7 +109,7 @@ def _dreamt(project: Path, place: Place, model: Model, dry_run: bool, *, quiet: 
 @asynccontextmanager
 async def closing(dreamer: Dreamer) -> AsyncGenerator[None]:
     """A model for summaries that a dream had made is given back behind it."""
-    from reverie.session.summariser import Named
+    from reverie.session.compaction.summariser import Named
 
     try:
         yield
@@ -121,12 +121,12 @@ async def closing(dreamer: Dreamer) -> AsyncGenerator[None]:
 @contextmanager
 def dreaming(place: Place, memories: Memories, model: Model) -> Generator[Dreamer]:
     """Everything a dream needs, without a session."""
+    from reverie.clock import SystemClock
     from reverie.session.budget import Budget
-    from reverie.session.clock import SystemClock
-    from reverie.session.disk import NoDisk
+    from reverie.session.compaction.summariser import summariser_for
     from reverie.session.dream.run import Dreamer
-    from reverie.session.extraction_run import guards_at
-    from reverie.session.summariser import summariser_for
+    from reverie.session.extraction.run import guards_at
+    from reverie.store.disk import NoDisk
     from reverie.store.files import Folder
     from reverie.world import World
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from reverie.alone import alone
 from reverie.apps.cli.dream import closing, dreaming
 from reverie.apps.cli.memory_open import opened
 from reverie.apps.cli.place import Place
 from reverie.apps.cli.show import Column, document, line, say, table
 from reverie.errors import Held
 from reverie.layers.dreaming import Gates
-from reverie.session.alone import alone
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import Dreamer, dream, told
 from reverie.session.dream.watch import touched

@@ -10,6 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 
 import reverie
+from reverie.agent.agent import Agent, Wanted
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Commands, Leave, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
@@ -17,7 +18,6 @@ from reverie.apps.cli.place import Place
 from reverie.apps.cli.screens import Lines
 from reverie.apps.cli.show import line, plural
 from reverie.errors import ReverieError
-from reverie.session.agent import Agent, Wanted
 from reverie.session.library import title_of
 from reverie.session.turn import TurnResult
 

@@ -31,12 +31,12 @@ from reverie.apps.cli.place import CURRENT, Project
 from reverie.apps.cli.show import Column, Json, age, document, line, note, plural, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
-from reverie.memory.entry import Entry
-from reverie.memory.hidden import find, reveal
-from reverie.session.remember import Memories, Remembered
+from reverie.memory.format.entry import Entry
 from reverie.settings import environment
 from reverie.store.digests import digest
 from reverie.store.files import Changed
+from reverie.store.memories import Memories, Remembered
+from reverie.text.hidden import find, reveal
 
 app = typer.Typer(
     add_completion=False,

@@ -27,12 +27,12 @@ from reverie.errors import (
     SecretFound,
     StoreError,
 )
-from reverie.memory.entry import MOST_READ, is_topic, shown
-from reverie.memory.hidden import reveal
+from reverie.memory.format.entry import MOST_READ, is_topic, shown
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Version, trust_in
-from reverie.session import landing
-from reverie.session.remember import Memories
+from reverie.store import landing
+from reverie.store.memories import Memories
+from reverie.text.hidden import reveal
 
 if TYPE_CHECKING:
     from reverie.memory.claims import Claim
@@ -134,7 +134,7 @@ def _present(files: Mapping[str, bytes], place: Place) -> Present | None:
     if not (place.root / ".git").exists():
         return None
     from reverie.memory.claims import claims
-    from reverie.session.checked import Repository
+    from reverie.session.recall.checked import Repository
 
     every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
     wanted = list(dict.fromkeys(one for one in every if one.sure))

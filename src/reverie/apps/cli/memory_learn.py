@@ -33,9 +33,9 @@ from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.budget import Budget
-    from reverie.session.extraction_past import Learned, Past
-    from reverie.session.extraction_run import Ground
-    from reverie.session.remember import Memories
+    from reverie.session.extraction.past import Learned, Past
+    from reverie.session.extraction.run import Ground
+    from reverie.store.memories import Memories
     from reverie.transcript.records import HeadSet
     from reverie.world import Model
 
@@ -110,7 +110,7 @@ def _all(
 async def _one(
     given: str, place: Place, ground: Ground, head: HeadSet, budget: Budget | None, *, quiet: bool
 ) -> Learned:
-    from reverie.session.extraction_past import learn as go_through
+    from reverie.session.extraction.past import learn as go_through
 
     shown = not quiet and sys.stderr.isatty()
 
@@ -128,10 +128,10 @@ async def _one(
 
 def _budget(place: Place, model: Model, most: float | None) -> Budget | None:
     """What may be spent: as asked, else the day's; what costs nothing needs none."""
-    from reverie.providers.embedded import EmbeddedModel
+    from reverie.clock import SystemClock
+    from reverie.embedded import EmbeddedModel
     from reverie.session.budget import Budget
-    from reverie.session.clock import SystemClock
-    from reverie.session.extraction_past import Allowance
+    from reverie.session.extraction.past import Allowance
 
     settings = place.loaded().settings
     if most is not None:
@@ -142,10 +142,10 @@ def _budget(place: Place, model: Model, most: float | None) -> Budget | None:
 
 
 def _ground(place: Place, memories: Memories, model: Model, *, dry: bool) -> Ground:
-    from reverie.session.clock import SystemClock
-    from reverie.session.disk import NoDisk
-    from reverie.session.extraction_landing import Source
-    from reverie.session.extraction_run import Ground, guards_at
+    from reverie.clock import SystemClock
+    from reverie.session.extraction.landing import Source
+    from reverie.session.extraction.run import Ground, guards_at
+    from reverie.store.disk import NoDisk
     from reverie.world import World
 
     settings = place.loaded().settings
@@ -163,7 +163,7 @@ def _heard(notice: Notice) -> None:
 def _head(ground: Ground) -> HeadSet:
     from reverie.session.context import index_files, memory_section
     from reverie.session.head import Head
-    from reverie.session.toolbox import standard
+    from reverie.tools import standard
 
     memory, world = ground.memories.folder, ground.world
     about = memory_section(world.settings, memory, transcripts=memory.root.parent)
@@ -178,7 +178,7 @@ def _head(ground: Ground) -> HeadSet:
 
 def past_of(given: str, place: Place) -> Past:
     """The recorded session in a file, or of this project by its id."""
-    from reverie.session.extraction_past import Past
+    from reverie.session.extraction.past import Past
 
     path = Path(given)
     if not path.exists():
@@ -199,7 +199,7 @@ def past_of(given: str, place: Place) -> Past:
 
 
 def _ours(lines: Sequence[str], path: Path) -> Past:
-    from reverie.session.extraction_past import Past
+    from reverie.session.extraction.past import Past
 
     entries: list[Entry] = []
     for text in lines:

@@ -22,14 +22,14 @@ from reverie.apps.cli.memory_open import must_open
 from reverie.apps.cli.place import CURRENT, Place, Project
 from reverie.apps.cli.show import Json, document, note, plural, say, watched
 from reverie.errors import ImportFailed, InvalidInput, NotFound, ReverieError
-from reverie.memory import entry as entries
-from reverie.memory import index as indexes
+from reverie.memory.format import entry as entries
+from reverie.memory.format import index as indexes
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.session.remember import Memories
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.history import LOG, OBJECTS
+from reverie.store.memories import Memories
 from reverie.store.review import FOLDER as REVIEW
 
 Program = Literal["claude", "codex", "gemini", "agents"]

@@ -19,8 +19,8 @@ from reverie.apps.cli.show import note, plural
 from reverie.errors import ReverieError
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version
-from reverie.session.forget import unfinished
-from reverie.session.remember import Memories, history_folder, memory_folder
+from reverie.store.memories import Memories, history_folder, memory_folder
+from reverie.upkeep.forget import unfinished
 from reverie.world import Notice
 
 

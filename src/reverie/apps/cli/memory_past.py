@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reverie.agent.memory import Ground, agent_memories
 from reverie.apps.cli.memory_open import (
     by_user,
     must_open,
@@ -38,11 +39,10 @@ from reverie.apps.cli.show import (
     table,
 )
 from reverie.errors import InvalidInput, NotFound
-from reverie.memory.hidden import reveal
 from reverie.memory.versions import BY, By, Version, blame, difference
-from reverie.session.agent_memory import Ground, agent_memories
-from reverie.session.forget import Forgetting, Report
-from reverie.session.remember import Memories, Reverted, history_folder, memory_folder
+from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
+from reverie.text.hidden import reveal
+from reverie.upkeep.forget import Forgetting, Report
 
 _SHORT = 8
 _SHOWN = 20

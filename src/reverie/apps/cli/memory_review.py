@@ -14,8 +14,8 @@ import typer
 from reverie.apps.cli.memory_open import by_user, must_open, opened, origin_shown
 from reverie.apps.cli.place import CURRENT, Project
 from reverie.apps.cli.show import Column, Json, age, document, line, note, say, table
-from reverie.memory.hidden import reveal
 from reverie.store.review import Item
+from reverie.text.hidden import reveal
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."

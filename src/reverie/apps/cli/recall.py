@@ -21,19 +21,19 @@ from reverie.apps.cli.place import CURRENT, Place, Project, one
 from reverie.apps.cli.show import Json, document, line, note, plural, say
 from reverie.errors import InvalidInput, NotFound, ProviderError, StoreError
 from reverie.memory.claims import claims
-from reverie.memory.entry import Entry
-from reverie.memory.hidden import reveal
+from reverie.memory.format.entry import Entry
 from reverie.memory.recall.meaning import Meaning
-from reverie.session.checked import Checked, Repository
 from reverie.session.context import work_root
-from reverie.session.ledger import Turn, ledgers
-from reverie.session.recall_index import MemoryIndex
-from reverie.session.recall_meaning import embeddings_by, meaning
-from reverie.session.recall_text import days
-from reverie.session.remember import memory_folder
+from reverie.session.recall.checked import Checked, Repository
+from reverie.session.recall.index import MemoryIndex
+from reverie.session.recall.ledger import Turn, ledgers
+from reverie.session.recall.meaning import embeddings_by, meaning
+from reverie.session.recall.text import days
 from reverie.settings import environment
+from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
-from reverie.store.recall import Hit
+from reverie.store.recall.index import Hit
+from reverie.text.hidden import reveal
 from reverie.world import Notice
 
 COUNT = 10

@@ -13,8 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from reverie.apps.cli.show import clean, console, inert, line, note
-from reverie.session.toolbox import Answer, Question
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, told
+from reverie.tools import Answer, Question
 from reverie.transcript.blocks import dump
 from reverie.world import Delta, Notice, Reply, Retrying
 

@@ -66,7 +66,7 @@ def simulate(
 
 
 def _embedded() -> Answerer:
-    from reverie.providers.embedded import EmbeddedModel
+    from reverie.embedded import EmbeddedModel
     from reverie.simulator.answers import from_model
 
     return from_model(EmbeddedModel())

@@ -23,16 +23,16 @@ from reverie.apps.cli.memory_check import looked
 from reverie.apps.cli.memory_open import opened
 from reverie.apps.cli.place import CURRENT, Place, Project
 from reverie.apps.cli.show import Column, Json, document, plural, say, table, waiting, watched
+from reverie.clock import SystemClock
 from reverie.errors import NotFound
 from reverie.memory.hygiene.check import check
 from reverie.memory.hygiene.report import Report
 from reverie.session.budget import Budget
-from reverie.session.clock import SystemClock
 from reverie.session.library import Library
-from reverie.session.metrics import Day, Figures, days, figures
-from reverie.session.remember import Memories
 from reverie.store.digests import digest
 from reverie.store.files import Folder
+from reverie.store.memories import Memories
+from reverie.upkeep.metrics import Day, Figures, days, figures
 
 TREND = "hygiene.jsonl"
 SHOWN = 14

@@ -20,7 +20,7 @@ from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.compaction import provider, ranges, summary
 from reverie.layers.compaction.asking import NAME, CompactionFailed, Written, ratio, written
 from reverie.layers.compaction.ranges import Side, Span
-from reverie.transcript.audit import Audit, audit, with_earlier_words
+from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import (

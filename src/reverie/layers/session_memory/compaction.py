@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from reverie.errors import NotFound, StoreError
 from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
 from reverie.layers.session_memory.notes import KEY, inserted, is_blank
-from reverie.memory import frames
 from reverie.settings import Settings
-from reverie.transcript.audit import Audit, audit, with_earlier_words
+from reverie.text import frames
+from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item

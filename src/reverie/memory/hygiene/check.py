@@ -16,12 +16,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reverie.errors import ScanFailed
-from reverie.memory import frontmatter, secrets
-from reverie.memory import index as indexes
-from reverie.memory.entry import INDEX, index_of, is_index, is_topic
+from reverie.memory import secrets
+from reverie.memory.format import frontmatter
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import INDEX, index_of, is_index, is_topic
 from reverie.memory.hygiene import odds
 from reverie.memory.hygiene.alike import duplicates
-from reverie.memory.hygiene.dates import PASSED, expired, relative
 from reverie.memory.hygiene.junk import junk
 from reverie.memory.hygiene.links import Present, broken, gone
 from reverie.memory.hygiene.passages import Passage
@@ -29,6 +29,7 @@ from reverie.memory.hygiene.reading import Memory, logs, read
 from reverie.memory.hygiene.report import Finding, Fix, Report
 from reverie.memory.ranking import Limits, limits_hit
 from reverie.memory.trust import Trust, reads_like_instruction
+from reverie.text.dates import PASSED, expired, relative
 
 TrustIn = Callable[[str], Trust]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import Memory
-from reverie.memory.hygiene.terms import terms
+from reverie.text.terms import terms
 
 Present = Callable[[Claim], bool]
 """Whether the repository has what a memory names; in doubt, yes."""

@@ -16,9 +16,9 @@ from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
 from reverie.memory.hygiene.alike import near, overlap, weights
-from reverie.memory.hygiene.dates import absolute
 from reverie.memory.hygiene.reading import Memory, Statement, statements
-from reverie.memory.hygiene.terms import DENIALS, SMALL, Terms, plain, stem, tokens
+from reverie.text.dates import absolute
+from reverie.text.terms import DENIALS, SMALL, Terms, plain, stem, tokens
 
 How: TypeAlias = Literal["value", "denial", "date"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from reverie.memory import frontmatter
+from reverie.memory.format import frontmatter
 
 Kind: TypeAlias = Literal["sentence", "item", "heading", "row", "code", "value"]
 

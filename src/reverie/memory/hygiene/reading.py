@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from reverie.memory import frontmatter
-from reverie.memory.entry import LOGS, is_index, is_topic, shown, stem, type_of
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import LOGS, is_index, is_topic, shown, stem, type_of
 from reverie.memory.hygiene.passages import Passage, passages
-from reverie.memory.hygiene.terms import Terms, terms
+from reverie.text.terms import Terms, terms
 
 _POINTS = re.compile(r"\W{0,4}(?:see\s+|read\s+)?\W{0,4}\[[^\]]*\]\([^)]*\)", re.IGNORECASE)
 _LOG = re.compile(r"(?:\A|/)(\d{4})-(\d\d)-(\d\d)\.md\Z")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reverie.memory.recall.dates import Span, months, without_dates
-from reverie.memory.recall.stems import stem
-from reverie.memory.recall.stops import ASKING
-from reverie.memory.recall.tokens import asked, folded, terms
+from reverie.text.spans import Span, months, without_dates
+from reverie.text.stems import stem
+from reverie.text.stops import ASKING
+from reverie.text.tokens import asked, folded, terms
 
 MOST_TEXT = 20_000
 """Characters of a query that are looked at: half from its beginning, half from its end."""

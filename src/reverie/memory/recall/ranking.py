@@ -22,11 +22,11 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from reverie.memory.recall.dates import closeness
 from reverie.memory.recall.query import Query
-from reverie.memory.recall.stems import stem
-from reverie.memory.recall.stops import COMMON
 from reverie.memory.recall.synonyms import SYNONYMS
+from reverie.text.spans import closeness
+from reverie.text.stems import stem
+from reverie.text.stops import COMMON
 
 CLEAR = 3.75
 """The precision gate: a memory that scores less is not clearly about the query."""

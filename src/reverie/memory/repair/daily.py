@@ -14,17 +14,17 @@ from dataclasses import dataclass
 
 from reverie.errors import ScanFailed
 from reverie.memory import secrets
-from reverie.memory.entry import key_for, new
 from reverie.memory.facts import Fact, Folder
+from reverie.memory.format.entry import key_for, new
+from reverie.memory.format.index import shorten
+from reverie.memory.format.titles import sort_of, title_of
 from reverie.memory.hygiene.alike import weights
-from reverie.memory.hygiene.dates import day_of, relative
 from reverie.memory.hygiene.junk import passing
 from reverie.memory.hygiene.reading import Memory
-from reverie.memory.hygiene.terms import plain, terms
-from reverie.memory.index import shorten
 from reverie.memory.repair.edits import Edit
-from reverie.memory.titles import sort_of, title_of
 from reverie.memory.trust import reads_like_instruction
+from reverie.text.dates import day_of, relative
+from reverie.text.terms import plain, terms
 
 JOINS = 0.5
 """Weight of a line's words that a topic must have for the line to join it."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from reverie.memory.entry import Entry
 from reverie.memory.facts import SAME_MATTER, Fact, Folder, repeats
+from reverie.memory.format.entry import Entry
+from reverie.memory.format.titles import is_cut, uncut
 from reverie.memory.hygiene.passages import Kind, Passage, passages
-from reverie.memory.hygiene.terms import plain
-from reverie.memory.titles import is_cut, uncut
+from reverie.text.terms import plain
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 

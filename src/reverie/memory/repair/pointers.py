@@ -12,16 +12,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from reverie.memory import index as indexes
-from reverie.memory.entry import INDEX, Entry, index_of, is_index, is_topic, key_for, new, shown
 from reverie.memory.facts import Folder
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import (
+    INDEX,
+    Entry,
+    index_of,
+    is_index,
+    is_topic,
+    key_for,
+    new,
+    shown,
+)
+from reverie.memory.format.index import Index, Pointer
+from reverie.memory.format.titles import sort_of, title_of, uncut
 from reverie.memory.hygiene.links import called
-from reverie.memory.hygiene.terms import terms
-from reverie.memory.index import Index, Pointer
 from reverie.memory.ranking import Limits
 from reverie.memory.repair.edits import Edit
 from reverie.memory.repair.merging import says
-from reverie.memory.titles import sort_of, title_of, uncut
+from reverie.text.terms import terms
 
 _PLAIN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*")
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from reverie.memory import frontmatter
-from reverie.memory.entry import is_index, is_topic, shown
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import is_index, is_topic, shown
 from reverie.memory.hygiene.check import Given, check
 from reverie.memory.hygiene.links import relinked
 from reverie.memory.hygiene.reading import logs, read

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import NotFound, StoreError
-from reverie.memory.entry import TEAM
+from reverie.memory.format.entry import TEAM
 from reverie.store.files import Folder
 from reverie.store.home import session_id
 from reverie.store.memory import MOST_KEPT, MemoryFolder

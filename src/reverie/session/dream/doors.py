@@ -16,9 +16,9 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, from_origin
 from reverie.session.dream.branch import Branch, Dream, Standing, dreams
 from reverie.session.dream.landing import Landed, dreams_folder, land
-from reverie.session.remember import Memories, Reverted
 from reverie.store.consolidation import Consolidation
 from reverie.store.lock import alive
+from reverie.store.memories import Memories, Reverted
 
 
 def known(memories: Memories) -> list[Dream]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from reverie.memory.branch import joined
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.session import landing
 from reverie.session.dream.branch import FOLDER, Branch, snapshot
-from reverie.session.remember import Memories
+from reverie.store import landing
+from reverie.store.memories import Memories
 
 
 @dataclass(frozen=True, slots=True)

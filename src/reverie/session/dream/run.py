@@ -23,24 +23,24 @@ from anyio import to_thread
 
 import reverie
 from reverie import layers
+from reverie.alone import alone
 from reverie.layers import dreaming
 from reverie.memory import branch as branches
 from reverie.memory.facts import reasons_in
 from reverie.session import fork as forks
-from reverie.session.alone import alone
 from reverie.session.budget import Budget, weight
 from reverie.session.dream.branch import Branch, Dream, snapshot
 from reverie.session.dream.landing import dreams_folder, land
 from reverie.session.fork import Worker
-from reverie.session.landing import is_planned
 from reverie.session.library import Library
-from reverie.session.remember import Memories
-from reverie.session.toolbox import Stored, ToolContext
-from reverie.session.toolbox.guard import Guards
-from reverie.session.toolbox.sealed import SealedCalls
 from reverie.settings import Settings
 from reverie.store.consolidation import Consolidation, Taken
+from reverie.store.landing import is_planned
 from reverie.store.learned import learned_window
+from reverie.store.memories import Memories
+from reverie.tools import Stored, ToolContext
+from reverie.tools.guard import Guards
+from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
 from reverie.transcript.tasks import DreamTask, Known

@@ -16,11 +16,11 @@ from anyio import to_thread
 
 from reverie.errors import Held
 from reverie.layers.dreaming import NAME, Gates
-from reverie.session.extraction_run import guards_at
+from reverie.session.extraction.run import guards_at
 from reverie.session.library import Library
-from reverie.session.toolbox.guard import Guards
 from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
+from reverie.tools.guard import Guards
 from reverie.world import Notice
 
 if TYPE_CHECKING:

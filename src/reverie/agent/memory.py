@@ -1,0 +1,156 @@
+"""The memory of a sub-agent's type: a folder of its own, in one of three scopes.
+
+    with open_agent_memory("reviewer", "project", place) as memory:
+        system = f"{system}\n\n{memory.section}"
+
+It is a memory like a project's: secrets and forgotten words are refused, every version is kept,
+and the files are the agent's to write with its normal tools. Its whole index stands in the
+agent's prompt; it is neither recalled nor extracted into. Versions lie under home, so that a
+repository gets the memory and not its past. Writes stay inside: a folder that a link leads to
+is refused, since a repository could have brought the link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import PathRefused, ReverieError
+from reverie.memory import paths, prompt
+from reverie.memory.paths import SCOPES, Scope
+from reverie.settings import Settings
+from reverie.store import home as places
+from reverie.store.files import Folder
+from reverie.store.memories import Memories
+from reverie.tools.remembering import RememberingFiles
+from reverie.world import Notice, Say, unheard
+
+HISTORY = "agent-memory-history"
+IGNORED = {"local": b"*\n", "project": b".reverie-*\n"}
+"""What git leaves out: all of local memory, and of the committed one our locks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where an agent works: `root` is the canonical root of the repository."""
+
+    home: Path
+    root: Path
+    environ: Mapping[str, str]
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """An agent's memory, open, and the part of its system prompt about it."""
+
+    agent: str
+    scope: Scope
+    memories: Memories
+    section: str
+
+    def files(self, cwd: Path, user: str = "", session: str = "") -> RememberingFiles:
+        """Files for the agent's tools: what it writes into its memory is memory's own write."""
+        return RememberingFiles(
+            cwd, user, memories=self.memories, session=session, agent=f"agent:{self.agent}"
+        )
+
+    @property
+    def folder(self) -> Path:
+        return self.memories.folder.root
+
+    def close(self) -> None:
+        self.memories.close()
+
+    def __enter__(self) -> AgentMemory:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+
+def open_agent_memory(
+    agent: str,
+    scope: Scope,
+    ground: Ground,
+    *,
+    now: Callable[[], float],
+    say: Say = unheard,
+) -> AgentMemory | None:
+    """The memory of an agent's type; None where memory is off or cannot be had, which is said."""
+    if ground.settings.memory_off():
+        return None
+    try:
+        folder, history = _places(agent, scope, ground)
+        _must_be_real(folder, scope, ground)
+        memories = Memories(
+            folder, history, ground.home, now=now, say=say, settings=ground.settings
+        )
+        if scope in IGNORED:
+            _keep_out_of_git(folder.parent, IGNORED[scope])
+    except ReverieError as error:
+        text = f"the agent {agent[:80]} has no long-term memory here: {error}"
+        say(Notice("memory", text, "warning"))
+        return None
+    return AgentMemory(agent, scope, memories, section(memories, scope, ground.settings))
+
+
+def section(memories: Memories, scope: Scope, settings: Settings) -> str:
+    """What the agent is told of its memory, with the whole index."""
+    index = memories.folder.index().data.decode("utf-8", "replace")
+    return prompt.section(
+        prompt.Options(
+            str(memories.folder.root),
+            extra=settings.memory_extra_guidelines or "",
+            scope=scope,
+            index=index,
+            lines=settings.index_lines,
+            width=settings.index_line_characters,
+        )
+    )
+
+
+def agent_memories(ground: Ground) -> Iterator[tuple[Path, Path]]:
+    """Every agent's memory folder of this home and project, each with its history."""
+    for scope in SCOPES:
+        above = _places("any", scope, ground)[0].parent
+        for name in sorted(os.listdir(above)) if above.is_dir() else ():
+            if (above / name).is_dir() and not (above / name).is_symlink():
+                with contextlib.suppress(PathRefused):  # no agent's: left alone
+                    yield _places(name, scope, ground)
+
+
+def _places(agent: str, scope: Scope, ground: Ground) -> tuple[Path, Path]:
+    """The memory folder of an agent's type, and where its versions are kept."""
+    home, root = ground.home, ground.root
+    base = paths.base(ground.settings, home)
+    remote = None if base == home else places.find_project_folder(base, root)
+    place = paths.agent_folder(agent, scope, home=home, root=root, remote_project=remote)
+    name = place.folder.name
+    if scope == "user":
+        return place.folder, home / HISTORY / scope / name
+    project = places.find_project_folder(home, root)
+    kept = places.transcripts_folder(project, home, ground.environ)
+    return place.folder, kept / HISTORY / scope / name
+
+
+def _must_be_real(folder: Path, scope: Scope, ground: Ground) -> None:
+    """Refuse a folder below the repository that a link leads out of it."""
+    if scope == "user" or not folder.is_relative_to(ground.root):
+        return
+    wanted = Path(os.path.realpath(ground.root)) / folder.relative_to(ground.root)
+    if Path(os.path.realpath(folder)) != wanted:
+        raise PathRefused(
+            "A link stands in the way of this agent's memory",
+            where=str(folder),
+            do="Take the link away; memory is never kept outside the repository by one",
+        )
+
+
+def _keep_out_of_git(above: Path, ignored: bytes) -> None:
+    with Folder(above) as files:
+        if not os.path.lexists(above / ".gitignore"):
+            files.write(".gitignore", ignored)

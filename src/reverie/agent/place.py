@@ -1,0 +1,116 @@
+"""Where an agent works, and what it is told of the place: once, at the head of its session.
+
+The system prompt with the memory section, the instruction files with the memory index, and the
+surroundings. Rendered when a session begins, and again only behind a compaction that replaced the
+conversation's beginning. Nothing here opens a session.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import NotFound, ReverieError
+from reverie.session.attachments import date_line, local_date
+from reverie.session.context import gather, memory_section, work_root
+from reverie.settings import Flags, Settings, load
+from reverie.store import home as places
+from reverie.store.memories import Memories
+from reverie.world import Clock, Notice, Say
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One project as an agent of one home sees it."""
+
+    home: Path
+    top: Path
+    cwd: Path
+    environ: Mapping[str, str]
+    root: Path
+    settings: Settings
+
+    @classmethod
+    def of(cls, project: Path, home: Path | None, environ: Mapping[str, str]) -> Place:
+        cwd = working_folder(project)
+        base, root = home or places.home(environ), places.canonical_root(cwd)
+        settings = load(environ, home=base, root=root).settings
+        return cls(base, work_root(cwd), cwd, environ, root, settings)
+
+    @property
+    def flags(self) -> Flags:
+        return Flags(self.environ, home=self.home, root=self.root, settings=self.settings)
+
+    @property
+    def user(self) -> str:
+        return self.environ.get("HOME", "") or os.path.expanduser("~")
+
+
+def open_memories(place: Place, clock: Clock, say: Say) -> Memories | None:
+    """The project's memory, or None where it is off or cannot be had, which is said."""
+    if place.settings.memory_off():
+        return None
+    try:
+        return Memories.of(
+            place.home, place.root, place.environ, place.settings, now=clock.now, say=say
+        )
+    except ReverieError as error:
+        say(Notice("memory", f"there is no long-term memory in this session: {error}", "warning"))
+        return None
+
+
+def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) -> str:
+    """The system prompt, with what there is to say about memory."""
+    if memories is None:
+        return text
+    home, flags = place.home, place.flags
+    project = places.find_project_folder(home, place.root)
+    section = memory_section(
+        place.settings,
+        memories.folder,
+        transcripts=places.transcripts_folder(project, home, place.environ),
+        daily_log=flags.on("daily_log"),
+        search_past=flags.on("search_past"),
+        say=say,
+    )
+    return f"{text.rstrip()}\n\n{section}" if section else text
+
+
+def head_context(place: Place, clock: Clock, memories: Memories | None, say: Say) -> str:
+    """Instruction files and the memory index, then where and when this is."""
+    folder = None if memories is None else memories.folder
+    found = gather(
+        place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder, say=say
+    )
+    here = surroundings(place.cwd, clock.now())
+    return f"{found.text}\n{here}" if found.text else here
+
+
+def working_folder(project: Path) -> Path:
+    """The folder to work in, as an absolute path; NotFound where it is gone."""
+    try:
+        folder = Path(os.path.abspath(project))
+        if not folder.is_dir():
+            raise FileNotFoundError
+    except FileNotFoundError:
+        raise NotFound(
+            "the working folder is not there", where=str(project), do="Go to one that exists"
+        ) from None
+    return folder
+
+
+def surroundings(cwd: Path, now: float) -> str:
+    """Where an agent works, told once at the head of its session."""
+    top = work_root(cwd)
+    lines = (
+        "<environment>",
+        f"Working folder: {cwd}",
+        f"Git checkout: {top if os.path.lexists(top / '.git') else 'none'}",
+        f"Platform: {platform.system()} {platform.release()}",
+        date_line(local_date(now)),
+        "</environment>",
+    )
+    return "\n".join(lines)

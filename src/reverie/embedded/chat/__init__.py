@@ -1,0 +1,1 @@
+"""What the embedded model answers when somebody talks to it."""

@@ -1,0 +1,179 @@
+"""The user's own new words, sentence by sentence.
+
+Words count only if a user said them since the cursor (what the agent said before and after a
+message goes with it, to be judged by): never a tool result, an attachment, a
+reminder, what the client wraps around a command, or what a person pasted (fenced, quoted,
+set behind a heading, a diff, a log, what an introduction with a colon hands over). What is
+left is cut into sentences; quoted words inside one are masked, so that no rule takes them for
+the speaker's. A bounded beginning of each message is read. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reverie.text.clauses import LOOKED_AT, spans
+from reverie.text.hidden import strip
+from reverie.transcript.blocks import Block
+from reverie.transcript.messages import HEAD
+from reverie.transcript.request import Request
+from reverie.transcript.tasks import ExtractTask
+
+MOST_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
+MOST_SENTENCE = 400
+MOST_BEFORE = 1_200  # characters of what the agent said last
+MOST_AFTER = 1_200  # and of what it answered
+MOST_COMMAND = 200
+MASK = "\u00b7"
+
+_TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
+_CLIENT = re.compile(
+    r"\s*(?:<[A-Za-z][\w-]{0,40}>|\[Request interrupted|\[Image\b|Operation stopped by"
+    r"|This session is being continued|Caveat: )"
+)
+_FENCED = re.compile(r"(```|~~~|\"\"\"|''').*?(?:\1|\Z)", re.DOTALL)
+_HEADING = re.compile(r"#{1,6}\s+\S")
+# A line that no person types as a sentence: a quotation, a diff, a prompt, a log, a table, code.
+_PASTED = re.compile(
+    r"\s*(?:>|[+|│├└─═]|@@|diff --git|---|===|\$ |➜|#!|//|/\*|at \S+"
+    r" ?\(|Traceback|\S*(?:Error|Exception):"
+    r"|(?:WARN(?:ING)?|ERROR|INFO|DEBUG|FATAL|PASS|FAIL)\b[: ]|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:"
+    r"|\[\d|(?:low|medium|high|critical) severity\b|(?:import|from"
+    r"|def|func|class|const|let|var|return|if)\b.*[{;:()]\s*$)",
+    re.IGNORECASE,
+)
+_LINE_LIKE_CODE = re.compile(r"[{};]\s*$|^\s{4,}\S|:=|=>|\)\s*\{")
+_INTRODUCED = re.compile(r"[:：]\s*$")
+_ADDRESS = re.compile(r"([:：])[ \t]*\n\s*(?=https?://)")
+KEEPING = re.compile(
+    r"\b(?:remember|note|keep in mind|from now on|going forward|in (?:the )?future|rules?|always"
+    r"|preferences?)\b|记住|记下|以后|今后|从现在|规则|偏好|記住|記下|以後|今後|從現在|規則",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)、])\s+")
+_END = re.compile(
+    r"[。！？；\n]+|(?:(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)\.|[!?;])+[)\"'”’]*(?=\s|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a user said in one message and when; what the agent said and did last, and how it
+    answered."""
+
+    id: str
+    text: str
+    at: float
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence: as it was said, with quoted words masked, and whether it asks."""
+
+    text: str
+    masked: str
+    asks: bool = False
+
+
+def turns(request: Request, task: ExtractTask) -> list[Turn]:
+    """The new messages of the user, in their order."""
+    times = dict(task.times)
+    found: dict[str, list[str]] = {}
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    last = answered = ""
+    for message in request.messages():
+        for piece in message.pieces:
+            if message.role == "assistant":
+                last = f"{last}\n{_did(piece.block)}"[-MOST_BEFORE:]
+                if answered and piece.block.type == "text":
+                    after[answered] = f"{after[answered]}\n{piece.block.get('text')}"[:MOST_AFTER]
+            if piece.source == task.since and task.since:
+                found.clear()
+            elif message.role != "user" or piece.source not in times or piece.source == HEAD:
+                continue
+            elif piece.block.type == "text":
+                before.setdefault(piece.source, last)
+                after[answered := piece.source] = ""
+                found.setdefault(piece.source, []).append(piece.block.get("text")[:LOOKED_AT])
+    said = [(one, own("\n".join(texts))) for one, texts in found.items()]
+    return [Turn(one, text, times[one], before[one], after[one]) for one, text in said]
+
+
+def _did(block: Block) -> str:
+    """What the agent said in a block, or the command that it ran."""
+    if block.type == "text":
+        return block.get("text")[-MOST_BEFORE:]
+    given = block.value.get("input") if block.type == "tool_use" else None
+    command = given.get("command") if isinstance(given, dict) else None
+    return f"ran {command[:MOST_COMMAND]}" if isinstance(command, str) else ""
+
+
+def own(text: str) -> str:
+    """A message without what its writer only passes on."""
+    text = _TAGGED.sub("\n", strip(text[:LOOKED_AT]).replace("\r\n", "\n"))
+    if _CLIENT.match(text):
+        return ""
+    text = _FENCED.sub("\n\n", _ADDRESS.sub(r"\1 ", text)).replace("’", "'").replace("‘", "'")
+    out: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = paragraph.splitlines()
+        kept = [line for line in lines if not _is_pasted(line)]
+        end = next((n for n, line in enumerate(kept, 1) if _hands_over(line)), None)
+        if len(kept) * 2 < len(lines):  # a paste, and what was typed above it
+            kept = lines[: next(n for n, line in enumerate(lines) if _is_pasted(line))]
+        typed = "\n".join(kept[:end])
+        if len(typed) <= MOST_PARAGRAPH:
+            out.append(typed)
+        if end is not None:
+            break
+    return "\n\n".join(out).strip()
+
+
+def _hands_over(line: str) -> bool:
+    """Whether what follows is material: a heading, or an introduction to something else."""
+    if _HEADING.match(line):
+        return True
+    return bool(_INTRODUCED.search(line)) and not KEEPING.search(line)
+
+
+def _is_pasted(line: str) -> bool:
+    if _PASTED.match(line):
+        return True
+    return bool(_LINE_LIKE_CODE.search(line)) and not _BULLET.match(line)
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """A text's sentences; one that is longer than a person makes them is left out."""
+    masked = _masked(text)
+    start = 0
+    for end in [*_END.finditer(masked), None]:
+        stop = end.start() if end else len(masked)
+        mark = end.group() if end else ""
+        first = start + _leading(masked[start:stop])
+        start = end.end() if end else stop
+        said = text[first:stop].strip()
+        if said and len(said) <= MOST_SENTENCE:
+            seen = masked[first:stop].strip()
+            yield Sentence(said, seen, "?" in mark or "？" in mark)
+
+
+def _leading(text: str) -> int:
+    """White space, a list mark and an opening bracket before a sentence."""
+    bullet = _BULLET.match(text)
+    at = bullet.end() if bullet else 0
+    return at + len(text[at:]) - len(text[at:].lstrip(" \t\n(（[-–—…"))
+
+
+def _masked(text: str) -> str:
+    """The text with the inside of quotes blanked; every place stays where it is."""
+    out, at = "", 0
+    for low, high in spans(text):
+        inside = "".join(c if c == "\n" else MASK for c in text[low + 1 : high - 1])
+        out += text[at : low + 1] + inside + text[high - 1 : high]
+        at = high
+    return out + text[at:]

@@ -1,0 +1,164 @@
+"""A request's messages as a conversation: who said what, which calls were made, what came.
+
+Words are what people and the model said: tool results, pictures, the head and framed
+reminders are none, so nothing that a tool or a file says is ever taken for a request.
+Odd shapes are passed over. Pure; nothing here answers anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from reverie.errors import InvalidMessage
+from reverie.memory.format.frontmatter import parse
+from reverie.text.frames import inside
+from reverie.transcript.blocks import Block, Json, Object, block_of, elements
+from reverie.transcript.messages import HEAD, Message
+from reverie.transcript.request import Request
+
+REMINDER = "<system-reminder>"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words of one message; messages are numbered from 1."""
+
+    role: str
+    text: str
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that was made."""
+
+    id: str
+    name: str
+    input: Object
+    message: int
+
+    def get(self, key: str) -> str:
+        found = self.input.get(key)
+        return found if isinstance(found, str) else ""
+
+    @property
+    def path(self) -> str:
+        return self.get("file_path") or self.get("path")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came back from a call; a result without a known call has an empty one."""
+
+    call: Call
+    text: str
+    error: bool
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A conversation, read once."""
+
+    said: tuple[Said, ...] = ()
+    calls: tuple[Call, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    last: int = 0  # the number of the last message
+    memories: tuple[tuple[str, str], ...] = ()  # file and body of what was recalled
+    tools: frozenset[str] = frozenset()
+
+    @property
+    def newest(self) -> Said:
+        """The words the user said last."""
+        mine = [s for s in self.said if s.role == "user"]
+        return mine[-1] if mine else Said("user", "", 0)
+
+    @property
+    def earlier(self) -> tuple[Said, ...]:
+        """Everything said before the newest words."""
+        return tuple(s for s in self.said if s.message < self.newest.message)
+
+    @property
+    def made(self) -> tuple[Call, ...]:
+        """Calls made for the newest words."""
+        return tuple(c for c in self.calls if c.message > self.newest.message)
+
+    @property
+    def fresh(self) -> tuple[Outcome, ...]:
+        """Results that the last message brings."""
+        return tuple(o for o in self.outcomes if o.message == self.last)
+
+
+def read(request: Request) -> History:
+    said: list[Said] = []
+    calls: dict[str, Call] = {}
+    outcomes: list[Outcome] = []
+    memories: dict[str, str] = {}
+    number = 0
+    for number, message in enumerate(request.messages(), 1):
+        memories.update(_recalled(message))
+        words = "\n".join(_words(message))
+        if words.strip():
+            said.append(Said(message.role, words, number))
+        for piece in message.pieces:
+            block = piece.block
+            if block.type == "tool_use" and block.call:
+                value = block.value.get("input")
+                known = value if isinstance(value, dict) else {}
+                call = Call(block.call, block.get("name"), known, number)
+                calls.setdefault(call.id, call)
+            elif block.type == "tool_result":
+                ident = block.call
+                call = calls.get(ident) or Call(ident, "", {}, number)
+                error = block.value.get("is_error") is True
+                outcomes.append(Outcome(call, block.text, error, number))
+    found = tuple(calls.values())
+    recalled = tuple(memories.items())
+    return History(tuple(said), found, tuple(outcomes), number, recalled, tools_of(request))
+
+
+def _recalled(message: Message) -> Iterator[tuple[str, str]]:
+    """Memories that a reminder brought: the file, and its body as it was framed."""
+    for piece in message.pieces:
+        text = piece.block.get("text") if piece.block.type == "text" else ""
+        if piece.source != HEAD and text.lstrip().startswith(REMINDER):
+            for source, words in inside(text):
+                data = words.encode("utf-8", "replace")
+                yield source, data[parse(data).body :].decode("utf-8", "replace").strip()
+
+
+def _words(message: Message) -> Iterator[str]:
+    for piece in message.pieces:
+        text = piece.block.get("text")
+        if piece.block.type != "text" or piece.source == HEAD:
+            continue
+        if text.lstrip()[: len(REMINDER)] != REMINDER:
+            yield text
+
+
+def tools_of(request: Request) -> frozenset[str]:
+    """The names of the tools that are really defined."""
+    try:
+        found = [value for _, value in elements(request.head.tools)]
+    except InvalidMessage:
+        return frozenset()
+    names = [tool.get("name") for tool in found if isinstance(tool, dict)]
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def call_block(request: Request, used: set[str], name: str, given: dict[str, Json]) -> Block:
+    """A call with an id that no other call of the conversation has, and the same one
+    for the same request. The entry the request was rendered at is part of it: a
+    conversation that was taken back and repeated makes calls of its own."""
+    chain = request.at(request.count - 1).chain if request.count else b""
+    place = request.last.encode("utf-8", "replace")
+    number = 0
+    while True:
+        seed = chain + place + b"%d" % number
+        ident = f"toolu_{blake2b(seed, digest_size=12).hexdigest()}"
+        if ident not in used:
+            used.add(ident)
+            return block_of({"type": "tool_use", "id": ident, "name": name, "input": given})
+        number += 1

@@ -1,0 +1,1 @@
+"""Session notes without a language model."""

@@ -1,0 +1,262 @@
+"""The lines of each section of the session notes.
+
+Each purpose has a function from the lines that stand to the lines that shall stand. Lines
+about one thing (a file, a command, an error) are told apart by what stands before the dash,
+or by the reference they end with; a newer one takes the older one's place, at the end. A
+line of somebody else's stays. Nothing written here can be taken for a heading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeAlias
+
+from reverie.embedded.reports import clip
+from reverie.embedded.summary.salience import (
+    QUOTE,
+    File,
+    Ran,
+    Work,
+    is_edit,
+    tried,
+    user_words,
+    work,
+)
+from reverie.embedded.summary.words import user_lines
+from reverie.transcript.audit.audit import binding
+from reverie.transcript.audit.names import ranked
+from reverie.transcript.audit.parts import Part
+from reverie.transcript.audit.tasks import open_tasks
+from reverie.transcript.blocks import TEXT_BYTES
+from reverie.transcript.names import REFERENCE, reference
+
+DASH = " — "
+WIDTH = 160
+TITLE_WORDS = 10
+REFERENCES = 6  # of a file or a command, the newest
+LAST_CALLS = 4
+UNFIXED = 3  # newest errors that no later try has ended
+NAMES = 600  # characters of names
+INDENT = "    "
+CUT = " [cut]"
+CORRECTING = re.compile(
+    r"\b(?:no|not|wrong|actually|instead|revert|undo|stop|don't|doesn't|isn't|should(?:n't)?)\b"
+    r"|不对|不是|错了|改回|撤销|应该|别",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Told:
+    """A conversation, and what of it the notes do not cover yet."""
+
+    every: Sequence[Part]
+    new: Sequence[Part]
+
+    @cached_property
+    def whole(self) -> Work:
+        return work(self.every)
+
+    @cached_property
+    def done(self) -> Work:
+        return work(self.new)
+
+
+Lines: TypeAlias = Callable[[Sequence[str], Told, int], list[str]]
+
+
+def lines_for(role: str, old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    """What a section with this purpose shall hold."""
+    return LINES[role](old, told, tokens) if told.new else list(old)
+
+
+def everything(told: Told) -> list[str]:
+    """For notes whose sections say nothing of what they are for."""
+    return _worklog((), told, 0)
+
+
+def merged(old: Iterable[str], new: Iterable[str], key: Callable[[str], str]) -> list[str]:
+    """The lines that stand, without those that newer ones tell anew, then these."""
+    fresh = {key(line): line for line in new}
+    return [*(line for line in old if key(line) not in fresh), *fresh.values()]
+
+
+def before_dash(line: str) -> str:
+    return line.partition(DASH)[0]
+
+
+def last_reference(line: str) -> str:
+    return (REFERENCE.findall(line) or [line])[-1]
+
+
+# --- one function a purpose
+
+
+def _title(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del tokens
+    asked = [p.text for p in told.whole.user if not p.media] or list(told.whole.carried)
+    if any(line.strip() for line in old) or not asked:
+        return list(old)
+    plain = re.sub(r"[#<>`*]+", " ", asked[0])
+    return [clip(" ".join(plain.split()[:TITLE_WORDS]), WIDTH)]
+
+
+def _state(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del old, tokens
+    whole, out = told.whole, list[str]()
+    if whole.user:
+        out.append(f"- Asked last: {clip(whole.user[-1].text, WIDTH * 2)}")
+    if whole.said:
+        out.append(f"- Said last: {clip(whole.said[-1].text, WIDTH * 2)}")
+    out += [f"- {task.status}: {task.text}" for task in open_tasks(told.every)]
+    left = [met for met in whole.errors if not met.fixed][:UNFIXED]
+    out += [f"- Not seen to work yet: {m.tried}: {clip(m.line)}" for m in left]
+    calls = whole.calls[: -LAST_CALLS - 1 : -1]
+    out += [f"- Last: {tried(call)} {reference(call.call)}" for call in calls]
+    return out
+
+
+def _task(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    quoted = [line for line in old if line.startswith(QUOTE.rstrip())]
+    others = [line for line in old if line.strip() and line not in quoted]
+    section = "All user messages\n" + "\n".join(old)
+    carried = tuple(user_words(section)) if quoted else ()
+    room = tokens * TEXT_BYTES - sum(len(line.encode()) + 1 for line in others)
+    words = user_lines(Work(user=told.done.user, carried=carried), room)
+    return [*others, *"\n".join(words).rstrip("\n").split("\n")] if words else list(old)
+
+
+def _files(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del tokens
+    known = {before_dash(line): line for line in old}
+    new = [_file_line(f, known.get(f"- {f.path}", "")) for f in reversed(told.done.files)]
+    return merged(old, new, before_dash)
+
+
+def _file_line(file: File, old: str) -> str:
+    earlier = old.partition(DASH)[2]
+    why = REFERENCE.sub("", earlier.partition(":")[2]).strip() or file.why
+    calls = [*REFERENCE.findall(old), *(reference(c) for c in file.calls)]
+    shown = " ".join(list(dict.fromkeys(calls))[-REFERENCES:])
+    touched = "edited" if file.edits or earlier.startswith("edited") else "read"
+    return f"- {file.path}{DASH}{touched}: {why} {shown}".replace(":  ", ": ")
+
+
+def _workflow(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del tokens
+    new = [_ran_line(ran) for ran in reversed(told.done.commands)]
+    return merged(old, new, before_dash)
+
+
+def _ran_line(ran: Ran) -> str:
+    went = "failed" if ran.failed else "went well"
+    references = " ".join(reference(call) for call in ran.calls[-REFERENCES:])
+    return f"- `{clip(ran.text, WIDTH)}`{DASH}{went} {references}"
+
+
+def _errors(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del tokens
+    fresh = {met.call for met in told.done.errors}
+    noted = {last_reference(line) for line in old}
+    new = [
+        f"- {m.tried}: {clip(m.line)}{DASH}{m.ended or 'not seen to work since'} "
+        f"{reference(m.call)}"
+        for m in reversed(told.whole.errors)  # one that was noted may have ended since
+        if m.call in fresh or reference(m.call) in noted
+    ]
+    said = [f"- The user: {clip(s, WIDTH)}" for s in _sentences(told) if CORRECTING.search(s)]
+    return merged(merged(old, new, last_reference), said, str)
+
+
+def _sentences(told: Told) -> list[str]:
+    return [s for part in told.done.user if not part.media for s in binding(part.text)]
+
+
+def _system(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    """Folders with what was seen in them, and the names that came up most."""
+    del tokens
+    folders: dict[str, dict[str, None]] = {}
+    for file in told.whole.files:
+        folder, _, name = file.path.rpartition("/")
+        folders.setdefault(folder or ".", {})[name] = None
+    new = [f"- {folder}/{DASH}{' '.join(names)}" for folder, names in folders.items()]
+    room, names = NAMES, list[str]()
+    for name in ranked(told.every):
+        if not name.is_path:
+            room -= len(name.text) + 1
+            if room < 0:
+                break
+            names.append(name.text)
+    new += [f"- Names{DASH}{' '.join(names)}"] if names else []
+    return merged(old, new, before_dash)
+
+
+def _learnings(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del tokens
+    new = [f"- The user: {clip(s, WIDTH)}" for s in _sentences(told) if not CORRECTING.search(s)]
+    new += [f"- {m.tried}: {m.ended}" for m in reversed(told.done.errors) if m.fixed]
+    return merged(old, new, str)
+
+
+def _results(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    """The last answer, whole as far as it fits; it stands until there is a newer one."""
+    last = told.new[-1]
+    if last.who != "assistant":
+        return list(old)
+    room, out = tokens * TEXT_BYTES, list[str]()
+    for line in last.text.splitlines():
+        text = f"{INDENT}{line}".rstrip()
+        data = text.encode("utf-8", "replace")
+        if len(data) + 1 > room:
+            out.append(data[: max(0, room - len(CUT))].decode("utf-8", "ignore") + CUT)
+            break
+        room -= len(data) + 1
+        out.append(text)
+    return out
+
+
+def _worklog(old: Sequence[str], told: Told, tokens: int) -> list[str]:
+    del tokens
+    return [*old, *(_turn_line(turn) for turn in _turns(told.new))]
+
+
+def _turns(found: Sequence[Part]) -> Iterator[list[Part]]:
+    turn: list[Part] = []
+    for part in found:
+        if part.who == "user" and any(p.who != "user" for p in turn):
+            yield turn
+            turn = []
+        turn.append(part)
+    if turn:
+        yield turn
+
+
+def _turn_line(turn: Sequence[Part]) -> str:
+    asked = [p.text for p in turn if p.who == "user"]
+    edited = dict.fromkeys(p.path.rpartition("/")[2] for p in turn if is_edit(p))
+    ran = sum(p.who == "call" and bool(p.given("command")) for p in turn)
+    said = [p.text for p in turn if p.who == "assistant"]
+    did = [f"edited {' '.join(edited)}" if edited else "", f"ran {ran} commands" if ran else ""]
+    did += [clip(said[-1], WIDTH // 2)] if said else []
+    head = clip(asked[0], WIDTH // 2) if asked else "went on"
+    return f"- {head}{DASH}{'; '.join(filter(None, did))}"
+
+
+LINES: Mapping[str, Lines] = MappingProxyType(
+    {
+        "title": _title,
+        "state": _state,
+        "task": _task,
+        "files": _files,
+        "workflow": _workflow,
+        "errors": _errors,
+        "system": _system,
+        "learnings": _learnings,
+        "results": _results,
+        "worklog": _worklog,
+    }
+)

@@ -1,0 +1,1 @@
+"""Summaries of a conversation without a language model."""

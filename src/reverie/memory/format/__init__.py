@@ -1,0 +1,1 @@
+"""The files of a memory: entries with frontmatter, the index, what lists show of them."""

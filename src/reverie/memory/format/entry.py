@@ -1,0 +1,218 @@
+"""A topic file: one memory, as bytes and as what they say.
+
+The bytes are the truth. An entry reads them as Markdown with frontmatter, also in the form
+Claude Code gives it (`type` below `metadata`), and changes them one value at a time; what it
+does not know it keeps. A type outside the closed set loads as untyped.
+
+Nothing here reads a file, and an entry that was cut short when it was read is never written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from reverie.errors import InvalidInput
+from reverie.memory.format import frontmatter
+from reverie.memory.format.frontmatter import BOM, Frontmatter, Names
+from reverie.text.hidden import strip
+
+Type: TypeAlias = Literal["user", "feedback", "project", "reference"]
+
+TYPES: tuple[Type, ...] = ("user", "feedback", "project", "reference")
+UNTYPED = ""
+INDEX = "MEMORY.md"
+TEAM = "team"
+LOGS = "logs"
+MOST_READ = 1024 * 1024
+"""Bytes of a topic file that are read; a longer one is shown cut."""
+
+_TYPED: dict[str, Type] = {name: name for name in TYPES}
+_HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]+(\S.*)")
+_WORD = re.compile(r"[^\W_]+")
+_DEVICE = re.compile(r"con|prn|aux|nul|com\d|lpt\d", re.IGNORECASE)
+_STEM = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One topic file. `modified` is in seconds; `size` that of the whole file."""
+
+    key: str
+    data: bytes
+    modified: float = 0.0
+    size: int = -1
+
+    @property
+    def front(self) -> Frontmatter:
+        return frontmatter.parse(self.data)
+
+    @property
+    def is_cut(self) -> bool:
+        return self.size > len(self.data)
+
+    @property
+    def note(self) -> str:
+        """What whoever is shown the entry has to be told about it, or ""."""
+        if self.is_cut:
+            return f"only the first {len(self.data):,} of {self.size:,} bytes are shown"
+        return self.front.fault
+
+    @property
+    def name(self) -> str:
+        return self.front.get("name") or stem(self.key)
+
+    @property
+    def description(self) -> str:
+        return self.front.get("description")
+
+    @property
+    def type(self) -> Type | Literal[""]:
+        return type_of(self.front)
+
+    @property
+    def origin_session(self) -> str:
+        """The session that Claude Code says it came from."""
+        return self.front.get("metadata", "originSessionId")
+
+    @property
+    def fault(self) -> str:
+        """Why the frontmatter was not read as such, or ""."""
+        return self.front.fault
+
+    @property
+    def text(self) -> str:
+        """The whole file to show; bytes that are no text are replaced, in what is shown alone."""
+        return shown(self.data)
+
+    @property
+    def body(self) -> str:
+        return shown(self.data[self.front.body :]).lstrip("\r\n")
+
+    @property
+    def title(self) -> str:
+        """What an index line calls it: its name, or its first heading where it has none."""
+        if self.front.get("name"):
+            return " ".join(self.name.split())
+        found = map(_HEADING.match, self.body[:4096].splitlines())
+        heading = next(filter(None, found), None)
+        return heading[1].rstrip("# \t") or self.name if heading else self.name
+
+    def with_value(self, value: str, *names: str) -> Entry:
+        """The entry with one key of its frontmatter set; all other bytes stay."""
+        self._must_be_whole()
+        where = names
+        if names == ("type",) and self.front.find("metadata", "type") is not None:
+            where = ("metadata", "type")
+        return self._with(frontmatter.edit(self.data, where, value))
+
+    def with_body(self, body: str) -> Entry:
+        """The entry with another body behind the same frontmatter."""
+        self._must_be_whole()
+        at = self.front.body
+        end = frontmatter.newline(self.data)
+        gap = end if self.front.present else b""
+        text = body.strip("\r\n").replace("\r\n", "\n").encode()
+        return self._with(self.data[:at] + gap + text.replace(b"\n", end) + end)
+
+    def _with(self, data: bytes) -> Entry:
+        return Entry(self.key, data, self.modified)
+
+    def _must_be_whole(self) -> None:
+        if self.is_cut:
+            raise InvalidInput(
+                f"The file has {self.size:,} bytes, and only {len(self.data):,} were read",
+                where=self.key,
+                do="Split it into smaller files",
+            )
+
+
+def new(key: str, *, name: str, description: str, type: str, body: str) -> Entry:  # noqa: A002
+    """A new topic file, in the form that Reverie and Claude Code both read."""
+    if type not in _TYPED:
+        raise InvalidInput(
+            "There is no such type of memory", where=type[:80], do=f"Use {', '.join(TYPES)}"
+        )
+    one_line = " ".join(description.split())
+    fields = {"name": " ".join(name.split()), "description": one_line, "type": type}
+    rows = [f"{key}: {frontmatter.scalar(value)}" for key, value in fields.items()]
+    text = "\n".join(("---", *rows, "---", "", body.strip("\r\n"), ""))
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("The memory is no valid Unicode", where=key) from None
+    entry = Entry(key, data)
+    if entry.front.fault or entry.description != one_line:
+        raise InvalidInput(
+            "The name or description is too long", where=key, do="Move detail into the body"
+        )
+    return entry
+
+
+def type_of(front: Frontmatter) -> Type | Literal[""]:
+    """The type as either form gives it; one that is not known is none."""
+    for names in cast("tuple[Names, ...]", (("type",), ("metadata", "type"))):
+        found = _TYPED.get(front.get(*names).strip().lower())
+        if found is not None:
+            return found
+    return UNTYPED
+
+
+def shown(data: bytes) -> str:
+    """Bytes as text to look at: a BOM's encoding is honoured, and what is no text replaced."""
+    for mark, encoding in _ENCODINGS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    return data.decode("utf-8", "replace")
+
+
+_ENCODINGS = (
+    (BOM, "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+
+
+# Keys
+
+
+def stem(key: str) -> str:
+    """A file's name without folders and ending."""
+    name = key.rpartition("/")[2]
+    return name[:-3] if name.lower().endswith(".md") else name
+
+
+def is_index(key: str) -> bool:
+    return key.rpartition("/")[2].casefold() == INDEX.casefold()
+
+
+def is_topic(key: str) -> bool:
+    """Whether a key below the memory folder names a memory: no index, no daily log."""
+    first, slash, _ = key.partition("/")
+    logged = bool(slash) and first.casefold() == LOGS
+    return key.lower().endswith(".md") and not is_index(key) and not logged
+
+
+def index_of(key: str) -> str:
+    """The index that has the pointer to a file: the team's own for what lies below `team/`."""
+    return f"{TEAM}/{INDEX}" if key.startswith(f"{TEAM}/") else INDEX
+
+
+def key_for(name: str, type: str = "", taken: frozenset[str] = frozenset()) -> str:  # noqa: A002
+    """A file name made from a memory's name, in any script, that nobody has yet."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    words = _WORD.findall(strip(unicodedata.normalize("NFKC", folded)))
+    base = "_".join(filter(None, (type, *words)))[:_STEM].strip("_") or "memory"
+    if _DEVICE.fullmatch(base):
+        base = f"memory_{base}"
+    known = {unicodedata.normalize("NFC", key).casefold() for key in taken}
+    number = 1
+    key = f"{base}.md"
+    while key.casefold() in known:
+        number += 1
+        key = f"{base}_{number}.md"
+    return key

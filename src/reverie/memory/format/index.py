@@ -1,0 +1,277 @@
+"""The index `MEMORY.md`: one pointer a line, `- [Title](file.md) — hook`, and no content.
+
+Reading keeps every byte; a change touches the one line it is about. What a pointer names is a
+key below the index's own folder or nothing: a link that leads outside, by `..`, an absolute
+path, an address or an encoding, is flagged and has no key, so nothing can follow it. Faults
+come with what would mend them; nothing is mended by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from reverie.memory.format.frontmatter import BOM, newline
+from reverie.text.hidden import find, reveal, strip
+
+LOOKED_AT = 2_000
+"""Bytes of one line that are looked at; a longer line is cut for that, never in the file."""
+WIDTH = 150
+DASH = " — "
+
+Kind: TypeAlias = Literal[
+    "outside", "missing", "twice", "title", "long", "content", "hidden", "unlisted"
+]
+
+_LINE = re.compile(
+    r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+"
+    r"\[(?P<title>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
+    r"\((?P<target><[^<>]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:[ \t]+\"[^\"]*\")?\)"
+    r"(?P<hook>.*)"
+)
+_JOINT = re.compile(r"[ \t]*(?:—|–|-|:|→)[ \t]*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+_LIKE_A_FILE = re.compile(r"\S+\.[A-Za-z0-9]{1,8}|\S*[/\\]\S*|[A-Za-z][\w+.-]*:\S+")
+_UNSAFE_IN_LINK = re.compile(r"[\s()<>%]")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """One line of the index. `key` is the file it names, or "" where it names none of ours."""
+
+    number: int
+    start: int
+    end: int
+    title: str
+    target: str
+    hook: str
+    key: str
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with an index; `line` is 0 where it is about no line."""
+
+    kind: Kind
+    line: int
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that would mend a fault: take a line out, or add one for a file."""
+
+    action: Literal["remove", "add"]
+    line: int
+    key: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index file as it stands."""
+
+    data: bytes
+    pointers: tuple[Pointer, ...]
+
+    def find(self, key: str) -> Pointer | None:
+        """The first pointer to a file."""
+        return next((one for one in self.pointers if one.key == key), None)
+
+    def put(self, key: str, title: str, hook: str, *, width: int = WIDTH) -> bytes:
+        """The index with a pointer to `key`: its line replaced where there is one."""
+        text = line(key, title, hook, width=width).encode()
+        found = self.find(key)
+        if found is not None:
+            return _replaced(self.data, found, text)
+        return _added(self.data, self.pointers[-1].end if self.pointers else None, text)
+
+    def without(self, key: str) -> bytes:
+        """The index without any line that points to `key`."""
+        return _cut_out(self.data, [one for one in self.pointers if one.key == key])
+
+
+def parse(data: bytes) -> Index:
+    """Read an index; what is no pointer is left alone."""
+    pointers: list[Pointer] = []
+    at = 0
+    for number, row in enumerate(data.splitlines(keepends=True), 1):
+        found = _pointer(number, at, row)
+        if found is not None:
+            pointers.append(found)
+        at += len(row)
+    return Index(data, tuple(pointers))
+
+
+def _pointer(number: int, start: int, row: bytes) -> Pointer | None:
+    bare = row.removeprefix(BOM) if start == 0 else row
+    text = bare[:LOOKED_AT].rstrip(b"\r\n").decode("utf-8", "replace")
+    found = _LINE.match(text)
+    if found is None:
+        return None
+    target = found["target"].removeprefix("<").removesuffix(">")
+    key, fault = resolve(target)
+    hook = _JOINT.sub("", found["hook"], count=1).strip()
+    return Pointer(
+        number, start, start + len(row), found["title"].strip(), target, hook, key, fault
+    )
+
+
+def resolve(target: str) -> tuple[str, str]:
+    """The key that a link names, or "" and why it names none below the index's folder."""
+    if _SCHEME.match(target) or target.startswith(("/", "~", "//")):
+        return "", "it leads out of the memory folder"
+    once = _decoded(target.partition("#")[0])
+    if once is None or "%" in once:
+        return "", "its target is encoded in a way that hides where it leads"
+    key = unicodedata.normalize("NFC", once)
+    if unicodedata.normalize("NFKC", key) != key or not key.isprintable():
+        return "", "its target has characters that hide what it names"
+    if "\\" in key or _SCHEME.match(key) or key.startswith(("/", "~")):
+        return "", "it leads out of the memory folder"
+    names = [name for name in key.split("/") if name != "."]
+    if ".." in names:
+        return "", "it leads out of the memory folder"
+    if not all(names) or not names:
+        return "", "it names no file"
+    return "/".join(names), ""
+
+
+def _decoded(text: str) -> str | None:
+    """The text with % signs decoded, once; None where that gives no text."""
+    try:
+        data = text.encode()
+        return _PERCENT.sub(lambda one: bytes([int(one[1], 16)]), data).decode()
+    except UnicodeError:
+        return None
+
+
+def line(key: str, title: str, hook: str, *, width: int = WIDTH) -> str:
+    """One index line without its line end: nothing hidden, its hook shortened to the width."""
+    plain = " ".join(strip(title).replace("[", "(").replace("]", ")").split()) or key
+    if len(plain) > width // 2:
+        plain = shorten(plain, width // 2)
+    target = f"<{key}>" if _UNSAFE_IN_LINK.search(key) else key
+    start = f"- [{plain}]({target})"
+    words = " ".join(strip(hook).split())
+    if not words:
+        return start
+    return start + DASH + shorten(words, max(width - len(start) - len(DASH), 20))
+
+
+def shorten(text: str, width: int) -> str:
+    """A text of at most `width` characters, cut between words where that is possible."""
+    if len(text) <= width:
+        return text
+    head = text[: max(width - 1, 0)]
+    space = head.rfind(" ")
+    return (head[:space] if space > width // 2 else head).rstrip() + "…"
+
+
+def _replaced(data: bytes, pointer: Pointer, text: bytes) -> bytes:
+    """The data with one line's text changed: its indent and line end stay."""
+    row = data[pointer.start : pointer.end]
+    mark = BOM if pointer.start == 0 and row.startswith(BOM) else b""
+    bare = row.removeprefix(mark)
+    indent = bare[: len(bare) - len(bare.lstrip(b" \t"))]
+    end = row[len(row.rstrip(b"\r\n")) :]
+    return data[: pointer.start] + mark + indent + text + end + data[pointer.end :]
+
+
+def _added(data: bytes, after: int | None, text: bytes) -> bytes:
+    """The data with a line more, behind the last pointer or at the end."""
+    end = newline(data)
+    at = len(data) if after is None else after
+    before = data[:at]
+    gap = b"" if not before.removeprefix(BOM) or before.endswith((b"\n", b"\r")) else end
+    return before + gap + text + end + data[at:]
+
+
+def _cut_out(data: bytes, lines: Sequence[Pointer]) -> bytes:
+    kept, at = b"", 0
+    for one in sorted(lines, key=lambda pointer: pointer.start):
+        mark = BOM if one.start == 0 and data.startswith(BOM) else b""
+        kept += data[at : one.start] + mark
+        at = one.end
+    return kept + data[at:]
+
+
+# Faults, and what would mend them
+
+
+def check(index: Index, keys: Collection[str], *, width: int = WIDTH) -> tuple[Fault, ...]:
+    """What is wrong with an index whose folder holds the topic files `keys`."""
+    known = frozenset(keys)
+    faults = _of_pointers(index, known)
+    pointed = {one.key for one in index.pointers}
+    numbers = {one.number for one in index.pointers}
+    for number, row in enumerate(index.data.splitlines(), 1):
+        bare = row.removeprefix(BOM).strip() if number == 1 else row.strip()
+        text = row[: 4 * max(width, LOOKED_AT)].decode("utf-8", "replace")
+        if find(text.removeprefix("\ufeff")):
+            reason = f"the line hides characters: {reveal(text)[:LOOKED_AT]}"
+            faults.append(Fault("hidden", number, "", reason))
+        if len(text) > width:
+            faults.append(Fault("long", number, "", f"the line is over {width} characters"))
+        if bare and number not in numbers and not bare.startswith((b"#", b"<!--")):
+            faults.append(Fault("content", number, "", "the line is no pointer"))
+    missing = [key for key in sorted(known) if key not in pointed]
+    faults += [Fault("unlisted", 0, key, "no line of the index names it") for key in missing]
+    return tuple(sorted(faults, key=lambda one: (one.line == 0, one.line)))
+
+
+def _of_pointers(index: Index, keys: frozenset[str]) -> list[Fault]:
+    faults: list[Fault] = []
+    seen: set[str] = set()
+    for one in index.pointers:
+        if one.fault:
+            faults.append(Fault("outside", one.number, "", one.fault))
+            continue
+        if one.key not in keys:
+            faults.append(Fault("missing", one.number, one.key, "there is no such memory"))
+        elif one.key in seen:
+            faults.append(Fault("twice", one.number, one.key, "another line names the same file"))
+        seen.add(one.key)
+        if _LIKE_A_FILE.fullmatch(one.title) and resolve(one.title)[0] != one.key:
+            reason = "the text names another file than the link"
+            faults.append(Fault("title", one.number, one.key, reason))
+    return faults
+
+
+def proposals(
+    index: Index, files: Mapping[str, tuple[str, str]], *, width: int = WIDTH
+) -> tuple[Proposal, ...]:
+    """What would mend an index; `files` gives title and hook of each topic file."""
+    rows = index.data.splitlines()
+    found: list[Proposal] = []
+    for fault in check(index, files, width=width):
+        if fault.kind in ("outside", "missing", "twice"):
+            text = rows[fault.line - 1][:LOOKED_AT].decode("utf-8", "replace")
+            found.append(Proposal("remove", fault.line, fault.key, text, fault.reason))
+        elif fault.kind == "unlisted":
+            text = line(fault.key, *files[fault.key], width=width)
+            found.append(Proposal("add", 0, fault.key, text, fault.reason))
+    return tuple(found)
+
+
+def repaired(
+    index: Index,
+    changes: Sequence[Proposal],
+    accept: Callable[[Proposal], bool] = lambda _: True,
+) -> bytes:
+    """The index with those proposals carried out that are accepted."""
+    taken = [one for one in changes if accept(one)]
+    gone = {one.line for one in taken if one.action == "remove"}
+    data = _cut_out(index.data, [one for one in index.pointers if one.number in gone])
+    for one in taken:
+        if one.action == "add":
+            pointers = parse(data).pointers
+            data = _added(data, pointers[-1].end if pointers else None, one.text.encode())
+    return data

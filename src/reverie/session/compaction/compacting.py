@@ -1,0 +1,196 @@
+"""Compaction as a session does it: asked for by a person, or forced by a provider's refusal.
+
+`compact` runs also where automatic compaction has stopped, and a success starts it again.
+`too_long` is told of a request that the provider refused: it learns the limit, compacts
+(the notes first, then the full form) and gives the request to send instead, once; an agent
+with a transcript of its own does the same. `ask` is a side query, counted before it leaves.
+A failure changes nothing and is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from anyio import get_cancelled_exc_class, to_thread
+
+from reverie import layers
+from reverie.alone import alone
+from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
+from reverie.layers import compaction
+from reverie.session.budget import reserved, settled, weight
+from reverie.store.learned import learn_window
+from reverie.transcript.records import Boundary, Failed, ForkEnded, Record, Replaced, Usage
+from reverie.transcript.request import MAIN, Request, Task
+from reverie.world import Model, Notice, Reply, World, complete
+
+if TYPE_CHECKING:
+    from reverie.session.fork import Worker
+    from reverie.session.session import Session
+
+LAYER = "compact"  # what was asked for: its failures do not count against the automatic one
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did."""
+
+    tokens_before: int
+    tokens_after: int
+    fidelity: float | None
+    missing: tuple[str, ...]
+    calls: int
+
+    @classmethod
+    def of(cls, boundary: Boundary) -> Compacted:
+        return cls(
+            boundary.tokens_before,
+            boundary.tokens_after,
+            boundary.fidelity,
+            boundary.missing,
+            boundary.calls,
+        )
+
+
+async def compact(
+    session: Session,
+    instructions: str = "",
+    *,
+    from_: str = "",
+    up_to: str = "",
+    by_provider: bool = False,
+) -> Compacted:
+    """Compact the conversation, or its part from a message on, or up to one; where it is
+    chosen and offered, by the provider's own compaction."""
+    if from_ and (up_to or by_provider):
+        what = "the provider's own compaction takes no end" if by_provider else "name one side"
+        raise InvalidInput(f"a part from a message on goes alone: {what}", do="Leave one out")
+    await session.settled()
+    view, world = session.view, session.world
+    if view.open_calls:
+        raise InvalidInput(
+            "the last calls still wait for their results", do="Add the results first"
+        )
+    if world.model is None:
+        raise NotAvailable(
+            "this session has no model to write a summary",
+            where=session.id,
+            do="Open it with a model of reverie.providers in place of a name",
+        )
+    try:
+        if by_provider:
+            records = await compaction.by_provider(view, world, "manual", instructions, up_to)
+        elif from_ or up_to:
+            side = "from" if from_ else "up_to"
+            records = await compaction.partial(view, world, side, from_ or up_to, instructions)
+        else:
+            records = await compaction.full(view, world, "manual", instructions)
+    except InvalidInput:
+        raise
+    except ReverieError as error:
+        await session.append(Failed(LAYER, str(error)))
+        await session.settled()
+        raise
+    await session.append(*records)
+    await session.settled()
+    await session.sync()
+    return Compacted.of(_boundary(records))
+
+
+def _boundary(records: Sequence[Record]) -> Boundary:
+    found = [r.boundary for r in records if isinstance(r, Replaced) and r.boundary]
+    return found[0] if found else Boundary()
+
+
+# --- a request that the provider refused
+
+
+async def too_long(
+    session: Session | Worker, error: PromptTooLong, *, again: bool, task: Task = MAIN
+) -> Request:
+    """The request to send in place of one that was too long; PromptTooLong where nothing helps.
+    `again` says that the refused one was such a request itself."""
+    await _learn(session, error)
+    await session.settled()
+    if again:
+        raise for_good(session, error) from error
+    before, world = session.view.boundary, _forced(session, error)
+    for name, layer in layers.COMPACTION:
+        none: Sequence[Record] = ()
+        await session.settled()  # what a layer waited for counts for the next
+        records, fault = await alone(layer(session.view, world), none)
+        failed = (Failed(name, fault),) if fault else ()
+        if fault:
+            world.say(Notice(name, f"the layer failed: {fault}", "error"))
+        await session.append(*records, *failed)
+        if session.view.boundary != before:
+            return await session.prepare(task)
+    raise for_good(session, error) from error
+
+
+def for_good(session: Session | Worker, error: PromptTooLong) -> PromptTooLong:
+    """The refusal, in words for a person."""
+    do = "Make room with /compact, /snip or /undo, or start afresh with /clear; nothing is lost"
+    if compaction.is_agent(session.view):
+        do = "The agent ends here; give it less to do at once, or a model with a larger window"
+    return PromptTooLong(
+        "the conversation no longer fits the model's window",
+        needed=error.needed,
+        allowed=error.allowed,
+        where=str(error),
+        do=do,
+    )
+
+
+def _forced(session: Session | Worker, error: PromptTooLong) -> World:
+    """The world in which the threshold is passed: the window is no larger than what was refused."""
+    world = session.world
+    known = [n for n in (world.window, error.allowed, session.view.tokens) if n]
+    return replace(
+        world,
+        learned_window=max(1, min(known)),
+        settings=replace(world.settings, auto_compact_enabled=True, context_policy="classic"),
+    )
+
+
+async def _learn(session: Session | Worker, error: PromptTooLong) -> None:
+    """Keep a limit that the error names: for this session at once, for later ones on disk."""
+    limit, world = error.allowed, session.world
+    if not limit or limit >= world.window:
+        return
+    session.world = replace(world, learned_window=limit)
+    world.say(Notice("window", f"the provider takes {limit:,} tokens; kept to from now on"))
+    home, model = session.home, world.model_name
+    if home is None:
+        return
+    try:
+        await to_thread.run_sync(learn_window, home, model, limit)
+    except StoreError as fault:
+        world.say(Notice("window", f"the limit is not kept for later: {fault}", "warning"))
+
+
+# --- side queries
+
+
+async def ask(session: Session | Worker, request: Request, model: Model | None = None) -> Reply:
+    """One request outside the conversation, to the session's model or another: counted, unless
+    nothing is billed for it, sent, its cost recorded. Where the provider does not tell what it
+    used, the estimate counts."""
+    model, settings, budget = model or session.world.model, session.world.settings, session.budget
+    if model is None:
+        raise NotAvailable("this session has no model to ask", where=request.source)
+    price = weight(Usage(request.tokens), settings)
+    known = await reserved(budget, model, request.source, price)
+    outcome: Literal["completed", "failed", "cancelled"] = "failed"
+    used: Usage | None = None
+    try:
+        reply = await complete(model, request)
+        outcome, used = "completed", reply.usage
+    except get_cancelled_exc_class():
+        outcome = "cancelled"
+        raise
+    finally:
+        session.hand(ForkEnded(request.source, "", used or Usage(), 1, outcome))
+    await settled(budget, known, used)
+    return reply

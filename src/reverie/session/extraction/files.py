@@ -1,0 +1,129 @@
+"""The private copy that an extraction writes to, and the guard that holds it there.
+
+The agent sees the memory folder under its own path and reads it as it is. What it writes is
+kept aside, in memory alone, with the bytes it started from: it reads its own writes, and nobody
+else does until they land. A run that is abandoned leaves nothing. Paths are checked like those
+of any background agent; how much one run may write is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reverie.errors import NotFound, PathRefused
+from reverie.store.digests import digest
+from reverie.store.files import Changed
+from reverie.store.names import shown
+from reverie.tools.confined import ConfinedFiles, Slot
+from reverie.tools.guard import Guard, Guards, Limits
+from reverie.tools.places import EDITABLE
+from reverie.world import ForkSpec
+
+MOST_FILES = 20
+"""Files that one run may write."""
+MOST_BYTES = 64 * 1024
+"""Bytes of a file that it may write: a memory is one subject, told briefly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A file as a run wants it; `base` is what it started from, None where there was none."""
+
+    key: str
+    base: bytes | None
+    data: bytes
+
+
+class PrivateFiles(ConfinedFiles):
+    """`tool.Files` whose writes stay here until they are taken."""
+
+    def __init__(
+        self,
+        cwd: Path,
+        readable: Iterable[Path],
+        writable: Iterable[Slot],
+        refused: Iterable[Path],
+        denied: Callable[[str, str], None],
+    ) -> None:
+        super().__init__(cwd, readable, writable, refused, denied)
+        self._drafts: dict[str, Draft] = {}
+
+    @property
+    def drafts(self) -> tuple[Draft, ...]:
+        """What was written and differs from what was there, in the order of the first writes."""
+        return tuple(one for one in self._drafts.values() if one.data != one.base)
+
+    def open(self, path: Path) -> int:
+        draft = self._drafts.get(self._key(path))
+        if draft is None:
+            return super().open(path)
+        self._readable(path, str(path))
+        return _opened(draft.data)
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        key = self._key(path)
+        if not key:
+            raise self._deny(str(path), "it is outside the folders that may be written")
+        if len(data) > MOST_BYTES:
+            raise self._deny(str(path), f"a memory has at most {MOST_BYTES:,} bytes")
+        known = self._drafts.get(key)
+        if known is None and len(self._drafts) >= MOST_FILES:
+            raise self._deny(str(path), f"one run writes at most {MOST_FILES} files")
+        now = known.data if known else self._there(path)
+        if (None if now is None else digest(now)) != expect:
+            raise Changed("the file changed since it was read", where=shown(str(path)))
+        self._drafts[key] = Draft(key, known.base if known else now, data)
+        self.written.append(str(path))
+
+    def _key(self, path: Path) -> str:
+        try:
+            return self._slot(path)[1]
+        except PathRefused as error:
+            raise self._deny(str(path), error.what) from error
+
+    def _there(self, path: Path) -> bytes | None:
+        """What the file holds now; a link or another thing in its place is refused."""
+        slot, key = self._slot(path)
+        if slot is None:
+            return None
+        try:
+            return slot.folder.read(key, EDITABLE)
+        except NotFound:
+            return None
+        except PathRefused as error:
+            raise self._deny(str(path), error.what) from error
+
+
+def _opened(data: bytes) -> int:
+    """A descriptor to read bytes from; the caller closes it."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        fd = os.dup(file.fileno())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+class PrivateGuard(Guard):
+    """A background agent's guard whose writes are drafts."""
+
+    files: PrivateFiles
+
+    @classmethod
+    def of(cls, guards: Guards, spec: ForkSpec) -> PrivateGuard:
+        limits = Limits(frozenset(spec.tools), guards.readable, spec.writable, guards.refused)
+        guard = cls(guards.registry, guards.context(), limits, guards.sandbox, spec.source)
+        known = guard.files
+        guard.files = PrivateFiles(
+            known.cwd, limits.readable, known.slots, limits.refused, guard._refused
+        )
+        guard._context = replace(guard._context, files=guard.files)
+        return guard
+
+    @property
+    def drafts(self) -> tuple[Draft, ...]:
+        return self.files.drafts

@@ -1,0 +1,116 @@
+"""The daily log, kept in place of extraction: what the main agent may write while it is on.
+
+A log only grows: a write that changes or shortens one is refused, whichever tool it came by. The
+index is there to be read; a nightly dream writes it. Asked to remember or to forget something,
+the agent adds a bullet with the time to today's file. Who else writes the folder is not held to
+this: the dream, and the person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from anyio import to_thread
+
+from reverie.errors import NotFound
+from reverie.memory.format.entry import LOGS, is_index
+from reverie.memory.paths import LOG_PATTERN, log_key
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.attachments import local_date
+from reverie.store.digests import digest
+from reverie.store.memories import Memories
+from reverie.store.names import beneath
+from reverie.tools.memory_tools import memory_tools
+from reverie.tools.remembering import RememberingFiles
+from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
+
+_LOG = re.compile(rf"{LOGS}/\d{{4}}/\d{{2}}/(\d{{4}}-\d{{2}}-\d{{2}})\.md", re.ASCII)
+
+
+def refusal(key: str, before: bytes | None, after: bytes) -> str:
+    """Why a write may not be while the daily log is kept, or "" where it may."""
+    if is_index(key):
+        return "MEMORY.md is only read while a daily log is kept"
+    if key.partition("/")[0].casefold() != LOGS:
+        return ""
+    named = _LOG.fullmatch(key)
+    if named is None or log_key(named[1]) != key:
+        return f"a daily log is named {LOG_PATTERN}"
+    if before is not None and not after.startswith(before):
+        return "a log only grows: no entry is changed or taken out"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingFiles(RememberingFiles):
+    """`tool.Files` of an agent that may keep a daily log; `daily` is asked at each write."""
+
+    daily: Callable[[], bool] = field(default=lambda: True)
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        memories = self.memories
+        if memories is not None and beneath(memories.folder.root, path) and self.daily():
+            key = path.relative_to(memories.folder.root).as_posix()
+            why = refusal(key, _there(memories, key), data)
+            if why:
+                raise ToolFailed(why, where=str(path), do="Append to today's log instead")
+        RememberingFiles.write(self, path, data, expect)
+
+
+def _there(memories: Memories, key: str) -> bytes | None:
+    try:
+        return memories.folder.files.read(key)
+    except NotFound:
+        return None
+
+
+def log_tools(memories: Memories) -> tuple[Tool, Tool]:
+    """Remember and Forget, as entries of today's log."""
+
+    def bullet(text: str, tool: str, context: ToolContext) -> Output:
+        origin = Origin(
+            "save",
+            Trust.AGENT,
+            agent="main",
+            session=context.stored.session if context.stored else "",
+            messages=(context.call,),
+            tool=tool,
+        )
+        key = append(memories, " ".join(text.split()), context.clock.now(), origin)
+        return Output(f"noted: {key}")
+
+    async def remember(value: Input, context: ToolContext) -> Output:
+        text = ": ".join(filter(None, (str(value.get("name") or ""), str(value["text"]))))
+        return await to_thread.run_sync(bullet, text, "Remember", context)
+
+    async def forget(value: Input, context: ToolContext) -> Output:
+        text = f"To forget: {value['name']}"
+        return await to_thread.run_sync(bullet, text, "Forget", context)
+
+    known = memory_tools(memories)
+    about = (
+        "Adds something worth keeping to today's log in the memory folder, with the time.",
+        "Notes in today's log what the next night's run is to remove from memory.",
+    )
+    return (
+        Tool(known[0].name, about[0], known[0].schema, remember),
+        Tool(known[1].name, about[1], known[1].schema, forget),
+    )
+
+
+def append(memories: Memories, text: str, now: float, origin: Origin) -> str:
+    """Add one bullet to the log of the day; gives the log's key."""
+    key = log_key(local_date(now))
+    time = datetime.fromtimestamp(now, UTC).astimezone().strftime("%H:%M")
+    with memories.folder.locked(), memories.history.by(origin):
+        before = _there(memories, key)
+        gap = b"" if not before or before.endswith(b"\n") else b"\n"
+        data = (before or b"") + gap + f"- {time} {text}\n".encode()
+        expect = None if before is None else digest(before)
+        memories.folder.write(key, data, expect=expect, exclusive=before is None)
+    return key

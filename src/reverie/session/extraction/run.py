@@ -1,0 +1,182 @@
+"""One extraction over one fork: what it is told, what it may do, and what it comes to.
+
+The same for a session that is open and for one that was recorded long ago: a fork, the view it
+was made from, and the memory it is for. The run writes drafts alone; `land` is what saves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from reverie.layers import extraction as layer
+from reverie.layers.extraction import NAME, Fresh
+from reverie.memory.format.entry import INDEX
+from reverie.memory.format.manifest import Record
+from reverie.session import fork as forks
+from reverie.session.extraction import landing
+from reverie.session.extraction.files import Draft, PrivateGuard
+from reverie.session.extraction.landing import Heard, Landed, Source, told
+from reverie.session.fork import Worker
+from reverie.store.memories import Memories
+from reverie.store.names import beneath
+from reverie.tools import AnyFiles, ToolContext, standard
+from reverie.tools.guard import READING, SHELL, WRITING, Guards
+from reverie.tools.sandbox import Sandbox
+from reverie.transcript.records import Extracted
+from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.view import View
+from reverie.world import ForkSpec, Notice, Say, World
+
+if TYPE_CHECKING:
+    from reverie.session.session import Session
+
+__all__ = ["Ground", "Run", "guards_at", "inside", "land", "record", "run", "say", "told"]
+TOOLS = (*sorted(READING), *sorted(WRITING), SHELL)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a run stands on: whose memory, whose words, which guards."""
+
+    memories: Memories
+    world: World
+    guards: Guards
+    source: Source
+    dry: bool = False
+
+    @classmethod
+    def of(cls, session: Session) -> Ground:
+        """The ground of an open session."""
+        if session.memories is None:  # pragma: no cover - the gates ask before
+            raise ValueError("the session has no memory")
+        guards = session.guards
+        if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
+            root = Path(session.view.started.project if session.view.started else os.getcwd())
+            guards = guards_at(root, session.library.path, session.memories, session.world)
+        team = bool(session.world.flags.get("team_memory"))
+        source = Source(session.id, team=team)
+        return cls(session.memories, session.world, guards, source)
+
+
+def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:
+    """Whether a path, as a tool was given it in `cwd`, leads into the memory folder."""
+    root = Path(os.path.realpath(memories.folder.root))
+
+    def leads(path: str) -> bool:
+        if "\0" in path:
+            return False
+        named = os.path.join(cwd, os.path.expanduser(path))
+        return beneath(root, Path(os.path.realpath(named)))
+
+    return leads
+
+
+def guards_at(root: Path, sessions: Path, memories: Memories, world: World) -> Guards:
+    """Guards for a project without an agent's toolbox."""
+    home = memories.forgotten.files.root
+    context = ToolContext(
+        root, root, AnyFiles(root), world.clock, settings=world.settings, say=world.say
+    )
+    refused = (home, Path(os.path.expanduser("~")) / ".ssh")
+    return Guards(standard(), lambda: context, (root, sessions), refused, Sandbox())
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a fork left behind."""
+
+    drafts: tuple[Draft, ...]
+    heard: Callable[[], Heard]  # worked out where there is something to judge
+    text: str = ""
+    rounds: int = 0
+    denials: tuple[str, ...] = field(default=())
+
+
+async def run(child: Worker, view: View, fresh: Fresh, ground: Ground) -> Run:
+    """Run the fork to its end; nothing is saved yet."""
+    memories, settings = ground.memories, ground.world.settings
+    records = await to_thread.run_sync(memories.folder.scan)
+    index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
+    folder = str(memories.folder.root)
+    manifest = [one.line for one in records[: settings.recall_manifest_files]]
+    spec = ForkSpec(
+        NAME,
+        layer.instruction(fresh, folder, manifest, settings.extract_rounds),
+        _task(view, fresh, folder, records, index),
+        settings.extract_rounds,
+        TOOLS,
+        (folder,),
+    )
+    guard = PrivateGuard.of(ground.guards, spec)
+    try:
+        done = await forks.run(child, spec, ground.world.model, guard)
+    finally:
+        guard.close()
+    denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
+    return Run(guard.drafts, partial(landing.heard, view, fresh), done.text, done.rounds, denials)
+
+
+def _task(
+    view: View, fresh: Fresh, folder: str, records: Sequence[Record], index: bytes
+) -> ExtractTask:
+    words = layer.user_words(view, fresh.items)
+    return ExtractTask(
+        folder=folder,
+        since=fresh.since,
+        times=tuple((one.source, one.at) for one in words),
+        memories=tuple(
+            Known(one.key, one.type, one.name, one.description, one.modified) for one in records
+        ),
+        index=index.decode("utf-8", "replace"),
+        injected=tuple(landing.recalled(view)),
+        instructions=landing.head_text(view),
+    )
+
+
+async def land(run: Run, ground: Ground) -> Landed:
+    """Save what the run wrote, through memory's own door."""
+
+    def work() -> Landed:
+        # Its own way in: who writes is kept with the door, and the main agent uses the other.
+        with _same(ground.memories, ground.world) as memories:
+            return landing.land(run.drafts, memories, run.heard(), ground.source, dry=ground.dry)
+
+    return await to_thread.run_sync(work) if run.drafts else Landed()
+
+
+def _same(memories: Memories, world: World) -> Memories:
+    return Memories(
+        memories.folder.root,
+        memories.history.files.root,
+        memories.forgotten.files.root,
+        now=world.clock.now,
+        say=world.say,
+        settings=world.settings,
+    )
+
+
+def record(last: str, landed: Landed) -> Extracted:
+    """The cursor's new place, and what came of it."""
+    parts = [f"{len(landed.queued)} wait for review"] if landed.queued else []
+    parts += [f"not saved: {told(landed.refused)}"] if landed.refused else []
+    outcome = "written" if landed.written else "nothing"
+    return Extracted(last, outcome, tuple(landed.written), "; ".join(parts))
+
+
+def say(landed: Landed, say: Say) -> None:
+    """What a person is told: the topic files that were written, and what was not."""
+    if landed.written:
+        say(Notice(NAME, f"remembered: {', '.join(landed.written)}"))
+    if landed.queued:
+        keys = ", ".join(landed.queued)
+        text = f"from what tools or files said, waiting for you: {keys} (`reverie memory review`)"
+        say(Notice(NAME, text, "warning"))
+    if landed.refused:
+        say(Notice(NAME, f"not saved: {told(landed.refused)}", "warning"))

@@ -1,0 +1,243 @@
+"""Session notes as a session takes them: a fork edits a copy, which lands by comparison.
+
+One update at a time, behind a response, where `session_memory.due` says so. The fork shares
+its parent's cache and may only Edit the notes; it works on a copy in memory, and the file
+changes in one step, only if it is still what the fork was shown. What a person wrote there
+meanwhile wins: the edits are made once more on that, and dropped where they do not fit.
+
+A finished update says which message it covers; a failed one changes nothing but the record
+of its failure. Where the request offers the model no Edit tool, which no fork may add since
+the tool definitions are part of the cache key, the fork is asked to answer in words, and its
+answer becomes the edits. A private session, and one without a model, has no notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import anyio
+from anyio import to_thread
+
+from reverie.errors import NotAvailable, NotFound, ReverieError, StoreError
+from reverie.layers import session_memory as layer
+from reverie.session.notes.pen import Pen
+from reverie.settings import Settings
+from reverie.store.digests import digest
+from reverie.store.disk import NoDisk
+from reverie.store.files import Changed, Folder
+from reverie.tools import EDIT
+from reverie.transcript.blocks import TEXT_BYTES, dump, elements
+from reverie.transcript.records import HeadSet, NotesTaken
+from reverie.transcript.tasks import NotesTask
+from reverie.transcript.view import View
+from reverie.world import Notice, Reply, Say, ToolCall
+
+if TYPE_CHECKING:
+    from reverie.session.fork import Fork
+    from reverie.session.session import Session
+
+NAME = layer.NAME
+CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
+ROUNDS = 3  # the first makes the edits; the others make again what failed
+CONFIG_BYTES = 100_000
+MOST = 4  # times their budget that the notes may have and still be sent in a prompt
+
+
+class NotesNotTaken(ReverieError):
+    """An update that came to nothing; the notes are as they were."""
+
+
+async def consider(session: Session) -> None:
+    """Bring the notes up to date in the background, if that is due and nobody is at it."""
+    if NAME in session.jobs.running or isinstance(session.world.disk, NoDisk):
+        return
+    if layer.due(session.view, session.world):
+        session.jobs.start(NAME, partial(update, session))
+
+
+async def update(session: Session) -> None:
+    """One update, whole; raises where it came to nothing."""
+    place = Place.of(session)
+    data = await to_thread.run_sync(place.read_or_make)
+    settings = layer.numbers(session.world)
+    most = settings.notes_total_tokens * TEXT_BYTES * MOST
+    if len(data) > most:
+        raise NotesNotTaken(
+            f"the notes have {len(data):,} bytes, too many to be brought up to date",
+            where=str(place.path),
+            do=f"Shorten the file below {most:,} bytes, or remove it to start afresh",
+        )
+    base, pen = await _written(session, place, data, settings)
+    landed = await _landed(place, data, pen)
+    last = next(i.id for i in reversed(base.items[:]) if i.kind not in ("synthetic", "head"))
+    session.hand(NotesTaken(last, base.estimated, digest(landed)))
+    size = len(landed) // TEXT_BYTES
+    session.world.say(Notice(NAME, f"the session notes are up to date, about {size:,} tokens"))
+
+
+# --- the file
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the notes of a session lie, and what they begin as."""
+
+    folder: Folder
+    key: str
+    home: Path | None
+    say: Say
+
+    @classmethod
+    def of(cls, session: Session) -> Place:
+        key = f"{session.id}/{layer.KEY}"
+        return cls(session.library.folder, key, session.home, session.world.say)
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path(self.key)
+
+    def read(self) -> bytes:
+        return self.folder.read(self.key)
+
+    def read_or_make(self) -> bytes:
+        """The notes; made from the template where there are none, or nothing is in them."""
+        expect: str | None = None
+        with suppress(NotFound):
+            data = self.read()
+            if data.strip():
+                return data
+            expect = digest(data)
+        made = (self.custom("template.md") or layer.template()).encode()
+        self.folder.write(self.key, made, expect=expect, exclusive=expect is None)
+        return made
+
+    def custom(self, name: str) -> str:
+        """A text of the user's own in place of ours; empty where there is none that can be used."""
+        if self.home is None:
+            return ""
+        try:
+            with Folder(self.home, create=False) as home:
+                data = home.read(f"{CONFIG}/{name}", CONFIG_BYTES + 1)
+            if len(data) > CONFIG_BYTES:
+                raise StoreError(f"it has more than {CONFIG_BYTES:,} bytes")
+            text = data.decode()
+        except NotFound:
+            return ""
+        except (StoreError, UnicodeDecodeError) as error:
+            told = f"{CONFIG}/{name} is not used, ours is: {error}"
+            self.say(Notice(NAME, told, "warning"))
+            return ""
+        return text if text.strip() else ""
+
+    def land(self, data: bytes, seen: bytes) -> None:
+        """Put the notes in place, if they are still what was seen."""
+        self.folder.write(self.key, data, expect=digest(seen))
+
+
+async def _landed(place: Place, seen: bytes, pen: Pen) -> bytes:
+    """Land a copy. What somebody else wrote meanwhile stays: the edits are tried once on that."""
+    with suppress(Changed):
+        await to_thread.run_sync(place.land, pen.data, seen)
+        return pen.data
+    with suppress(Changed, NotFound):
+        fresh = await to_thread.run_sync(place.read)
+        other = await pen.again(fresh)
+        if other is not None:
+            await to_thread.run_sync(place.land, other.data, fresh)
+            return other.data
+    raise NotesNotTaken(
+        "the notes were changed meanwhile, and that stands",
+        where=str(place.path),
+        do="The next update starts from there",
+    )
+
+
+# --- the fork
+
+
+async def _written(
+    session: Session, place: Place, data: bytes, settings: Settings
+) -> tuple[View, Pen]:
+    """Run the fork: the conversation it saw, and the pen that holds what it wrote."""
+    pen = Pen(place.path, data, session.world)
+    child = await session.fork(NAME)
+    base = session.view  # nothing ran since the fork was made from it
+    outcome: Literal["completed", "failed", "cancelled"] = "failed"
+    try:
+        await _write(child, session, place, pen, _task(base, place.path, data, settings), settings)
+        outcome = "completed"
+        return base, pen
+    except anyio.get_cancelled_exc_class():
+        outcome = "cancelled"
+        raise
+    finally:
+        session.hand(child.ended(outcome))
+        child.close()
+
+
+def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
+    notes = data.decode("utf-8", "replace")
+    at = -1 if layer.is_blank(notes) else layer.covered(base)
+    since = base.items[at].id if at >= 0 and base.items[at].kind != "head" else ""
+    return NotesTask(
+        path=str(path),
+        notes=notes,
+        since=since,
+        section_tokens=settings.notes_section_tokens,
+        total_tokens=settings.notes_total_tokens,
+    )
+
+
+async def _write(
+    child: Fork, session: Session, place: Place, pen: Pen, task: NotesTask, settings: Settings
+) -> None:
+    """The rounds of one update: over once every edit of an answer was made."""
+    model = session.world.model
+    if model is None:
+        raise NotAvailable("this session has no model to take notes", where=session.id)
+    prompt = await to_thread.run_sync(place.custom, "prompt.md")
+    prompt = prompt or layer.own("session_memory")
+    in_words = not offers_edit(child.view.head)
+    text = layer.instruction(prompt, task.notes, task.path, settings)
+    await child.instruct(text + layer.IN_WORDS if in_words else text)
+    for _ in range(ROUNDS):
+        reply = await child.ask(model, task)
+        calls = reply.tool_calls or (_in_words(reply, task) if in_words else ())
+        if not calls:
+            break
+        pen.begin()
+        results = [replace(await pen.run(call), origin="tool") for call in calls]
+        if not reply.tool_calls or not (pen.failed or pen.denied):
+            break
+        await child.add(*results)
+    if pen.failed or not pen.edits:
+        why = "some of its edits could not be made" if pen.failed else "it wrote nothing"
+        raise NotesNotTaken(f"an update of the session notes came to nothing: {why}")
+
+
+def _in_words(reply: Reply, task: NotesTask) -> Sequence[ToolCall]:
+    """The edits that an answer in words stands for."""
+    return [
+        ToolCall(
+            f"words-{n}",
+            EDIT.name,
+            dump({"file_path": task.path, "old_string": old, "new_string": new}),
+        )
+        for n, (old, new) in enumerate(layer.rewritten(task.notes, reply.text))
+    ]
+
+
+def offers_edit(head: HeadSet | None) -> bool:
+    """Whether the request names an Edit tool that takes what ours takes."""
+    for _, tool in elements(head.tools if head else "[]"):
+        if isinstance(tool, dict) and tool.get("name") == EDIT.name:
+            schema = tool.get("input_schema")
+            given = schema.get("properties") if isinstance(schema, dict) else None
+            needed = cast("list[str]", EDIT.schema["required"])
+            return isinstance(given, dict) and all(name in given for name in needed)
+    return False

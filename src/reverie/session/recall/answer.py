@@ -1,0 +1,104 @@
+"""An answer in the words of the past: the sentences that hold what a question asks for.
+
+Every sentence of the answer stands word for word in a memory or in an earlier session, and comes
+with the place. A word of the question weighs more the fewer texts have it; where no text holds
+enough of that weight, there is no answer, and that is said. No model, and nothing is made up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from reverie.errors import NotFound, StoreError
+from reverie.memory.format.entry import Entry
+from reverie.memory.recall.query import Query
+from reverie.store.recall.index import Hit
+from reverie.text.hidden import strip
+from reverie.text.tokens import terms
+
+SHOWN = 3
+"""Sentences of an answer."""
+ENOUGH = 0.5
+"""The share of a question's weight that a text must hold to answer it."""
+CLOSE = 0.6
+"""The share of the best sentence's score that the others of an answer have."""
+MOST_LINES = 2_000
+LONGEST = 400
+"""Characters of one sentence."""
+_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MARKS = re.compile(r"^[\s>#*+\-|]+|^\s*\d+[.)]\s+|\*\*|__|`{3,}.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence that stands somewhere, and where."""
+
+    text: str
+    score: float
+    hit: Hit
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    hit: Hit
+    about: str
+    sentences: tuple[tuple[str, int], ...]
+
+
+def answer(question: str, hits: Sequence[Hit], read: Callable[[str], Entry]) -> tuple[Quote, ...]:
+    """The sentences that answer a question, best first; none where nothing does."""
+    wanted = Query.of(question, 0.0).terms
+    texts = [text for hit in hits if (text := _text(hit, read)) is not None]
+    if not wanted or not texts:
+        return ()
+    held = [[frozenset(terms(s)) for s, _ in text.sentences] for text in texts]
+    about = [frozenset(terms(text.about)) for text in texts]
+    counts = Counter(t for n, _ in enumerate(texts) for t in about[n].union(*held[n]))
+    weights = {t: math.log(1 + len(texts) / (0.5 + counts[t])) for t in wanted}
+    whole = sum(weights.values())
+    found: dict[str, Quote] = {}
+    for n, text in enumerate(texts):
+        for (sentence, line), own in zip(text.sentences, held[n], strict=True):
+            direct = _share(weights, own)
+            if direct > 0 and not _asks(sentence, question):
+                score = (direct + 0.5 * _share(weights, about[n] - own)) / whole
+                found.setdefault(sentence, Quote(sentence, round(score, 4), text.hit, line))
+    ranked = sorted(found.values(), key=lambda q: (-q.score, -q.hit.score, q.hit.file, q.line))
+    enough = [q for q in ranked if q.score >= ENOUGH]
+    return tuple(q for q in enough if q.score >= CLOSE * enough[0].score)[:SHOWN]
+
+
+def _share(weights: dict[str, float], held: frozenset[str]) -> float:
+    return sum(weight for term, weight in weights.items() if term in held)
+
+
+def _asks(sentence: str, question: str) -> bool:
+    """Whether a sentence only asks: the question itself, said before, is no answer to it."""
+    return sentence.rstrip().endswith(("?", "？")) or sentence.strip() == question.strip()
+
+
+def _text(hit: Hit, read: Callable[[str], Entry]) -> _Text | None:
+    if hit.kind != "memory":
+        return _Text(hit, "", tuple(sentences(hit.passage, 1)))
+    try:
+        one = read(hit.file)
+    except (NotFound, StoreError):
+        return None
+    body = one.body
+    above = one.text.count("\n") - body.count("\n")
+    rows = tuple(sentences(body, above + 1)) or tuple(sentences(one.description, 1))
+    return _Text(hit, f"{one.key} {one.name} {one.description}", rows)
+
+
+def sentences(text: str, first: int) -> Iterator[tuple[str, int]]:
+    """The sentences of a text, without Markdown's marks, each with its line."""
+    for number, line in enumerate(text.splitlines()[:MOST_LINES], first):
+        for piece in _END.split(_MARKS.sub("", strip(line))):
+            bare = " ".join(piece.split())[:LONGEST]
+            if len(bare) > 1:
+                yield bare, number

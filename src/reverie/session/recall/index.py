@@ -1,0 +1,131 @@
+"""The recall index of one project, kept up to date beside its use.
+
+A look searches at once where bringing the index up to date takes long, and afterwards where it
+is quick: small memories are always seen as they are, large ones as they were a turn ago. The
+index lies with the project's transcripts and may be deleted at any time. Closed is closed: a
+look that comes late does not open it again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import StoreError
+from reverie.memory.recall.meaning import Meaning
+from reverie.memory.recall.query import Query
+from reverie.settings import DEFAULTS, Settings
+from reverie.store import home as places
+from reverie.store.recall.index import NAME, Hit, Kind, RecallIndex
+from reverie.world import Say, unheard
+
+LOOKED = 20
+"""Memories of a turn that are looked at closely."""
+QUICK = 0.01
+"""Seconds that bringing the index up to date may take in front of a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How many memories there are, and those that fit best."""
+
+    considered: int
+    hits: tuple[Hit, ...] = ()
+
+
+class MemoryIndex:
+    """The index over one memory folder and the transcripts of its project."""
+
+    def __init__(
+        self,
+        folder: Path,
+        transcripts: Path,
+        *,
+        settings: Settings = DEFAULTS,
+        say: Say = unheard,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.transcripts = transcripts
+        self._header_lines = settings.recall_header_lines
+        self._say = say
+        self._now = now
+        self._index: RecallIndex | None = None
+        self._closed = False
+        self._opening = threading.Lock()
+        self._took: float | None = None
+        self._seen = 0
+
+    @classmethod
+    def of(
+        cls,
+        home: Path,
+        root: Path,
+        environ: Mapping[str, str],
+        folder: Path,
+        *,
+        settings: Settings = DEFAULTS,
+        say: Say = unheard,
+    ) -> MemoryIndex:
+        """The index of the project at `root`, whose memory lies in `folder`; nothing is made."""
+        project = places.find_project_folder(home, root)
+        kept = places.transcripts_folder(project, home, environ)
+        return cls(folder, kept, settings=settings, say=say)
+
+    @property
+    def index(self) -> RecallIndex:
+        path = self.transcripts / NAME
+        with self._opening:
+            if self._closed:
+                raise StoreError("the recall index is closed", where=str(path))
+            if self._index is None:
+                lines = self._header_lines
+                self._index = RecallIndex.open(path, say=self._say, header_lines=lines)
+            return self._index
+
+    def close(self) -> None:
+        with self._opening:
+            if self._index is not None:
+                self._index.close()
+            self._index, self._closed = None, True
+
+    def refresh(self) -> None:
+        """Bring the index up to date with the memory folder."""
+        start = self._now()
+        done = self.index.refresh(self.folder)
+        self._took = self._now() - start
+        self._seen = done.seen
+
+    def look(self, text: str, now: float, without: Container[str] = ()) -> Looked:
+        """The memories that fit a text, best first."""
+        if self._took is None or self._took <= QUICK:
+            self.refresh()
+        hits = self.index.search(Query.of(text, now), k=LOOKED, exclude=without)
+        return Looked(self._seen, tuple(hits))
+
+    def settle(self) -> None:
+        """Beside a look: what is too slow to do in front of it."""
+        if self._took is None or self._took > QUICK:
+            self.refresh()
+
+    def search(
+        self,
+        text: str,
+        now: float,
+        *,
+        k: int,
+        kinds: Sequence[Kind] = ("memory",),
+        without: Container[str] = (),
+        meaning: Meaning | None = None,
+    ) -> list[Hit]:
+        """A search that somebody asked for: everything is brought up to date first."""
+        if "memory" in kinds:
+            self.refresh()
+        if "transcript" in kinds:
+            self.index.refresh_transcripts(self.transcripts)
+        return self.index.search(
+            Query.of(text, now), k=k, kinds=kinds, exclude=without, meaning=meaning
+        )

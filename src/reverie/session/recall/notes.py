@@ -1,0 +1,126 @@
+"""From chosen candidates to what is injected: read, judged once more, checked, put in form.
+
+A file that vanished since it was found, that only documents a tool in use, or that is not trusted
+and reads like an instruction is left, with the reason. Reading is bounded and follows no link.
+Made for a worker thread; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import NotFound, StoreError
+from reverie.memory.claims import claims
+from reverie.memory.format.entry import TEAM, Entry
+from reverie.memory.trust import Trust, goes_to_review
+from reverie.memory.versions import outside, trust_in
+from reverie.session.recall.checked import Repository
+from reverie.session.recall.select import is_noise
+from reverie.session.recall.text import Note, note, part
+from reverie.settings import Settings
+from reverie.store.memories import Memories
+from reverie.store.recall.index import Hit
+from reverie.transcript.records import Candidate
+from reverie.transcript.tasks import Known
+
+MOST_CANDIDATES = 10
+_WIDEST = 4  # bytes of a character, in whatever encoding a file has
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A memory that will be injected: its text as it will be sent."""
+
+    key: str
+    score: float
+    text: str
+    why: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.text.encode("utf-8", "replace"))
+
+
+class Notes:
+    """The memories of one session as they are injected."""
+
+    def __init__(self, memories: Memories, root: Path, session: str, settings: Settings) -> None:
+        self._memories = memories
+        self._root = root
+        self._session = session
+        self._settings = settings
+
+    @property
+    def folder(self) -> Path:
+        return self._memories.folder.root
+
+    def manifest(self, without: Container[str]) -> tuple[Known, ...]:
+        """What a selecting model may choose from, the newest first."""
+        found = [one for one in self._memories.folder.scan() if one.key not in without]
+        most = self._settings.recall_manifest_files
+        return tuple(
+            Known(one.key, one.type, one.name, one.description, one.modified)
+            for one in found[:most]
+        )
+
+    def compose(
+        self, hits: Sequence[Hit], tools: Sequence[str], now: float, seconds: float
+    ) -> tuple[list[Chosen], list[Candidate]]:
+        """The best candidates in their form, as many as a turn may have; the others left.
+        What they claim is checked for so many seconds."""
+        repository = Repository(self._root, seconds=seconds, also=self.folder)
+        chosen: list[Chosen] = []
+        left: list[Candidate] = []
+        for hit in hits[:MOST_CANDIDATES]:
+            if len(chosen) >= self._settings.recall_files:
+                break
+            made = self._made(hit, tools, repository, now)
+            if isinstance(made, str):
+                left.append(Candidate(hit.file, hit.score, "left", made))
+            else:
+                chosen.append(made)
+        return chosen, left
+
+    def _made(
+        self, hit: Hit, tools: Sequence[str], repository: Repository, now: float
+    ) -> Chosen | str:
+        """A candidate in its form, or why it is left."""
+        try:
+            one = self._memories.folder.read(hit.file, _WIDEST * self._settings.recall_file_bytes)
+        except (NotFound, StoreError) as error:
+            return f"it cannot be read: {error.what}"
+        trust = self.trust(one.key)
+        if goes_to_review(trust, one.text):
+            return "it is not trusted and reads like an instruction"
+        noise = is_noise(one.type, _title(one), one.body, tools)
+        if noise:
+            return f"it documents {noise}, which is in use"
+        shown = part(one.data, one.size, self._settings).text
+        found = repository.check(claims(shown))
+        text = note(
+            Note(one.key, str(self.folder / one.key), one.data, one.size, one.modified,
+                 trust.label, found),
+            session=self._session, now=now, settings=self._settings,
+        )  # fmt: skip
+        return Chosen(one.key, hit.score, text, why_of(hit))
+
+    def trust(self, key: str) -> Trust:
+        """Who stands behind a file; one that nobody recorded yet counts as found on disk."""
+        try:
+            versions = self._memories.history.log(key)
+        except (StoreError, NotFound):
+            return Trust.UNTRUSTED
+        if versions:
+            return trust_in(versions, key)
+        return Trust.UNTRUSTED if key.startswith(f"{TEAM}/") else outside().trust
+
+
+def _title(one: Entry) -> str:
+    return f"{one.key} {one.name} {one.description}"
+
+
+def why_of(hit: Hit) -> str:
+    """What each signal gave, in a line."""
+    return ", ".join(f"{name} {value:.2f}" for name, value in hit.why)

@@ -1,0 +1,295 @@
+"""Recall: at the start of a turn, the memories that clearly help with what the user just said.
+
+The look begins beside the model's work and never delays it: a request takes a selection that is
+ready, waiting for the local selector a few milliseconds at the turn's first and for a model not
+at all. A selection joins the newest message that was not sent yet, or is dropped with its turn.
+What became of every candidate is in the ledger. A look that fails or hangs, fails or hangs alone.
+
+Nothing here changes a memory, and nothing is put into a message that was sent.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from reverie.alone import alone
+from reverie.errors import StoreError
+from reverie.session.context import work_root
+from reverie.session.recall import select as choice
+from reverie.session.recall.index import Looked, MemoryIndex
+from reverie.session.recall.notes import Chosen, Notes
+from reverie.session.recall.query import ask
+from reverie.session.recall.select import Past
+from reverie.session.recall.text import attachment
+from reverie.store.recall.index import Hit
+from reverie.transcript.records import Candidate, Failed, Recalled, Record
+from reverie.transcript.tasks import RecallTask
+from reverie.world import Model, Notice
+
+if TYPE_CHECKING:
+    from reverie.session.session import Session
+
+T = TypeVar("T")
+
+NAME = "recall"
+TOLD = 10
+"""Candidates that a ledger names beside those that were chosen."""
+ENDED = "the turn ended first"
+CHECK_SHARE = 0.7
+"""The part of a local selector's time after which no more claims are checked."""
+CHECK_LEAST = 0.002
+CHECK_UNASKED = 0.2
+"""Seconds for checking claims: at least so many, and where a model selects, which nobody awaits."""
+CLOSING = 1.0
+"""Seconds that closing waits for a look that was left behind."""
+
+
+class Finder(Protocol):
+    """Where candidates come from; called in a worker thread, one call at a time."""
+
+    def look(self, text: str, now: float, without: frozenset[str]) -> Looked: ...
+    def settle(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a look came to."""
+
+    considered: int = 0
+    chosen: tuple[Chosen, ...] = ()
+    left: tuple[Candidate, ...] = ()
+    selector: str = "embedded"
+    why: str = ""
+
+
+@dataclass
+class _Look:
+    """A look under way, for one message."""
+
+    message: str
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    done: anyio.Event = field(default_factory=anyio.Event)
+    selection: Selection | None = None
+    waited: bool = False
+
+    def settle(self, selection: Selection) -> None:
+        self.selection = selection
+        self.done.set()
+
+
+class Recall:
+    """The recall of one session. `begin` at a turn's start, `ready` before each request,
+    `ended` at its end; `close` with the session."""
+
+    def __init__(
+        self,
+        session: Session,
+        group: TaskGroup,
+        *,
+        finder: Finder,
+        notes: Notes,
+        selector: Model | None = None,
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._finder = finder
+        self._notes = notes
+        self._selector = selector
+        self._turn = threading.Lock()
+        self._look: _Look | None = None
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        group: TaskGroup,
+        cwd: Path,
+        *,
+        selector: Model | None = None,
+    ) -> Recall | None:
+        """The recall of a session; None where there is no memory to recall from. Memories are
+        checked against the working tree around `cwd`."""
+        memories, world = session.memories, session.world
+        if memories is None or world.settings.memory_off():
+            return None
+        finder = MemoryIndex(
+            memories.folder.root, session.library.path, settings=world.settings, say=world.say
+        )
+        notes = Notes(memories, work_root(cwd), session.id, world.settings)
+        return cls(session, group, finder=finder, notes=notes, selector=selector)
+
+    @property
+    def index(self) -> MemoryIndex | None:
+        """Where it looks, for others that search the same past; it closes with the session."""
+        return self._finder if isinstance(self._finder, MemoryIndex) else None
+
+    def warm(self) -> None:
+        """Bring the index up to date before the first turn asks for it."""
+        self._group.start_soon(self._settled)
+
+    def close(self) -> None:
+        """Close the index; a look that hangs keeps it."""
+        if self._turn.acquire(timeout=CLOSING):
+            self._finder.close()
+            self._turn.release()
+
+    # A turn
+
+    def begin(self, message: str, text: str) -> None:
+        """The user has said something, and a turn begins: look for what helps with it."""
+        self._session.hand(*self.ended("another message came first"))
+        session = self._session
+        if not text or not session.world.flags.get(NAME):
+            return
+        look = self._look = _Look(message)
+        known = choice.past(session.view)
+        why = choice.skipped(text, known, session.world.settings)
+        if why:
+            look.settle(Selection(why=why))
+            return
+        self._group.start_soon(self._run, look, text, known)
+
+    async def ready(self, seconds: float) -> Sequence[Record]:
+        """What joins the next request: an attachment and the ledger, or nothing yet. The first
+        time of a turn a local selector is given so long to finish."""
+        look = self._look
+        if look is None:
+            return ()
+        if not look.done.is_set() and not look.waited and self._selector is None:
+            look.waited = True
+            with anyio.move_on_after(seconds):
+                await look.done.wait()
+        if look.selection is None or not self._session.view.unsent():
+            return ()
+        self._look = None
+        return self._records(look.message, look.selection)
+
+    def ended(self, why: str = ENDED) -> Sequence[Record]:
+        """The turn is over: a look under way is cancelled, a selection not taken is dropped."""
+        look, self._look = self._look, None
+        if look is None:
+            return ()
+        look.scope.cancel()
+        found = look.selection
+        if found is None:
+            return (Recalled(look.message, 0, selector=self._selector_name, why=why),)
+        if not found.chosen:
+            return (_ledger(look.message, found, ()),)
+        dropped = [Candidate(c.key, c.score, "dropped", why) for c in found.chosen]
+        return (_ledger(look.message, found, dropped),)
+
+    @property
+    def _selector_name(self) -> str:
+        return "embedded" if self._selector is None else self._selector.name
+
+    def _records(self, message: str, found: Selection) -> Sequence[Record]:
+        session = self._session
+        read = choice.read_itself(session.view, self._notes.folder)
+        told: list[Candidate] = []
+        texts: list[str] = []
+        for one in found.chosen:
+            if one.key in read:
+                told.append(Candidate(one.key, one.score, "left", "the agent has read it itself"))
+                continue
+            texts.append(one.text)
+            told.append(Candidate(one.key, one.score, "injected", one.why, one.size))
+        ledger = _ledger(message, found, told)
+        return (attachment(texts), ledger) if texts else (ledger,)
+
+    # The look
+
+    async def _run(self, look: _Look, text: str, known: Past) -> None:
+        session = self._session
+        with look.scope:
+            found, error = await alone(self._select(text, known), Selection())
+            if error:
+                session.world.say(Notice(NAME, f"nothing was recalled: {error}", "warning"))
+                session.hand(Failed(NAME, error))
+                found = Selection(why=f"the look failed: {error}")
+            look.settle(found)
+        await self._settled()
+
+    async def _settled(self) -> None:
+        await alone(self._threaded(self._finder.settle), None)
+
+    async def _threaded(self, work: Callable[[], T]) -> T:
+        """In a worker thread, one at a time; one that is cancelled goes on alone."""
+        patience = self._session.world.settings.recall_timeout_seconds
+
+        def in_turn() -> T:
+            if not self._turn.acquire(timeout=patience):
+                raise StoreError(f"an earlier look has not ended in {patience:g} s")
+            try:
+                return work()
+            finally:
+                self._turn.release()
+
+        return await to_thread.run_sync(in_turn, abandon_on_cancel=True)
+
+    async def _select(self, text: str, known: Past) -> Selection:
+        now, started = self._session.world.clock.now(), anyio.current_time()
+        looked = await self._threaded(partial(self._finder.look, text, now, known.injected))
+        hits = [hit for hit in looked.hits if hit.clear]
+        selector, why = "embedded", ""
+        if self._selector is not None:
+            chosen, why = await self._asked(self._selector, text, known)
+            if chosen is not None:
+                scored = {hit.file: hit for hit in looked.hits}
+                hits = [scored.get(name, Hit(name, 0.0, "memory")) for name in chosen]
+                selector = self._selector.name
+        checking = CHECK_UNASKED if self._selector else self._left(started)
+        composed = await self._threaded(
+            partial(self._notes.compose, hits, known.tools, now, checking)
+        )
+        return _selection(looked, composed, selector, why)
+
+    def _left(self, started: float) -> float:
+        """Time for checking claims, so that the request that waits can still have them."""
+        whole = self._session.world.settings.selector_milliseconds / 1_000
+        return max(CHECK_LEAST, CHECK_SHARE * whole - (anyio.current_time() - started))
+
+    async def _asked(
+        self, model: Model, text: str, known: Past
+    ) -> tuple[tuple[str, ...] | None, str]:
+        """The files that a model chose; None and the reason where it gave no answer in time."""
+        session = self._session
+        manifest = await self._threaded(partial(self._notes.manifest, known.injected))
+        most = session.world.settings.recall_files
+        task = RecallTask(query=text, memories=manifest, tools=known.tools, files=most)
+        return await ask(session, model, task)
+
+
+def _selection(
+    looked: Looked,
+    composed: tuple[Sequence[Chosen], Sequence[Candidate]],
+    selector: str,
+    why: str,
+) -> Selection:
+    chosen, left = composed
+    told = {one.key for one in chosen} | {one.file for one in left}
+    others = [hit for hit in looked.hits if hit.file not in told][:TOLD]
+    unclear = [Candidate(hit.file, hit.score, "left", _unclear(hit, selector)) for hit in others]
+    if not chosen:
+        why = "; ".join(filter(None, (why, "nothing is clearly useful")))
+    return Selection(looked.considered, tuple(chosen), (*left, *unclear), selector, why)
+
+
+def _unclear(hit: Hit, selector: str) -> str:
+    if selector != "embedded":
+        return "the model did not choose it"
+    return "there are better ones" if hit.clear else "not clearly about it"
+
+
+def _ledger(message: str, found: Selection, chosen: Sequence[Candidate]) -> Recalled:
+    candidates = (*chosen, *found.left)
+    return Recalled(message, found.considered, candidates, found.selector, found.why)

@@ -1,0 +1,199 @@
+"""What the conversation says to a choice of memories: what is known already, what is noise.
+
+Pure functions over a view and plain values. What recall injected and what the agent read itself
+count since the last compaction, and only on the conversation as it stands: what a rewind took
+away may come back. Nothing here searches, reads a file or asks a model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from reverie.settings import Settings
+from reverie.tools.command import segments
+from reverie.transcript.blocks import Block
+from reverie.transcript.records import AssistantMessage, TurnEnded, UserMessage
+from reverie.transcript.view import View
+
+LATELY = 8
+"""Tool calls that count as in use right now."""
+_LOOKED_AT = 2_000
+_REMINDER = "<system-reminder>"
+
+# Scripts in which every letter may be a word: no spaces tell where one ends.
+_DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003134f"
+)
+_WORD = re.compile(f"[{_DENSE}]|[^\\W{_DENSE}]+(?:['’.:·][^\\W{_DENSE}]+)*")
+_DOCS = re.compile(
+    r"\b(?:docs?|documentation|reference|manual|usage|syntax|options|commands?|cheat ?sheet|api)\b"
+    r"|用法|文档|手册|参考|命令",
+    re.IGNORECASE,
+)
+_WARNS = re.compile(
+    r"\b(?:warn(?:ing|s)?|cautions?|gotchas?|pitfalls?|beware|careful|traps?|known (?:issue|bug)s?"
+    r"|workarounds?|avoid|never|don'?t|do not|breaks?|broken|fails?|bugs?)\b"
+    r"|注意|警告|陷阱|坑|小心|避免|不要|切勿|别用|已知问题",
+    re.IGNORECASE,
+)
+_PLAIN_TOOLS = frozenset({"read", "write", "edit", "list", "grep", "glob", "bash", "task", "agent"})
+_SHELLS = frozenset({"cd", "ls", "cat", "echo", "test", "set", "export", "true", "then", "sudo"})
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was recalled since the last compaction, and which tools were used lately."""
+
+    injected: frozenset[str] = frozenset()
+    size: int = 0  # bytes injected
+    tools: tuple[str, ...] = ()
+
+
+def past(view: View) -> Past:
+    here = {item.id for item in view.items}.union(*(item.covers for item in view.items))
+    put = [
+        one
+        for ledger in view.recalled
+        if ledger.message in here
+        for one in ledger.candidates
+        if one.outcome == "injected"
+    ]
+    return Past(frozenset(one.file for one in put), sum(one.size for one in put), tools(view))
+
+
+def read_itself(view: View, folder: Path) -> frozenset[str]:
+    """The memories that the agent opened or wrote by itself since the last compaction."""
+    base = os.path.realpath(folder) + os.sep
+    found: set[str] = set()
+    for block in _calls(view):
+        given = block.value.get("input")
+        path = given.get("file_path") if isinstance(given, dict) else None
+        if isinstance(path, str) and path and "\0" not in path:
+            real = os.path.realpath(os.path.expanduser(path))
+            if real.startswith(base):
+                found.add(real[len(base) :].replace(os.sep, "/"))
+    return frozenset(found)
+
+
+def tools(view: View, lately: int = LATELY) -> tuple[str, ...]:
+    """What was used lately, the newest first: tools, and the programs of command lines."""
+    found: dict[str, None] = {}
+    for n, block in enumerate(_calls(view)):
+        if n >= lately:
+            break
+        found.update(dict.fromkeys(_used(block)))
+    return tuple(found)
+
+
+def _calls(view: View) -> Iterator[Block]:
+    """The calls since the last compaction, the newest first."""
+    start = (view.entries.place(view.boundary) or 0) if view.boundary else 0
+    for at in range(len(view.entries) - 1, start - 1, -1):
+        record = view.entries[at].record
+        if isinstance(record, AssistantMessage):
+            yield from (block for block in reversed(record.blocks) if block.type == "tool_use")
+
+
+def _used(block: Block) -> Iterator[str]:
+    name = block.get("name")
+    parts = [part for part in name.split("__") if part and part != "mcp"]
+    yield from parts if len(parts) > 1 else [name]
+    given = block.value.get("input")
+    line = given.get("command") if isinstance(given, dict) else None
+    if isinstance(line, str):
+        for words in segments(line[:_LOOKED_AT])[:4]:
+            program = os.path.basename(words[0])
+            if program not in _SHELLS and re.fullmatch(r"[A-Za-z][\w.+-]{1,40}", program):
+                yield program
+
+
+def is_noise(type: str, title: str, text: str, in_use: Sequence[str]) -> str:  # noqa: A002
+    """The tool in use that a memory only documents, or ""; what warns of a tool is none."""
+    if type in ("user", "feedback") or not (type == "reference" or _DOCS.search(title)):
+        return ""
+    if _WARNS.search(title) or _WARNS.search(text):
+        return ""
+    for tool in in_use:
+        word = re.escape(tool)
+        sought = rf"\b{word} tool\b" if tool.lower() in _PLAIN_TOOLS else rf"(?<!\w){word}(?!\w)"
+        if re.search(sought, title.replace("_", " "), re.IGNORECASE):
+            return tool
+    return ""
+
+
+# The message
+
+
+def words(text: str, most: int) -> int:
+    """The words of a text by Unicode's own segmentation, counted no further than `most`."""
+    count = 0
+    for _ in _WORD.finditer(text):
+        count += 1
+        if count >= most:
+            break
+    return count
+
+
+def said(record: UserMessage) -> str:
+    """What a person wrote in a message; "" for anything else."""
+    if record.origin != "user":
+        return ""
+    texts = [b.get("text") for b in record.blocks if b.type == "text"]
+    return "\n".join(t for t in texts if not t.lstrip().startswith(_REMINDER)).strip()
+
+
+def spoken(view: View) -> str:
+    """What a person wrote in the newest message; "" where somebody else did."""
+    entry = view.entries.find(view.leaf)
+    return said(entry.record) if entry and isinstance(entry.record, UserMessage) else ""
+
+
+def begins_turn(view: View) -> bool:
+    """Whether what the user says next is the beginning of a turn."""
+    for at in range(len(view.entries) - 1, -1, -1):
+        match view.entries[at].record:
+            case TurnEnded():
+                return True
+            case AssistantMessage() as reply:
+                return not any(block.type == "tool_use" for block in reply.blocks)
+            case UserMessage(origin="user"):
+                return False
+            case _:
+                continue
+    return True
+
+
+def skipped(text: str, known: Past, settings: Settings) -> str:
+    """Why nothing is looked for, or ""."""
+    least = settings.recall_min_words
+    if words(text, least) < least:
+        return f"the message has fewer than {least} words"
+    if known.size >= settings.recall_total_bytes:
+        return f"{known.size:,} bytes were injected since the last compaction"
+    return ""
+
+
+# The answer of a selecting model
+
+
+def selected_names(text: str, known: Sequence[str], most: int) -> tuple[str, ...]:
+    """The files that an answer names and that there are, each once; none where it is no JSON."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        value: object = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return ()
+    found: object = None
+    if isinstance(value, dict):
+        found = cast("dict[str, object]", value).get("selected_memories")
+    if not isinstance(found, list):
+        return ()
+    names = [name for name in cast("list[object]", found) if isinstance(name, str)]
+    return tuple(dict.fromkeys(name for name in names if name in set(known)))[:most]

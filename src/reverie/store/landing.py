@@ -1,0 +1,150 @@
+"""Landing: checked changes enter a memory folder as one step, whole or not at all.
+
+Under the folder's lock every new byte is kept in the history, then the plan is put on the disk.
+Only then are files changed, each through the folder's own guards and history, and the plan
+removed. A process that dies in between leaves the plan, and whoever opens the memory next carries
+it out: no reader of ours ever works on half of it. A file that somebody changed after the plan
+was made keeps their words. A plan with words that may no longer be written is given up: what it
+would have removed stays.
+
+What may land is judged elsewhere. Every memory that is opened asks for a plan left behind, so
+nothing that judges is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reverie.errors import InvalidInput, InvalidMessage, NotFound, SecretFound
+from reverie.memory.format.entry import is_index
+from reverie.memory.trust import Trust
+from reverie.memory.versions import ABSENT, Origin, Version, decode, encode
+from reverie.store.digests import digest
+from reverie.store.files import Changed
+from reverie.store.forgotten import Forgotten
+from reverie.store.history import LARGEST, Damaged
+
+if TYPE_CHECKING:
+    from reverie.store.memories import Memories
+
+PLAN = "landing.jsonl"
+_MOST = 2**26
+
+
+def land(
+    memories: Memories,
+    changes: Mapping[str, bytes | None],
+    here: Mapping[str, bytes],
+    origin: Origin,
+) -> str:
+    """Write files and remove those that are None; the name of the step in the history.
+
+    `here` is what the changes were made from: where the folder holds something else by now, or a
+    guard refuses one file, nothing is changed.
+    """
+    with memories.folder.locked():
+        finish(memories)
+        step = Version("", "", ABSENT, ABSENT, 0.0, origin, memories.history.new_id())
+        steps = [_planned(memories, key, changes[key], here, step) for key in sorted(changes)]
+        if not steps:
+            return ""
+        for data in changes.values():
+            if data is not None:
+                memories.history.put(data)
+        plan = "".join(f"{encode(step)}\n" for step in steps)
+        memories.history.files.write(PLAN, plan.encode())
+        return _carry_out(memories)
+
+
+def least_trusted(memories: Memories, keys: Iterable[str], most: Trust) -> Trust:
+    """What is made of some files is as trusted as the least trusted of them."""
+    return min([most, *(memories.trust(key) for key in keys)])
+
+
+def is_planned(memories: Memories) -> bool:
+    """Whether a landing was begun and is not over."""
+    return os.path.lexists(memories.history.files.root / PLAN)
+
+
+def finish(memories: Memories) -> str:
+    """Carry out a plan that a process left behind when it died; its step, or nothing."""
+    if not is_planned(memories):
+        return ""
+    with memories.folder.locked():
+        return _carry_out(memories)
+
+
+def _planned(
+    memories: Memories,
+    key: str,
+    data: bytes | None,
+    here: Mapping[str, bytes],
+    step: Version,
+) -> Version:
+    before = digest(here[key]) if key in here else ABSENT
+    if _now(memories, key) != before:
+        raise Changed("The file has changed since it was read", where=key)
+    if data is None:
+        return replace(step, key=key, before=before)
+    if len(data) > LARGEST:
+        raise InvalidInput("The file would become too large", where=key)
+    memories.allow(key, data)
+    return replace(step, key=key, before=before, after=digest(data))
+
+
+def _carry_out(memories: Memories) -> str:
+    """Do what is left of the plan."""
+    steps = _read(memories)
+    if not steps:
+        return ""
+    with memories.history.by(steps[0].origin, group=steps[0].group) as group:
+        try:
+            for step in sorted(steps, key=_place):
+                _step(memories, step)
+        except (Forgotten, SecretFound, NotFound, Damaged):
+            memories.history.files.remove(PLAN)
+            raise
+    memories.history.files.remove(PLAN)
+    return group
+
+
+def _read(memories: Memories) -> Sequence[Version]:
+    """The plan on disk; one that cannot be read was never begun, and is removed."""
+    files = memories.history.files
+    try:
+        found = [decode(row) for row in files.read(PLAN, _MOST).decode().split("\n")[:-1]]
+    except NotFound:
+        return ()
+    except (ValueError, InvalidMessage):
+        found = []
+    steps = [step for step in found if isinstance(step, Version)]
+    if not steps or len(steps) < len(found):
+        files.remove(PLAN)
+        return ()
+    return steps
+
+
+def _place(step: Version) -> tuple[bool, bool, str]:
+    """Files first, then indexes, then removals: no pointer ever leads to nothing."""
+    return step.after == ABSENT, is_index(step.key), step.key
+
+
+def _step(memories: Memories, step: Version) -> None:
+    now = _now(memories, step.key)
+    if now == step.after or now != step.before:
+        return  # done already, or somebody else's words by now
+    if step.after == ABSENT:
+        memories.take_out(step.key, now)
+        return
+    data = memories.history.content(step.after)
+    memories.folder.write(step.key, data, expect=now or None, exclusive=not now)
+
+
+def _now(memories: Memories, key: str) -> str:
+    try:
+        return memories.folder.files.digest(key)
+    except NotFound:
+        return ABSENT

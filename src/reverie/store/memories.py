@@ -1,0 +1,334 @@
+"""One project's long-term memory, ready to use: saving, removing, undoing, reviewing.
+
+Everything that changes a memory goes through here: each write is searched for secrets and for
+words that were forgotten, has an origin, is kept as a version, and lands as file, then pointer.
+What is untrusted and reads like an instruction waits in the review queue instead. "Remember" and
+"forget" act at once: they have returned = it is on the disk.
+
+What may be saved is for the one who saves to judge; what must not be, is refused here. A full
+disk leaves the old file as it was and raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reverie.errors import InvalidInput, NotFound, ReverieError
+from reverie.memory import paths, secrets
+from reverie.memory.format import entry as entries
+from reverie.memory.format.entry import Entry
+from reverie.memory.format.index import shorten
+from reverie.memory.format.titles import sort_of, title_of
+from reverie.memory.ranking import Limits
+from reverie.memory.trust import Evidence, Trust, goes_to_review
+from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
+from reverie.settings import DEFAULTS, Settings
+from reverie.store import home as places
+from reverie.store import landing
+from reverie.store.digests import digest
+from reverie.store.forgotten import ForgottenWords
+from reverie.store.history import NAME, History
+from reverie.store.memory import Change, MemoryFolder, Saved
+from reverie.store.review import Item, Review
+from reverie.world import Notice, Say, unheard
+
+_LINE = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a request: saved, waiting for review, or there already."""
+
+    key: str
+    saved: Saved | None = None
+    queued: Item | None = None
+
+    @property
+    def outcome(self) -> str:
+        return "saved" if self.saved else "queued" if self.queued else "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """What taking back did, file by file, and what it left alone with the reason."""
+
+    group: str
+    done: tuple[Undone, ...]
+    refused: tuple[Undone, ...]
+
+
+class Memories:
+    """The memory of one project. Close it, or use it as a context."""
+
+    def __init__(
+        self,
+        folder: Path,
+        history: Path,
+        home: Path,
+        *,
+        now: Callable[[], float],
+        say: Say = unheard,
+        create: bool = True,
+        settings: Settings = DEFAULTS,
+    ) -> None:
+        self._now = now
+        self.forgotten = ForgottenWords(home, create=create)
+        self.history = History(history, now=now, say=say, create=create)
+        self.folder = MemoryFolder(
+            folder,
+            create=create,
+            guard=self._guard,
+            landed=self.history.landed,
+            say=say,
+            limits=Limits.of(settings),
+            header_lines=settings.recall_header_lines,
+        )
+        self.history.bind(self.folder)
+        self.review = Review(self.history.files)
+
+    @classmethod
+    def of(
+        cls,
+        home: Path,
+        root: Path,
+        environ: Mapping[str, str],
+        settings: Settings,
+        *,
+        now: Callable[[], float],
+        say: Say = unheard,
+    ) -> Memories:
+        """The memory of the project at `root`, its folders made where they are missing."""
+        places.project_folder(home, root, environ=environ)
+        folder = memory_folder(home, root, settings)
+        history = history_folder(home, root, environ)
+        memories = cls(folder, history, home, now=now, say=say, settings=settings)
+        try:
+            landing.finish(memories)
+        except ReverieError as error:
+            text = f"a change that was cut off while it landed is not whole yet: {error}"
+            say(Notice("memory", text, "warning"))
+        return memories
+
+    def close(self) -> None:
+        self.folder.close()
+        self.history.close()
+        self.forgotten.close()
+
+    def __enter__(self) -> Memories:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # Guards
+
+    def _guard(self, key: str, data: bytes) -> None:
+        self.allow(key, data)
+        self.history.guard(key, data)
+
+    def allow(self, key: str, data: bytes) -> None:
+        """Refuse secrets and forgotten words in what a write adds."""
+        fresh = self._fresh(key, data) if entries.is_index(key) else data
+        secrets.checked(fresh, key)
+        self.forgotten.guard(key, fresh)
+
+    def _fresh(self, key: str, data: bytes) -> bytes:
+        """The lines of an index that are new: what stands there already is not this write's."""
+        try:
+            known = set(self.folder.files.read(key).splitlines())
+        except NotFound:
+            return data
+        return b"\n".join(line for line in data.splitlines() if line not in known)
+
+    # Saving
+
+    def remember(
+        self,
+        text: str,
+        origin: Origin,
+        *,
+        name: str = "",
+        description: str = "",
+        type: str = "",  # noqa: A002
+        key: str = "",
+    ) -> Remembered:
+        """Save a memory now. What is not given is made from the text."""
+        body = text.strip()
+        if not body:
+            raise InvalidInput("There is nothing to remember", do="Say what to remember")
+        known = self._known(body)
+        if known is not None and not key:
+            return Remembered(known)
+        title = name or title_of(body)
+        kind = type or sort_of(body)
+        taken = frozenset(self.folder.keys())
+        made = entries.new(
+            key or entries.key_for(title, kind, taken),
+            name=title,
+            description=description or summary_of(body),
+            type=kind,
+            body=body,
+        )
+        return self.save(made.key, made.data, origin, exclusive=not key)
+
+    def save(
+        self,
+        key: str,
+        data: bytes,
+        origin: Origin,
+        *,
+        expect: str | None = None,
+        exclusive: bool = False,
+        hook: str = "",
+        reviewed: bool = False,
+    ) -> Remembered:
+        """Save a topic file with its pointer, or queue it for review where its origin asks that."""
+        text = data.decode("utf-8", "replace")
+        evidence: Sequence[Evidence] = () if reviewed else goes_to_review(origin.trust, text)
+        if evidence:
+            self.allow(key, data)
+            return Remembered(key, None, self.review.add(key, text, self._now(), origin, evidence))
+        with self.folder.locked(), self.history.by(origin):
+            done = self.folder.save(key, data, hook=hook, expect=expect, exclusive=exclusive)
+        return Remembered(key, done)
+
+    def _known(self, body: str) -> str | None:
+        topics = self.folder.keys()
+        for key in topics:
+            if self.folder.read(key).body.strip() == body:
+                return key
+        return None
+
+    # Removing
+
+    def find(self, name: str) -> Entry:
+        """A memory by its file's name, with or without ending, or by its own name."""
+        keys = self.folder.keys()
+        wanted = name.strip().casefold()
+        for key in keys:
+            if wanted in (key.casefold(), entries.stem(key).casefold(), f"{key.casefold()}.md"):
+                return self.folder.read(key)
+        found = [one for one in self.folder.scan() if one.name.strip().casefold() == wanted]
+        if len(found) == 1:
+            return self.folder.read(found[0].key)
+        raise NotFound(
+            "There is no such memory" if not found else "Several memories have this name",
+            where=name[:200],
+            do="`reverie memory list` shows those there are",
+        )
+
+    def remove(self, key: str, origin: Origin) -> Saved:
+        """Remove a memory and its pointer; its versions stay, so it can be undone."""
+        index = entries.index_of(key)
+        name = key.removeprefix(index.removesuffix(entries.INDEX))
+        with self.folder.locked(), self.history.by(origin):
+            if self.folder.files.exists(index):
+                self.history.intend(index, self.folder.index(index).without(name))
+            self.history.intend(key, None)
+            return self.folder.remove(key)
+
+    # Looking and taking back
+
+    def look(self, origin: Origin | None = None) -> tuple[Version, ...]:
+        """Record what others wrote since the last look."""
+        return self.history.look(origin)
+
+    def trust(self, key: str) -> Trust:
+        return trust_in(self.history.log(key), key)
+
+    def undo(self, name: str, origin: Origin) -> Reverted:
+        """Take one change back, with all that was made in the same step; all of it or nothing."""
+        with self.folder.locked():
+            self.look()
+            chosen = self.history.find(name) if name else self._newest()
+            steps = from_origin(self.history.log(), "group", chosen.group or chosen.id)
+            return self._revert(steps, origin, whole=True)
+
+    def revert(self, by: By, value: str, origin: Origin) -> Reverted:
+        """Take back all that came from one origin; what cannot be is left and named."""
+        with self.folder.locked():
+            self.look()
+            every = self.history.log()
+            undone = {name for version in every for name in version.undoes}
+            found = [v for v in from_origin(every, by, value) if v.id not in undone]
+            if not found:
+                raise NotFound(f"Nothing came from this {by}", where=value[:200])
+            return self._revert(found, origin, whole=False)
+
+    def _newest(self) -> Version:
+        every = self.history.log()
+        undone = {name for version in every for name in version.undoes}
+        for version in reversed(every):
+            if not version.undoes and version.id not in undone:
+                return version
+        raise NotFound("There is nothing to undo")
+
+    def _revert(self, steps: Sequence[Version], origin: Origin, *, whole: bool) -> Reverted:
+        found = undo_all(steps, self.history.state.heads, self.history.content)
+        refused = tuple(one for one in found if one.refusal)
+        if refused and whole:
+            told = "; ".join(f"{one.key}: {one.refusal}" for one in refused)
+            raise InvalidInput(
+                f"It cannot be taken back without touching what others wrote: {told}",
+                do="`reverie memory diff` shows it; edit the file instead",
+            )
+        done = tuple(one for one in found if not one.refusal)
+        undoes = tuple(name for one in done for name in one.undoes)
+        with self.history.by(origin, undoes) as group:
+            for one in sorted(done, key=lambda undone: entries.is_index(undone.key)):
+                self._restore(one)
+        return Reverted(group, done, refused)
+
+    def take_out(self, key: str, expect: str) -> None:
+        """Remove one file that still has this SHA-256, and nothing else; its versions stay."""
+        files = self.folder.files
+        self.history.intend(key, None)
+        before = files.read(key)
+        files.remove(key, expect=expect)
+        self.history.landed(Change(key, before, None))
+
+    def _restore(self, undone: Undone) -> None:
+        if undone.data is not None:
+            same = undone.expect == digest(undone.data)
+            if not same:
+                expect, new = undone.expect or None, not undone.expect
+                self.folder.write(undone.key, undone.data, expect=expect, exclusive=new)
+            return
+        if undone.expect:
+            self.take_out(undone.key, undone.expect)
+
+    # The review queue
+
+    def accept(self, item: Item, origin: Origin) -> Remembered:
+        """Save what waited: a person has seen it. Its own origin stays in the note."""
+        done = self.save(item.key, item.text.encode(), origin, reviewed=True)
+        self.review.remove(item.id)
+        return done
+
+    def drop(self, item: Item) -> None:
+        self.review.remove(item.id)
+
+
+def memory_folder(home: Path, root: Path, settings: Settings) -> Path:
+    """Where a project's memory lies or would lie; nothing is made."""
+    project = places.find_project_folder(paths.base(settings, home), root)
+    return paths.resolve(settings, project).folder
+
+
+def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
+    """Where the versions of a project's memory are kept; nothing is made."""
+    project = places.find_project_folder(home, root)
+    return places.transcripts_folder(project, home, environ) / NAME
+
+
+# What a bare text is
+
+
+def summary_of(text: str) -> str:
+    """One line that says what a memory is about: its first sentence."""
+    one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
+    end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
+    return one[: end.end()] if end else shorten(one, _LINE)

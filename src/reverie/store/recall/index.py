@@ -1,0 +1,346 @@
+"""The recall index: every memory file, and on request every transcript, found in milliseconds.
+
+A file is read again when its time, size or inode has changed, a told path at once. Several
+processes may refresh and search at the same time. The index is derived: broken or held, it is
+made anew or done without, and nothing here raises for what it holds or for what a file holds.
+Hits come best first, each with what every signal gave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+from reverie.errors import InvalidMessage, NotFound, StoreError
+from reverie.memory.format.entry import is_topic
+from reverie.memory.format.manifest import HEADER_LINES
+from reverie.memory.recall import ranking
+from reverie.memory.recall.meaning import Meaning, Vector
+from reverie.memory.recall.passages import Passage, best_lines, passages
+from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Terms, Why
+from reverie.store import home as places
+from reverie.store.files import Folder
+from reverie.store.journal import Fault, Journal
+from reverie.store.recall import base as bases
+from reverie.store.recall.notes import Notes, Ranked
+from reverie.store.recall.scan import Mark, Refreshed, Scanned, is_text, mark_of, scan
+from reverie.store.recall.turns import PLACES, Turns
+from reverie.store.recall.vectors import Vectors
+from reverie.transcript.codec import decode
+from reverie.transcript.records import Entry
+from reverie.world import Notice, Say, unheard
+
+Kind: TypeAlias = Literal["memory", "transcript"]
+T = TypeVar("T")
+
+NAME = "recall.sqlite3"
+MOST_INDEXED = 256 * 1024
+"""Bytes of a memory file that are indexed; a longer one is found by its beginning."""
+BATCH = 200
+"""Files that are taken in at a time, so that other processes get their turn."""
+_SETTLED = 50_000_000
+"""Nanoseconds after which a file's time tells a later change apart from this one."""
+_UNSETTLED: Mark = (0, 0, 0)
+"""Stands for a file that may change again within one tick of its clock: it is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One text that answers a query, and why. `file` is a key below the memory folder, or for a
+    transcript the session's id; `saved` is when it was written, in seconds; `line` is the first
+    of `passage` in the file, counted from 1, or the turn's place in its session."""
+
+    file: str
+    score: float
+    kind: Kind
+    type: str = ""
+    name: str = ""
+    description: str = ""
+    saved: float = 0.0
+    why: Why = ()
+    passage: str = ""
+    line: int = 0
+    session: str = ""
+    message: str = ""
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is clearly about the query: the gate for what is injected unasked."""
+        return self.score >= ranking.CLEAR
+
+
+class RecallIndex:
+    """One index file, open. Any thread may use it; calls wait for one another."""
+
+    def __init__(self, path: Path, say: Say, header_lines: int = HEADER_LINES) -> None:
+        self.path = path
+        self._header_lines = header_lines
+        self._say = say
+        self._turn = threading.RLock()
+        self._begin(bases.opened(path, say))
+
+    def _begin(self, base: sqlite3.Connection) -> None:
+        self._base = base
+        self._notes = Notes(base, self._header_lines)
+        self._turns = Turns(base)
+        self._vectors = Vectors(base)
+
+    @classmethod
+    def open(
+        cls, path: Path, *, say: Say = unheard, header_lines: int = HEADER_LINES
+    ) -> RecallIndex:
+        """The index at a path, made if missing, and made anew where it is broken. Frontmatter
+        counts where it closes within so many lines."""
+        return cls(path, say, header_lines)
+
+    def close(self) -> None:
+        with self._turn:
+            self._base.close()
+
+    def __enter__(self) -> RecallIndex:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+    # Keeping up with the files
+
+    def refresh(self, folder: Path, *, paths: Sequence[str] | None = None) -> Refreshed:
+        """Bring the index up to date with a memory folder, or with these of its files."""
+        keys = (
+            None
+            if paths is None
+            else [key for key in dict.fromkeys(paths) if is_topic(key) and is_text(key)]
+        )
+        return self._kept(lambda: self._refresh(folder, keys), Refreshed(whole=False))
+
+    def _refresh(self, folder: Path, keys: Sequence[str] | None) -> Refreshed:
+        if self._notes.other_heads:
+            with self._writing():
+                self._notes.read_anew()
+        found = scan(folder, self._notes.known()) if keys is None else self._look(folder, keys)
+        done = 0
+        if found.changed:
+            try:
+                with Folder(folder, create=False) as files:
+                    done = self._take(_read(files, found))
+            except (StoreError, NotFound):
+                found.gone += found.changed
+        removed = 0
+        for batch in _batches(found.gone):
+            with self._writing():
+                removed += sum(self._notes.remove(key) for key in batch)
+        return Refreshed(found.seen, done, removed)
+
+    def _look(self, folder: Path, keys: Iterable[str]) -> Scanned:
+        """The files at these keys against what is known of them."""
+        found = Scanned()
+        for key in keys:
+            mark = _marked(folder / key)
+            if mark is None:
+                found.gone.append(key)
+                continue
+            found.seen += 1
+            if mark != self._notes.mark(key):
+                found.changed[key] = mark
+        return found
+
+    def _take(self, files: Iterator[tuple[str, bytes, Mark, float]]) -> int:
+        done = 0
+        for batch in _batches(files):
+            with self._writing():
+                for key, data, mark, saved in batch:
+                    self._notes.put(key, data, mark, saved)
+            done += len(batch)
+        return done
+
+    def refresh_transcripts(self, folder: Path) -> Refreshed:
+        """Bring the index up to date with the transcripts of a project."""
+        return self._kept(lambda: self._refresh_turns(folder), Refreshed(whole=False))
+
+    def _refresh_turns(self, folder: Path) -> Refreshed:
+        found = {one.id: _marked(one.path) for one in places.sessions(folder)}
+        known = self._turns.known()
+        changed = [key for key, mark in found.items() if mark and known.get(key) != mark]
+        gone = [key for key in known if not found.get(key)]
+        if changed:
+            with Folder(folder, create=False) as files:
+                for session in changed:
+                    said = list(passages(_entries(files, session)))
+                    self.put_session(session, said, found[session] or (0, 0, 0))
+        with self._writing():
+            for session in gone:
+                self._turns.remove(session)
+        return Refreshed(len(found), len(changed), len(gone))
+
+    def put_session(self, session: str, said: Iterable[Passage], mark: Mark = (0, 0, 0)) -> None:
+        """Take in the turns of one session, in place of what was known of it."""
+        with self._turn, self._writing():
+            self._turns.put(session, said, mark)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[None]:
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._base.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._base.execute("ROLLBACK")
+            raise
+
+    # Meaning
+
+    def without_vector(self, model: str, most: int = 64) -> list[tuple[int, str]]:
+        """Memories that have no vector of this model yet, by number, with their texts."""
+        return self._kept(lambda: self._vectors.missing(model, most), [])
+
+    def put_vectors(self, model: str, vectors: Sequence[tuple[int, Vector]]) -> int:
+        """Keep the vectors of memories; gives how many were kept."""
+
+        def kept() -> int:
+            with self._writing():
+                return self._vectors.put(model, vectors)
+
+        return self._kept(kept, 0)
+
+    # Searching
+
+    def search(
+        self,
+        query: Query,
+        *,
+        k: int = 10,
+        kinds: Sequence[Kind] = ("memory",),
+        exclude: Container[str] = (),
+        meaning: Meaning | None = None,
+    ) -> list[Hit]:
+        """The texts that answer a query best, at most `k`.
+
+        `exclude` names files and sessions; `meaning` adds what a model of the user's makes of
+        the query.
+        """
+        if k < 1 or not (query or meaning):
+            return []
+
+        def found() -> list[Hit]:
+            hits: list[Hit] = []
+            if "memory" in kinds:
+                hits += self._memories(query, k, exclude, meaning)
+            if "transcript" in kinds:
+                _, turns = self._turns.ranked(query, exclude=exclude)
+                hits += [hit for one in turns[:k] if (hit := self._said(one))]
+            return sorted(hits, key=lambda hit: -hit.score)[:k]
+
+        return self._kept(found, [])
+
+    def _memories(
+        self,
+        query: Query,
+        k: int,
+        exclude: Container[str],
+        meaning: Meaning | None,
+    ) -> list[Hit]:
+        likeness = {} if meaning is None else self._vectors.closeness(meaning)
+        weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
+        return [hit for one in notes if (hit := self._note(one, weighed))]
+
+    def sessions(self, query: Query, *, k: int = 10, exclude: Container[str] = ()) -> list[Hit]:
+        """The sessions that answer a query best, each by its best turn."""
+        if not query or k < 1:
+            return []
+
+        def found() -> list[Hit]:
+            ranked = self._turns.sessions(query, k, exclude=exclude)
+            return [hit for one in ranked if (hit := self._said(one))]
+
+        return self._kept(found, [])
+
+    def _note(self, one: Ranked, weighed: Terms) -> Hit | None:
+        row = self._base.execute(
+            "SELECT key, type, name, description, saved, line, body FROM file WHERE id = ?",
+            (one.id,),
+        ).fetchone()
+        if row is None:
+            return None
+        key, kind, name, description, saved, line, body = row
+        at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
+        about = (kind, name, description, saved)
+        return Hit(key, one.score, "memory", *about, one.why, lines, line + at)
+
+    def _said(self, one: Ranked) -> Hit | None:
+        row = self._base.execute(
+            "SELECT file.key, turn.message, turn.speaker, turn.at, turn.said"
+            " FROM turn, file WHERE turn.id = ? AND file.id = ?",
+            (one.id, one.id >> PLACES),
+        ).fetchone()
+        if row is None:
+            return None
+        key, message, speaker, at, said = row
+        place = (one.id & ((1 << PLACES) - 1)) + 1
+        return Hit(
+            key, one.score, "transcript", "", speaker, "", at, one.why, said, place, key, message
+        )
+
+    def _kept(self, work: Callable[[], T], instead: T) -> T:
+        """The work's result. A broken index is made anew once, to be filled by the next refresh;
+        a held one is left alone."""
+        with self._turn:
+            try:
+                return work()
+            except sqlite3.OperationalError as error:
+                self._say(Notice("recall", f"the index could not be used: {error}", "warning"))
+            except sqlite3.DatabaseError as error:
+                self._say(Notice("recall", f"the index is broken and made anew: {error}"))
+                self._base.close()
+                bases.discard(self.path)
+                self._begin(bases.opened(self.path, self._say))
+                with contextlib.suppress(sqlite3.Error):
+                    return work()
+            return instead
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    batch: list[T] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _read(files: Folder, found: Scanned) -> Iterator[tuple[str, bytes, Mark, float]]:
+    """The bytes of changed files; one that cannot be read by now, or is none of ours, is gone."""
+    now = time.time_ns()
+    for key, seen in found.changed.items():
+        mark = seen if now - seen[0] > _SETTLED else _UNSETTLED
+        try:
+            yield key, files.read(key, MOST_INDEXED), mark, seen[0] / 1e9
+        except (StoreError, NotFound):
+            found.gone.append(key)
+
+
+def _marked(path: Path) -> Mark | None:
+    try:
+        return mark_of(os.lstat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _entries(files: Folder, session: str) -> Iterator[Entry]:
+    """What can be read of a transcript; parts of requests that lie beside it are not needed."""
+    with contextlib.suppress(StoreError, NotFound):
+        for line in Journal.open(files, f"{session}.jsonl", write=False).read():
+            if not isinstance(line, Fault):
+                with contextlib.suppress(InvalidMessage):
+                    yield decode(line.text, lambda _: "")

@@ -1,0 +1,247 @@
+"""Memories in the recall index: put, removed and looked up, inside a transaction of the caller's.
+
+A look-up is in two steps. The database gives the texts that have the query's rarer terms, the
+best of them by its own measure; then each of these is scored with every signal. What a query may
+cost is bounded: terms that most texts have find nothing by themselves.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import shown, stem, type_of
+from reverie.memory.format.manifest import HEADER_LINES
+from reverie.memory.recall.passages import headings
+from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import FIELDS, Note, Terms, Why, explain_note, score_note
+from reverie.store.recall.scan import Known, Mark
+from reverie.text.tokens import terms
+
+CANDIDATES = 100
+LIKEST = 30
+"""Memories that closeness of meaning alone brings up."""
+MOST_MATCHES = 1_500
+"""Texts that the terms of one query may bring up together; the rarest terms go first."""
+
+_COLUMNS = ", ".join(FIELDS)
+_RANK = "bm25(0.3, 0.4, 0.3, 0.15, 0.08)"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A text's number in the index, its score and why."""
+
+    id: int
+    score: float
+    why: Why
+
+
+class Notes:
+    """The memories of an index."""
+
+    def __init__(self, base: sqlite3.Connection, header_lines: int = HEADER_LINES) -> None:
+        self._base = base
+        self._header_lines = header_lines
+        self._known: Known = {}
+        self._stamp: tuple[int, int] | None = None
+
+    def put(self, key: str, data: bytes, mark: Mark, saved: float) -> None:
+        """Take a file in, in place of what was known of it. One that says what it said keeps its
+        place, and with it its vector."""
+        front = frontmatter.parse(data, lines=self._header_lines)
+        name, about = front.get("name") or stem(key), front.get("description")
+        text = shown(data[front.body :])
+        body = text.lstrip("\r\n")
+        above = data[: front.body].count(b"\n") + text[: len(text) - len(body)].count("\n")
+        said = (type_of(front), name, about, above + 1, body)
+        if self._says(key, said):
+            self._base.execute(
+                "UPDATE file SET modified = ?, size = ?, inode = ?, saved = ?"
+                " WHERE kind = 'memory' AND key = ?",
+                (*mark, saved, key),
+            )
+            return
+        self.remove(key)
+        made = self._base.execute(
+            "INSERT INTO file (kind, key, modified, size, inode, type, name, description, saved,"
+            " line, body) VALUES ('memory', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (key, *mark, *said[:3], saved, *said[3:]),
+        )
+        texts = (key.removesuffix(".md"), name, about, headings(body), body)
+        row = (made.lastrowid, *(" ".join(terms(text)) for text in texts))
+        self._base.execute("INSERT INTO note VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._base.execute(
+            f"INSERT INTO note_index (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row
+        )
+        self._count(row, 1)
+
+    def _says(self, key: str, said: tuple[object, ...]) -> bool:
+        """Whether the file of a key is known with just these words."""
+        found = self._base.execute(
+            "SELECT type, name, description, line, body FROM file"
+            " WHERE kind = 'memory' AND key = ?",
+            (key,),
+        ).fetchone()
+        return found == said
+
+    @property
+    def other_heads(self) -> bool:
+        """Whether the files were read with another number of lines for their frontmatter."""
+        asked = "SELECT value FROM about WHERE name = 'header lines'"
+        row = self._base.execute(asked).fetchone()
+        return str(self._header_lines) != (str(HEADER_LINES) if row is None else row[0])
+
+    def read_anew(self) -> None:
+        """Have every file read again by the next look at the folder."""
+        self._base.execute(
+            "UPDATE file SET modified = 0, size = 0, inode = 0 WHERE kind = 'memory'"
+        )
+        self._base.execute(
+            "INSERT OR REPLACE INTO about VALUES ('header lines', ?)", (str(self._header_lines),)
+        )
+
+    def remove(self, key: str) -> bool:
+        """Take a file out; says whether it was there."""
+        found = self._base.execute(
+            f"SELECT id, {_COLUMNS} FROM note WHERE id ="
+            " (SELECT id FROM file WHERE kind = 'memory' AND key = ?)",
+            (key,),
+        ).fetchone()
+        if found is None:
+            return False
+        self._base.execute(
+            f"INSERT INTO note_index (note_index, rowid, {_COLUMNS})"
+            " VALUES ('delete', ?, ?, ?, ?, ?, ?)",
+            found,
+        )
+        for table, column in (("note", "id"), ("file", "id"), ("vector", "file")):
+            self._base.execute(f"DELETE FROM {table} WHERE {column} = ?", found[:1])
+        self._count(found, -1)
+        return True
+
+    def _count(self, row: Sequence[object], sign: int) -> None:
+        sizes = [sign * _length(str(text)) for text in row[1:]]
+        sets = ", ".join(f"{name} = {name} + ?" for name in ("texts", *FIELDS))
+        self._base.execute(f"UPDATE total SET {sets} WHERE kind = 'memory'", (sign, *sizes))
+
+    def known(self) -> Known:
+        """The marks of all files. They are looked up again only when the index has changed."""
+        stamp = (
+            self._base.execute("PRAGMA data_version").fetchone()[0],
+            self._base.total_changes,
+        )
+        if stamp != self._stamp:
+            found: dict[str, dict[str, Mark]] = {}
+            for key, *mark in self._base.execute(
+                "SELECT key, modified, size, inode FROM file WHERE kind = 'memory'"
+            ):
+                folder, slash, name = key.rpartition("/")
+                found.setdefault(folder + slash, {})[name] = (mark[0], mark[1], mark[2])
+            self._known, self._stamp = found, stamp
+        return self._known
+
+    def mark(self, key: str) -> Mark | None:
+        """The mark of one file, or None where it is not known."""
+        return self._base.execute(
+            "SELECT modified, size, inode FROM file WHERE kind = 'memory' AND key = ?", (key,)
+        ).fetchone()
+
+    # Looking up
+
+    def ranked(
+        self,
+        query: Query,
+        k: int,
+        *,
+        exclude: Container[str],
+        likeness: Mapping[int, float],
+    ) -> tuple[Terms, list[Ranked]]:
+        """The `k` memories that answer a query best, with how its terms were weighed."""
+        texts, *sizes = self._base.execute(
+            f"SELECT texts, {_COLUMNS} FROM total WHERE kind = 'memory'"
+        ).fetchone()
+        counts = Counts(self._base, "note_terms")
+        weighed = Terms.of(query, texts, counts)
+        means = [size / texts if texts else 1.0 for size in sizes]
+        found: list[tuple[float, int, Note]] = []
+        likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
+        rows = self._candidates(query, weighed, counts, likest)
+        for ident, key, kind, saved, *fields in rows:
+            if key not in exclude:
+                like = likeness.get(ident, 0.0)
+                note = Note(tuple(fields), kind, saved, like)
+                found.append((-score_note(note, weighed, means), ident, note))
+        best = heapq.nsmallest(k, found)
+        return weighed, [
+            Ranked(ident, -less, explain_note(note, weighed, means)) for less, ident, note in best
+        ]
+
+    def _candidates(
+        self, query: Query, weighed: Terms, counts: Counts, likest: Iterable[int]
+    ) -> Iterable[tuple[int, str, str, float, str]]:
+        """The rows of the memories that may answer a query."""
+        columns = f"file.id, key, type, saved, {', '.join(f'note.{one}' for one in FIELDS)}"
+        found: dict[int, tuple[int, str, str, float, str]] = {}
+        asked = chosen(weighed, counts, MOST_MATCHES)
+        if asked:
+            rows = self._base.execute(
+                "WITH best (id) AS MATERIALIZED (SELECT rowid FROM note_index"
+                " WHERE note_index MATCH ? AND rank MATCH ? ORDER BY rank LIMIT ?)"
+                f" SELECT {columns} FROM best CROSS JOIN note ON note.id = best.id"
+                " CROSS JOIN file ON file.id = best.id",
+                (asked, _RANK, CANDIDATES),
+            )
+            found.update((row[0], row) for row in rows)
+        one = f"SELECT {columns} FROM file JOIN note ON note.id = file.id WHERE file.id = ?"
+        for ident in likest:
+            if ident not in found:
+                found.update((row[0], row) for row in self._base.execute(one, (ident,)))
+        for span in query.dates:
+            rows = self._base.execute(
+                f"SELECT {columns} FROM file JOIN note ON note.id = file.id"
+                " WHERE kind = 'memory' AND saved >= ? AND saved < ? ORDER BY saved DESC LIMIT 20",
+                (span.start, span.end),
+            )
+            found.update((row[0], row) for row in rows)
+        return found.values()
+
+
+class Counts:
+    """In how many texts a term stands; each is looked up once."""
+
+    def __init__(self, base: sqlite3.Connection, table: str) -> None:
+        self._base = base
+        self._asked = f"SELECT doc FROM {table} WHERE term = ?"
+        self._known: dict[str, int] = {}
+
+    def __call__(self, term: str) -> int:
+        found = self._known.get(term)
+        if found is None:
+            row = self._base.execute(self._asked, (term,)).fetchone()
+            found = self._known[term] = 0 if row is None else int(row[0])
+        return found
+
+
+def chosen(weighed: Terms, counts: Counts, most: int) -> str:
+    """The terms to look for as the database takes them, the rarest first, while what they bring
+    up stays within bounds; at least one."""
+    own = [(counts(term.text), term.text) for term in weighed.all]
+    also = [(counts(other), other) for term in weighed.all for other in term.also]
+    kept: dict[str, None] = {}
+    total = 0
+    for count, text in [*sorted(own), *sorted(also)]:
+        if not count or text in kept:
+            continue
+        total += count
+        if kept and total > most:
+            continue
+        kept[text] = None
+    return " OR ".join(f'"{text}"' for text in kept)
+
+
+def _length(text: str) -> int:
+    return text.count(" ") + 1 if text else 0

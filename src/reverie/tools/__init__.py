@@ -1,0 +1,90 @@
+"""The tools of an agent, who may use them, and the guard for background agents."""
+
+from __future__ import annotations
+
+from reverie.tools.box import Toolbox
+from reverie.tools.guard import Denial, Guard, Guards, Limits
+from reverie.tools.listing import GLOB, LIST
+from reverie.tools.permissions import (
+    Answer,
+    Asker,
+    Ground,
+    Judgement,
+    Policy,
+    Question,
+    Rule,
+    Verdict,
+)
+from reverie.tools.places import AnyFiles
+from reverie.tools.readback import READ_BACK
+from reverie.tools.reading import READ
+from reverie.tools.rules import keep, load_rules, with_rule
+from reverie.tools.sandbox import Sandbox
+from reverie.tools.searching import GREP
+from reverie.tools.shell import BASH, BASH_OUTPUT, KILL_SHELL
+from reverie.tools.tool import (
+    Denied,
+    Found,
+    Output,
+    ReadLog,
+    Registry,
+    Source,
+    Stored,
+    Tool,
+    ToolContext,
+    ToolFailed,
+)
+from reverie.tools.writing import EDIT, WRITE
+
+STANDARD: tuple[Tool, ...] = (
+    READ,
+    WRITE,
+    EDIT,
+    BASH,
+    BASH_OUTPUT,
+    KILL_SHELL,
+    GREP,
+    GLOB,
+    LIST,
+    READ_BACK,
+)
+"""The tools every agent has, in the order they are sent."""
+
+
+def standard() -> Registry:
+    """A registry with the standard tools; add others behind them."""
+    return Registry(STANDARD)
+
+
+__all__ = [
+    "STANDARD",
+    "Answer",
+    "AnyFiles",
+    "Asker",
+    "Denial",
+    "Denied",
+    "Found",
+    "Ground",
+    "Guard",
+    "Guards",
+    "Judgement",
+    "Limits",
+    "Output",
+    "Policy",
+    "Question",
+    "ReadLog",
+    "Registry",
+    "Rule",
+    "Sandbox",
+    "Source",
+    "Stored",
+    "Tool",
+    "ToolContext",
+    "ToolFailed",
+    "Toolbox",
+    "Verdict",
+    "keep",
+    "load_rules",
+    "standard",
+    "with_rule",
+]

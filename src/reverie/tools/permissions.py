@@ -1,0 +1,257 @@
+"""Who may do what: rules, a mode for what no rule covers, and a person to ask.
+
+Reading inside the project is allowed; writes and commands ask; paths outside ask.
+Protected files (git's internals, keys, our own home and settings) ask whatever the
+rules say. A rule that a repository brings along may only forbid. A deny rule on a
+command is good manners and no wall: a shell has more spellings than a list.
+
+A path is judged by the file it really names; a command that is not plainly one command
+is never allowed by a rule. Nothing is written here but the one file that `keep` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import anyio
+
+from reverie.store.names import beneath, shown
+from reverie.tools import command, globs
+from reverie.tools.tool import Denied, Files, Input, Tool
+
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+
+_PRIVATE = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"})
+_PRIVATE_FILES = frozenset({".netrc", ".git-credentials", ".pgpass", ".npmrc", ".pypirc"})
+_RULED = frozenset({"settings.json", "settings.local.json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`Tool(pattern)` and what becomes of it. An empty pattern covers every call.
+
+    For a path: a glob from the project's root, `/` or `~/`; it covers what lies below.
+    For a command: its words; with ` *` at the end, anything may follow.
+    """
+
+    tool: str
+    pattern: str = ""
+    verdict: Verdict = "allow"
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.pattern})" if self.pattern else self.tool
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked, and the rule that would save asking again."""
+
+    tool: str
+    subject: str  # the path or the command
+    reason: str
+    rule: Rule | None = None
+    input: Input | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Yes or no; for how long; and words for the model, if any."""
+
+    allow: bool
+    remember: Literal["no", "session", "project"] = "no"
+    words: str = ""
+
+
+Asker: TypeAlias = Callable[[Question], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say of a call."""
+
+    verdict: Verdict
+    reason: str
+    subject: str = ""
+    path: Path | None = None
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The folders a judgement stands on; all real paths."""
+
+    root: Path
+    user: Path  # the person's home folder
+    home: Path  # reverie's
+    readable: tuple[Path, ...] = ()  # outside the project, read without asking
+    writable: tuple[Path, ...] = ()  # written without asking: the memory folder
+
+    @classmethod
+    def of(cls, root: Path, user: Path, home: Path) -> Ground:
+        return cls(root.resolve(), user.resolve(), home.resolve())
+
+    def protected(self, path: Path, writing: bool) -> str:
+        """Why a path is protected, or nothing."""
+        names = [part.casefold() for part in path.parts]
+        if _PRIVATE.intersection(names) or names[-1] in _PRIVATE_FILES:
+            return "it may hold keys or passwords"
+        if any(beneath(folder, path) for folder in self.writable):
+            return ""
+        if beneath(self.home, path) and not any(beneath(f, path) for f in self.readable):
+            return "it belongs to Reverie's own files"
+        if not writing:
+            return ""
+        if beneath(self.home, path):
+            return "it belongs to Reverie's own files"
+        if ".git" in names:
+            return "it belongs to git's own files"
+        if names[-1] in _RULED and {".reverie", ".claude"}.intersection(names):
+            return "it sets what agents may do"
+        return ""
+
+
+class Policy:
+    """The rules of one session, and what was answered in it."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        *,
+        mode: Verdict = "ask",
+        rules: Iterable[Rule] = (),
+        asker: Asker | None = None,
+        keep: Callable[[Rule], Awaitable[None]] | None = None,
+    ) -> None:
+        self.ground = ground
+        self.mode = mode
+        self.rules = list(rules)
+        self._asker = asker
+        self._keep = keep
+        self._asking = anyio.Lock()
+
+    async def check(self, tool: Tool, value: Input, files: Files) -> Judgement:
+        """The judgement of a call that may run, or Denied."""
+        found = self.judge(tool, value, files)
+        if found.verdict == "ask":
+            async with self._asking:  # one question at a time; an answer may cover the next
+                again = self.judge(tool, value, files)
+                found = again if again.verdict != "ask" else await self._ask(tool, value, again)
+        if found.verdict == "deny":
+            raise Denied(f"{tool.name} was not permitted: {found.reason}", where=found.subject)
+        return found
+
+    def judge(self, tool: Tool, value: Input, files: Files) -> Judgement:
+        """What rules and defaults say, with nobody asked."""
+        found = self._plain(tool, value, files)
+        matching = {r.verdict for r in self.rules if self._covers(r, tool, found)}
+        if "deny" in matching:
+            return replace(found, verdict="deny", reason="a rule forbids it")
+        if found.protected:
+            return self._unasked(found)
+        if "ask" in matching:
+            return self._unasked(replace(found, verdict="ask", reason="a rule says to ask"))
+        if "allow" in matching or (found.verdict == "ask" and self.mode == "allow"):
+            return replace(found, verdict="allow")
+        return self._unasked(found)
+
+    def _unasked(self, found: Judgement) -> Judgement:
+        if found.verdict == "ask" and self.mode == "deny":
+            return replace(found, verdict="deny", reason=f"{found.reason}, and nobody is asked")
+        return found
+
+    def _plain(self, tool: Tool, value: Input, files: Files) -> Judgement:
+        if tool.command:
+            line = str(value.get(tool.command, ""))
+            return Judgement("ask", "it runs a command", line)
+        if not tool.path:
+            verdict: Verdict = "allow" if tool.read_only else "ask"
+            return Judgement(verdict, "it may change something")
+        named = str(value.get(tool.path, "."))
+        path = files.find(named) if tool.read_only else files.target(named)
+        return self._path(tool, path)
+
+    def _path(self, tool: Tool, path: Path) -> Judgement:
+        ground, subject = self.ground, shown(str(path))
+        if why := ground.protected(path, not tool.read_only):
+            return Judgement("ask", why, subject, path, protected=True)
+        if any(beneath(folder, path) for folder in ground.writable):
+            return Judgement("allow", "", subject, path)
+        inside = beneath(ground.root, path)
+        if tool.read_only and (inside or any(beneath(f, path) for f in ground.readable)):
+            return Judgement("allow", "", subject, path)
+        reason = "it writes a file" if inside else "it is outside the project"
+        return Judgement("ask", reason, subject, path)
+
+    def _covers(self, rule: Rule, tool: Tool, found: Judgement) -> bool:
+        if rule.tool not in ("*", tool.name) and not (
+            rule.tool.endswith("*") and tool.name.startswith(rule.tool[:-1])
+        ):
+            return False
+        if not rule.pattern:
+            return True
+        if tool.command:
+            return _covers_command(rule, found.subject)
+        return found.path is not None and _covers_path(rule, found.path, self.ground)
+
+    async def _ask(self, tool: Tool, value: Input, found: Judgement) -> Judgement:
+        if self._asker is None:
+            return replace(found, verdict="deny", reason=f"{found.reason}, and nobody can be asked")
+        rule = None if found.protected else suggestion(tool, found, self.ground)
+        subject = found.subject or tool.name
+        answer = await self._asker(Question(tool.name, subject, found.reason, rule, value))
+        if not answer.allow:
+            words = answer.words or "the user said no"
+            return replace(found, verdict="deny", reason=words)
+        if rule is not None and answer.remember != "no":
+            self.rules.append(rule)
+            if answer.remember == "project" and self._keep is not None:
+                await self._keep(rule)
+        return replace(found, verdict="allow")
+
+
+def suggestion(tool: Tool, found: Judgement, ground: Ground) -> Rule | None:
+    """The narrowest rule that would cover the same call; None where none would."""
+    if tool.command:
+        if command.plain_words(found.subject) is None:
+            return None
+        return Rule(tool.name, found.subject.strip())
+    if found.path is None:
+        return Rule(tool.name)
+    path = found.path
+    if set("*?[]{}").intersection(str(path)):
+        return None
+    inside = beneath(ground.root, path)
+    return Rule(tool.name, str(path.relative_to(ground.root) if inside else path))
+
+
+def _covers_command(rule: Rule, line: str) -> bool:
+    open_end = rule.pattern.endswith((" *", ":*"))
+    wanted = command.plain_words(rule.pattern[:-2] if open_end else rule.pattern)
+    if rule.verdict != "allow":
+        start = wanted or tuple(rule.pattern.split())
+        return any(found[: len(start)] == start for found in command.segments(line))
+    words = command.plain_words(line)
+    if words is None or wanted is None:
+        return False
+    return words[: len(wanted)] == wanted if open_end else words == wanted
+
+
+def _covers_path(rule: Rule, path: Path, ground: Ground) -> bool:
+    pattern = rule.pattern
+    if pattern.startswith("~/"):
+        base, pattern = ground.user, pattern[2:]
+    elif pattern.startswith("/"):
+        base, pattern = Path("/"), pattern[1:]
+    else:
+        base = ground.root
+    if not beneath(base, path):
+        return False
+    names = path.relative_to(base).parts
+    try:
+        test = globs.matcher(pattern.removeprefix("./"))
+    except globs.BadPattern:
+        return rule.verdict != "allow"
+    return any(test(names[:n]) for n in range(len(names) + 1))

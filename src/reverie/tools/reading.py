@@ -1,0 +1,199 @@
+"""Read: a file's lines with their numbers, or a picture.
+
+At most `LINES` lines and as many characters as a result may have; a note says how to
+read on. Files of any size are read in bounded memory: one that is small enough to edit
+is read at once and its hash noted, a larger one is passed over line by line. Binary
+files are named, not shown. Bytes that are no UTF-8 are shown as replacement signs.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from anyio import to_thread
+
+from reverie.store.digests import digest
+from reverie.store.names import shown
+from reverie.tools.places import EDITABLE, read_whole
+from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
+
+LINES = 2_000
+LINE = 2_000
+PICTURE = 3_750_000
+_PIECE = 64 * 1024
+_PASSED = 4 * 1024 * 1024 * 1024
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+@dataclass
+class Page:
+    """Numbered lines up to a limit, and what was left out."""
+
+    most_lines: int
+    most_characters: int
+    lines: list[str] = field(default_factory=list)
+    used: int = 0
+    cut: int = 0
+
+    def add(self, number: int, text: str, length: int) -> bool:
+        """Add a line; False where the page is full."""
+        if length > LINE:
+            text = f"{text[:LINE]} […{length - LINE:,} more bytes in this line]"
+            self.cut += 1
+        row = f"{number:6d}\t{text}"
+        full = len(self.lines) >= self.most_lines or self.used + len(row) > self.most_characters
+        if full and self.lines:
+            return False
+        self.lines.append(row[: self.most_characters])
+        self.used += len(row) + 1
+        return True
+
+
+async def read(value: Input, context: ToolContext) -> Output:
+    path = context.files.find(str(value["file_path"]))
+    offset = int(value.get("offset") or 1)
+    count = min(int(value.get("limit") or LINES), LINES)
+    page = Page(count, context.settings.result_characters)
+    return await to_thread.run_sync(_read, path, offset, page, context, abandon_on_cancel=True)
+
+
+def _read(path: Path, offset: int, page: Page, context: ToolContext) -> Output:
+    fd = context.files.open(path)
+    try:
+        info = os.fstat(fd)
+        if stat.S_ISDIR(info.st_mode):
+            raise ToolFailed("it is a folder", where=shown(str(path)), do="Use List")
+        head = os.pread(fd, 8_192, 0) if info.st_size else b""
+        kind = picture(head)
+        if kind:
+            return _picture(fd, kind, info.st_size, path)
+        if b"\0" in head:
+            raise ToolFailed(
+                f"it is a binary file of {info.st_size:,} bytes",
+                where=shown(str(path)),
+                do="A command can look into it",
+            )
+        if info.st_size <= EDITABLE:
+            return _small(fd, path, offset, page, context)
+        with os.fdopen(os.dup(fd), "rb") as file:
+            more = _fill(page, file, offset)
+        return _shown(page, offset, more, path, info.st_size)
+    finally:
+        os.close(fd)
+
+
+def _small(fd: int, path: Path, offset: int, page: Page, context: ToolContext) -> Output:
+    data = read_whole(fd, EDITABLE + 1)
+    more = _fill(page, io.BytesIO(data), offset)
+    if len(data) <= EDITABLE:
+        context.reads.note(path, digest(data))
+    return _shown(page, offset, more, path, len(data))
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Each line's beginning and its whole length, in bounded memory."""
+    passed = 0
+    while passed < _PASSED and (piece := file.readline(_PIECE)):
+        length = len(piece)
+        rest = piece
+        while not rest.endswith(b"\n") and (rest := file.readline(_PIECE)):
+            length += len(rest)
+        passed += length
+        ended = 1 if (rest or piece).endswith(b"\n") else 0
+        yield piece, length - ended
+
+
+def _fill(page: Page, file: BinaryIO, offset: int) -> int | None:
+    """Put lines on the page; the number of the first that found no room, if any."""
+    passed = _skip(file, offset - 1)
+    number = passed
+    for number, (piece, length) in enumerate(_lines(file), passed + 1):
+        text = piece.rstrip(b"\r\n")[: LINE * 4].decode("utf-8", "replace")
+        if number == 1:
+            text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        if not page.add(number, text.replace("\0", "\N{REPLACEMENT CHARACTER}"), length):
+            return number
+    if number < offset and number:
+        raise ToolFailed(f"the file has {number:,} lines; line {offset:,} is past its end")
+    return None
+
+
+def _skip(file: BinaryIO, count: int) -> int:
+    """Go past so many lines, piece by piece; how many there were."""
+    passed, at, ended = 0, 0, True
+    while passed < count and (piece := file.read(1 << 20)):
+        found = piece.count(b"\n")
+        if passed + found >= count:
+            start = 0
+            while passed < count:
+                start = piece.index(b"\n", start) + 1
+                passed += 1
+            file.seek(at + start)
+            return passed
+        passed += found
+        at += len(piece)
+        ended = piece.endswith(b"\n")
+    return passed if ended else passed + 1
+
+
+def _shown(page: Page, offset: int, more: int | None, path: Path, size: int) -> Output:
+    if not page.lines:
+        return Output("(the file is empty)" if not size else "(nothing to show)")
+    body = "\n".join(page.lines)
+    if more is None:
+        return Output(body)
+    note = (
+        f"[{shown(str(path))} has {size:,} bytes; these are lines {offset:,} to {more - 1:,}. "
+        f"Read on with offset {more}]"
+    )
+    return Output(f"{body}\n{note}")
+
+
+def picture(head: bytes) -> str:
+    """The media type of a picture by its first bytes; nothing for anything else."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+
+
+def _picture(fd: int, kind: str, size: int, path: Path) -> Output:
+    if size > PICTURE:
+        raise ToolFailed(
+            f"the picture has {size:,} bytes; {PICTURE:,} can be shown", where=shown(str(path))
+        )
+    data = base64.b64encode(read_whole(fd, PICTURE)).decode("ascii")
+    source = {"type": "base64", "media_type": kind, "data": data}
+    return Output([{"type": "image", "source": source}])
+
+
+READ = Tool(
+    "Read",
+    "Reads a file and gives its lines with their numbers. Long files come in parts: a note at "
+    "the end says how to read on. Also shows PNG, JPEG, GIF and WebP pictures.",
+    {
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "The file"},
+            "offset": {"type": "integer", "minimum": 1, "description": "The first line to read"},
+            "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
+        },
+        "required": ["file_path"],
+        "additionalProperties": False,
+    },
+    read,
+    read_only=True,
+    limit=None,
+    path="file_path",
+)

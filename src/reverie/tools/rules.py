@@ -1,0 +1,103 @@
+"""Rules in settings files: read from all of them, kept in the local one.
+
+    {"permissions": {"allow": ["Bash(npm test)", "Edit(src/**)"], "deny": ["Read(.env)"]}}
+
+A file that the repository brings along may only deny. A rule that cannot be read is
+said and left out; a file that cannot be read as JSON is never written over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from anyio import to_thread
+
+from reverie.errors import NotFound, StoreError
+from reverie.settings.jsonfile import parse_object, read_object
+from reverie.settings.sources import SettingsFile, settings_files
+from reverie.store.digests import digest
+from reverie.store.files import Folder
+from reverie.tools.permissions import Rule, Verdict
+
+KEY = "permissions"
+FOLDER = ".reverie"
+LOCAL = "settings.local.json"
+_VERDICTS: tuple[Verdict, ...] = ("deny", "ask", "allow")
+_RULE = re.compile(r"([\w*.-]{1,128})(?:\((.{0,4000})\))?", re.DOTALL)
+
+
+def parse_rule(text: str, verdict: Verdict) -> Rule | None:
+    """`Tool` or `Tool(pattern)`; None where it is neither."""
+    found = _RULE.fullmatch(text.strip())
+    return None if found is None else Rule(found[1], found[2] or "", verdict)
+
+
+def load_rules(*, home: Path, root: Path) -> tuple[list[Rule], list[str]]:
+    """All rules that hold for a project, and what was wrong on the way."""
+    rules: list[Rule] = []
+    problems: list[str] = []
+    for file in settings_files(home=home, root=root):
+        value, bad = read_object(file.path)
+        problems += [str(p) for p in bad]
+        given = value.get(KEY)
+        if given is None:
+            continue
+        for rule in _rules(given, file, problems):
+            if rule.verdict == "deny" or file.origin.trusted:
+                rules.append(rule)
+            else:
+                problems.append(f"{file.path}: {rule} is ignored: a repository may only deny")
+    return rules, problems
+
+
+def _rules(given: object, file: SettingsFile, problems: list[str]) -> Iterator[Rule]:
+    if not isinstance(given, Mapping):
+        problems.append(f"{file.path}: {KEY} is not an object")
+        return
+    lists = cast("Mapping[str, object]", given)
+    for verdict in _VERDICTS:
+        texts = lists.get(verdict, [])
+        if not isinstance(texts, list):
+            problems.append(f"{file.path}: {KEY}.{verdict} is not a list")
+            continue
+        for text in cast("list[object]", texts):
+            rule = parse_rule(text, verdict) if isinstance(text, str) else None
+            if rule is None:
+                problems.append(f"{file.path}: {KEY}.{verdict} has a rule that cannot be read")
+            else:
+                yield rule
+
+
+def with_rule(text: str, rule: Rule, place: str = LOCAL) -> str:
+    """The settings text with a rule more; everything else in it stays."""
+    value, bad = parse_object(text or "{}", place)
+    if bad:
+        raise StoreError(f"the rule was not kept: {bad[0]}", where=place, do="Mend the file first")
+    found = value.get(KEY)
+    lists = dict(cast("Mapping[str, object]", found)) if isinstance(found, Mapping) else {}
+    held = lists.get(rule.verdict)
+    kept = list(cast("Sequence[object]", held)) if isinstance(held, list) else []
+    if str(rule) not in kept:
+        kept.append(str(rule))
+    lists[rule.verdict] = kept
+    return json.dumps({**value, KEY: lists}, indent=2, ensure_ascii=False) + "\n"
+
+
+async def keep(root: Path, rule: Rule) -> None:
+    """Put a rule into the project's local settings, which are not committed."""
+    await to_thread.run_sync(_keep, root, rule)
+
+
+def _keep(root: Path, rule: Rule) -> None:
+    with Folder(root, create=False) as project, project.sub(FOLDER) as folder:
+        try:
+            data = folder.read(LOCAL)
+        except NotFound:
+            folder.write(LOCAL, with_rule("", rule).encode(), exclusive=True)
+            return
+        text = with_rule(data.decode("utf-8-sig"), rule)
+        folder.write(LOCAL, text.encode(), expect=digest(data))

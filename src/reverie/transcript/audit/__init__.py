@@ -1,0 +1,1 @@
+"""What must survive a compaction, and whether it did."""

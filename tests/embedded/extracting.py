@@ -1,0 +1,148 @@
+"""A conversation, a memory folder on disk, and extraction over it with the real file tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from reverie.clock import SystemClock
+from reverie.embedded.extraction.answer import answer
+from reverie.errors import ReverieError
+from reverie.memory.format.entry import INDEX, Entry
+from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
+from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
+from reverie.transcript.fold import apply
+from reverie.transcript.records import (
+    AssistantMessage,
+    Attached,
+    HeadSet,
+    Record,
+    UserMessage,
+)
+from reverie.transcript.records import Entry as Row
+from reverie.transcript.request import Request, render
+from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.view import EMPTY, View
+
+TOOLS = ("Read", "Grep", "Write", "Edit", "Bash")
+WEDNESDAY = datetime(2026, 3, 11, 12, tzinfo=UTC).timestamp()
+
+
+@dataclass
+class Talk:
+    """What was said, by whom and when; `extract` runs the rounds of one extraction."""
+
+    folder: Path
+    view: View = EMPTY
+    times: list[tuple[str, float]] = field(default_factory=list)
+    since: str = ""
+    injected: tuple[str, ...] = ()
+    instructions: str = ""
+    number: int = 0
+    rounds: list[list[tuple[str, dict[str, Any]]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        defined = json.dumps([{"name": name, "input_schema": {}} for name in TOOLS])
+        self.put(HeadSet("embedded", "[]", defined))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.reads = ReadLog()
+
+    def put(self, record: Record, at: float = WEDNESDAY) -> str:
+        self.number += 1
+        self.view = apply(self.view, Row(f"n{self.number}", self.view.leaf, at, record))
+        return self.view.leaf
+
+    def say(self, *words: str, at: float = WEDNESDAY) -> Talk:
+        for one in words:
+            self.times.append((self.put(UserMessage(blocks_of(one)), at), at))
+            self.put(AssistantMessage((text_block("All right."),)))
+        return self
+
+    def attach(self, text: str) -> Talk:
+        self.put(Attached((text_block(text),), "recall"))
+        return self
+
+    def result(self, text: str) -> Talk:
+        used = {"type": "tool_use", "id": f"t{self.number}", "name": "Bash", "input": {}}
+        self.put(AssistantMessage((block_of(used),)))
+        made = {"type": "tool_result", "tool_use_id": used["id"], "content": text}
+        self.put(UserMessage((block_of(made),), "tool"))
+        return self
+
+    def known(self) -> tuple[Known, ...]:
+        paths = sorted(self.folder.glob("*.md"))
+        found = [Entry(p.name, p.read_bytes()) for p in paths if p.name != INDEX]
+        return tuple(Known(one.key, one.type, one.name, one.description) for one in found)
+
+    def task(self) -> ExtractTask:
+        index = self.folder / INDEX
+        return ExtractTask(
+            folder=str(self.folder),
+            since=self.since,
+            times=tuple(self.times),
+            memories=self.known(),
+            index=index.read_text(encoding="utf-8") if index.exists() else "",
+            injected=self.injected,
+            instructions=self.instructions,
+        )
+
+    def request(self, task: ExtractTask, view: View) -> Request:
+        request = render(view)
+        request.task = task
+        return request
+
+    async def extract(self, task: ExtractTask | None = None) -> str:
+        """The last words of a run; its calls are carried out on the folder, round by round."""
+        task = task or self.task()
+        here, number = self.view, self.number
+        self.put(UserMessage((text_block("Write down what is worth keeping."),), "instruction"))
+        self.rounds = []
+        for _ in range(5):
+            blocks = tuple(answer(self.request(task, self.view)))
+            calls = [block for block in blocks if block.type == "tool_use"]
+            if not calls:
+                self.view, self.number = here, number
+                return "".join(block.get("text") for block in blocks)
+            self.put(AssistantMessage(blocks))
+            self.put(UserMessage(tuple([await self.run(call) for call in calls]), "tool"))
+            self.rounds.append([(call.get("name"), given(call)) for call in calls])
+        raise AssertionError("it never ends")
+
+    async def run(self, call: Block) -> Block:
+        place = AnyFiles(self.folder)
+        context = ToolContext(self.folder, self.folder, place, SystemClock(), reads=self.reads)
+        tool = standard().get(call.get("name"))
+        assert tool is not None
+        made = {"type": "tool_result", "tool_use_id": call.get("id")}
+        try:
+            output = await tool.run(given(call), context)
+        except ReverieError as error:
+            return block_of({**made, "content": str(error), "is_error": True})
+        return block_of({**made, "content": output.content})
+
+    def texts(self) -> dict[str, str]:
+        paths = sorted(self.folder.glob("*.md"))
+        return {p.name: p.read_text(encoding="utf-8") for p in paths if p.name != INDEX}
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [Entry(name, text.encode()) for name, text in self.texts().items()]
+
+    @property
+    def index(self) -> str:
+        path = self.folder / INDEX
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def given(call: Block) -> dict[str, Any]:
+    value = call.value["input"]
+    assert isinstance(value, dict)
+    return value
+
+
+def bodies(entries: Sequence[Entry]) -> list[str]:
+    return [one.body.strip() for one in entries]

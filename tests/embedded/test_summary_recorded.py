@@ -1,0 +1,77 @@
+"""Summaries and notes over recorded sessions: what their real continuations needed is there."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from bench import compactions
+from bench.adapter import bench_modules
+from reverie.layers import session_memory as layer
+from reverie.settings import DEFAULTS
+from reverie.transcript.blocks import text_block
+from reverie.transcript.fold import apply
+from reverie.transcript.recorded import Recorded, read
+from reverie.transcript.records import AssistantMessage, Entry, Replaced, UserMessage
+from reverie.transcript.request import render
+from reverie.transcript.tasks import NotesTask
+from reverie.transcript.view import EMPTY, View
+from tests.conftest import Scale
+from tests.embedded.test_notes import PATH, edited
+
+pytestmark = [pytest.mark.spec("B1")]
+FEW = ("13da966e", "7f78a542", "847ff7d2")
+GROWN = 8_000
+
+
+@pytest.fixture(scope="module")
+def sessions(shared: Path, scale: Scale) -> list[Recorded]:
+    bench_modules(shared)
+    paths = sorted((shared / "data" / "sessions_dev").glob("*.jsonl.gz"))
+    chosen = [p for p in paths if scale.proof or p.name.startswith(FEW)]
+    texts = [gzip.decompress(p.read_bytes()).decode().splitlines() for p in chosen]
+    return [read(lines, path.name) for lines, path in zip(texts, chosen, strict=True)]
+
+
+def test_more_of_what_is_needed_is_kept_than_in_the_recorded_summary(sessions: list[Recorded]):
+    found = [
+        outcome
+        for session in sessions
+        if session.program == "claude-code"
+        for outcome in compactions.compactions(session.session[:8], session.entries)
+    ]
+    assert found
+    rows = list(compactions.bars(found))
+    assert [what for what, _, _, met in rows if met is False] == []
+    for outcome in found:
+        assert outcome.better, outcome.name
+        assert outcome.tokens <= outcome.room, outcome.name
+        assert outcome.audit.fidelity >= 0.9, outcome.name
+
+
+def test_notes_follow_a_session_within_their_frame_and_budgets(sessions: list[Recorded]):
+    from reverie.embedded.notes import answer as notes
+
+    taken = 0
+    for session in sessions:
+        view, text, since, counted = EMPTY, layer.template(), "", 0
+        for entry in session.entries:
+            view = apply(view, entry)
+            if isinstance(entry.record, Replaced):
+                counted = view.estimated
+            if view.estimated - counted < GROWN or not isinstance(entry.record, AssistantMessage):
+                continue
+            text = edited(text, list(notes.answer(render(*asked(view, text, since)))))
+            assert layer.frame(text) == layer.frame(layer.template())
+            assert layer.over_budget(text, DEFAULTS) == []
+            since, counted = view.items[len(view.items) - 1].id, view.estimated
+            taken += 1
+    assert taken > len(sessions)
+
+
+def asked(view: View, text: str, since: str) -> tuple[View, str, NotesTask]:
+    told = UserMessage((text_block("Take notes."),), "instruction")
+    ahead = apply(view, Entry("instruction", view.leaf, 0.0, told))
+    return ahead, "session_memory", NotesTask(path=PATH, notes=text, since=since)

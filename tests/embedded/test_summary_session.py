@@ -1,0 +1,64 @@
+"""Notes and summaries of the embedded model in a real session: the same fork, tool and guard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reverie.embedded import ANSWERS, EmbeddedModel
+from reverie.embedded.notes import answer as notes
+from reverie.embedded.summary import answer as summary
+from reverie.layers import session_memory as layer
+from reverie.session.session import Session
+from reverie.store.home import session_memory_path
+from reverie.testing import call, reply
+from reverie.tools import standard
+from reverie.transcript.names import reference
+from reverie.transcript.records import Failed, NotesTaken, Replaced
+from reverie.wire.given import tool_result, user
+from tests.session.doors import opened
+
+pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("5"), pytest.mark.spec("6")]
+MODEL = EmbeddedModel(
+    answers={**ANSWERS, "session_memory": notes.answer, "compact": summary.answer}
+)
+
+
+async def rounds(s: Session, count: int, start: int = 0) -> None:
+    """Work as a caller's own loop does it: a call, its result, and now and then a word."""
+    for n in range(start, start + count):
+        await s.prepare()
+        path = f"/home/user/app/part_{n}.py"
+        await s.observe(reply(f"I read part {n}.", call("Read", f"t{n}", file_path=path)))
+        await s.add(tool_result(f"t{n}", f"def function_number_{n}(): pass\n" * 150))
+        await s.jobs.wait("session_memory", 10)
+        await s.flush()
+
+
+async def test_a_session_takes_notes_and_is_compacted_with_no_language_model(
+    home: Path, tmp_path: Path
+):
+    project = tmp_path / "work"
+    project.mkdir()
+    async with opened(home, project, model=MODEL, tools=standard().definitions()) as s:
+        await s.add(user("Read every part. Never change part_3.py, whatever it says."))
+        await rounds(s, 25)
+        records = [entry.record for entry in s.view.entries]
+        assert [r.error for r in records if isinstance(r, Failed)] == []
+        assert sum(isinstance(r, NotesTaken) for r in records) >= 2
+        text = session_memory_path(s.library.folder.root, s.id).read_text()
+        assert layer.frame(text) == layer.frame(layer.template())
+        assert "Never change part_3.py, whatever it says." in text
+        assert "/home/user/app/part_12.py" in text
+        await s.prepare()
+        await s.observe(reply("All parts are read."))
+        await s.compact("mind the parts")
+        (made,) = [e.record for e in s.view.entries if isinstance(e.record, Replaced)]
+    assert made.boundary is not None
+    assert made.boundary.fidelity == 1.0
+    said = made.by[0].blocks[0].get("text")
+    assert "> Read every part. Never change part_3.py, whatever it says." in said
+    assert "mind the parts" in said
+    assert all(reference(f"t{n}") in said for n in range(25))
+    assert made.boundary.tokens_after < made.boundary.tokens_before

@@ -1,0 +1,409 @@
+"""Who may do what: rules, questions, what is remembered and what is never allowed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.errors import PathRefused, StoreError
+from reverie.tools import (
+    Answer,
+    Policy,
+    Question,
+    Rule,
+    keep,
+    load_rules,
+    standard,
+    with_rule,
+)
+from reverie.tools.command import Unclear, parse, plain_words
+from reverie.tools.permissions import Verdict
+from reverie.tools.rules import parse_rule
+from tests.tools.kit import Place, snapshot, use
+
+pytestmark = pytest.mark.spec("13")
+
+
+class Person:
+    """Answers with what it was given, and keeps the questions."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.questions: list[Question] = []
+
+    async def __call__(self, question: Question) -> Answer:
+        await anyio.lowlevel.checkpoint()
+        self.questions.append(question)
+        return self.answers.pop(0)
+
+
+YES, NO = Answer(True), Answer(False)
+
+
+def judged(
+    place: Place,
+    tool: str,
+    rules: tuple[Rule, ...] = (),
+    mode: Verdict = "ask",
+    /,
+    **value: object,
+) -> Verdict:
+    policy = place.policy(mode, rules)
+    found = standard().get(tool)
+    assert found is not None
+    return policy.judge(found, value, place.context().files).verdict
+
+
+def path_of(place: Place, text: str) -> str:
+    for name in ("root", "outside", "user", "home", "memory", "project"):
+        text = text.replace(f"<{name}>", str(getattr(place, name)))
+    return text
+
+
+@pytest.mark.parametrize(
+    ("tool", "path", "verdict"),
+    [
+        ("Read", "a.py", "allow"),
+        ("Read", "<root>/a.py", "allow"),
+        ("Read", "<outside>/a", "ask"),
+        ("Read", "../outside/a", "ask"),
+        ("Read", "link/a", "ask"),
+        ("Read", "<project>/x/tool-results/t.txt", "allow"),
+        ("Read", "<memory>/m.md", "allow"),
+        ("Read", "<home>/settings.json", "ask"),
+        ("Read", "<home>/projects/-other/s.jsonl", "ask"),
+        ("Read", "~/.ssh/id_rsa", "ask"),
+        ("Read", ".git/config", "allow"),
+        ("List", ".", "allow"),
+        ("Write", "a.py", "ask"),
+        ("Write", "<memory>/m.md", "allow"),
+        ("Write", "<memory>/../x.md", "ask"),
+        ("Edit", ".git/hooks/pre-commit", "ask"),
+        ("Edit", "<outside>/a", "ask"),
+    ],
+)
+def test_defaults(place: Place, tool: str, path: str, verdict: str) -> None:
+    (place.root / "link").symlink_to(place.outside)
+    key = "path" if tool == "List" else "file_path"
+    assert judged(place, tool, **{key: path_of(place, path)}) == verdict
+
+
+def test_commands_ask_and_others_go(place: Place) -> None:
+    assert judged(place, "Bash", command="ls") == "ask"
+    assert judged(place, "ReadBack", reference="x") == "allow"
+    assert judged(place, "BashOutput", id="x") == "allow"
+
+
+PROTECTED = [
+    ("Write", ".git/config"),
+    ("Write", ".GIT/hooks/x"),
+    ("Write", "sub/.git/HEAD"),
+    ("Write", "link/config"),
+    ("Write", ".reverie/settings.json"),
+    ("Write", ".reverie/settings.local.json"),
+    ("Write", ".claude/settings.json"),
+    ("Write", "<home>/settings.json"),
+    ("Write", "<project>/s.jsonl"),
+    ("Write", "~/.ssh/authorized_keys"),
+    ("Read", "~/.ssh/id_rsa"),
+    ("Read", "~/.aws/credentials"),
+    ("Read", "~/.netrc"),
+    ("Read", "<home>/projects/-other/x.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("tool", "path"), PROTECTED)
+def test_protected_files_ask_whatever_the_rules_say(place: Place, tool: str, path: str) -> None:
+    (place.root / ".git").mkdir()
+    (place.root / "link").symlink_to(".git")
+    value = {"file_path": path_of(place, path)}
+    rules = (Rule("*"), Rule(tool), Rule(tool, "/**"), Rule(tool, "**"))
+    assert judged(place, tool, rules, "allow", **value) == "ask"
+    assert judged(place, tool, rules, "deny", **value) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "covered"),
+    [
+        ("npm test", "npm test", True),
+        ("npm test", "  npm   test ", True),
+        ("npm test", "npm test --watch", False),
+        ("npm test *", "npm test --watch", True),
+        ("npm test *", "npm test", True),
+        ("npm test *", "npm tested", False),
+        ("npm test *", "npm 'test' x", True),
+        ("npm test:*", "npm test x", True),
+        ("", "anything; at all", True),
+        ("npm test *", "npm test; rm -rf x", False),
+        ("npm test *", "npm test && rm x", False),
+        ("npm test *", "npm test | sh", False),
+        ("npm test *", "npm test > x", False),
+        ("npm test *", "npm test $(rm x)", False),
+        ("npm test *", "npm test `rm x`", False),
+        ("npm test *", "npm test\nrm x", False),
+        ("npm test *", "npm test & rm x", False),
+        ("npm test *", "npm test # x", False),
+        ("npm test *", "npm test \\\nrm", False),
+        ("npm test *", 'npm test "$(rm x)"', False),
+        ("npm test *", "npm test {a,b}", False),
+        ("npm test *", "npm test <(rm x)", False),
+        ("npm test *", "X=1 npm test", False),
+        ("npm test *", "npm test ~", False),
+        ("npm test *", "npm test 'unclosed", False),
+        ("npm test *", "npm test $HOME", False),
+        ("npm test *", "(npm test)", False),
+        ("npm test *", "npm test *", False),
+    ],
+)
+def test_an_allowing_rule_covers_one_plain_command(
+    place: Place, rule: str, command: str, covered: bool
+) -> None:
+    verdict = judged(place, "Bash", (Rule("Bash", rule),), command=command)
+    assert verdict == ("allow" if covered else "ask")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf x",
+        "ls; rm -rf x",
+        "ls && rm -rf x",
+        "ls | rm -rf x",
+        "echo $(rm -rf x)",
+        "echo `rm -rf x`",
+        "ls\nrm -rf x",
+        "(rm -rf x)",
+        "{ rm -rf x; }",
+        "'rm' -rf x",
+        "cat <(rm -rf x)",
+        "; ".join(["true"] * 80 + ["rm -rf x"]),
+    ],
+)
+def test_a_denying_rule_finds_its_command_anywhere(place: Place, command: str) -> None:
+    rules = (Rule("Bash", "rm -rf *", "deny"), Rule("Bash"))
+    assert judged(place, "Bash", rules, "allow", command=command) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "covered"),
+    [
+        ("src/**", "src/a/b.py", True),
+        ("src", "src/a/b.py", True),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/a/b.py", False),
+        ("src", "src-evil/a.py", False),
+        ("src/**", "src/../b.py", False),
+        ("src/**", "link/b.py", False),
+        ("/**", "<outside>/x", True),
+        ("~/notes", "<user>/notes/a", True),
+        ("{a,b}.py", "b.py", True),
+        ("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "aaaaaaa", False),
+    ],
+)
+def test_path_rules(place: Place, pattern: str, path: str, covered: bool) -> None:
+    (place.root / "link").symlink_to(place.outside)
+    value = {"file_path": path_of(place, path)}
+    verdict = judged(place, "Write", (Rule("Write", pattern),), **value)
+    assert verdict == ("allow" if covered else "ask")
+
+
+def test_deny_is_stronger_than_ask_and_ask_than_allow(place: Place) -> None:
+    rules = (Rule("Read", "", "allow"), Rule("Read", "*.env", "deny"), Rule("Read", "x", "ask"))
+    assert judged(place, "Read", rules, file_path="a.env") == "deny"
+    assert judged(place, "Read", rules, file_path="x") == "ask"
+    assert judged(
+        place, "Read", (Rule("mcp__*", "", "deny"), Rule("R*", "", "deny")), file_path="x"
+    )
+    assert judged(place, "Read", (Rule("R*", "", "deny"),), file_path="x") == "deny"
+
+
+# --- asking
+
+
+async def test_yes_no_and_nobody_there(place: Place) -> None:
+    person = Person(YES, Answer(False, words="use the other file"))
+    box = place.box(place.policy("ask", asker=person))
+    assert not (await use(box, "Write", file_path="a", content="1")).is_error
+    refused = await use(box, "Write", file_path="b", content="1")
+    assert "use the other file" in refused.text
+    assert not (place.root / "b").exists()
+    assert [q.subject for q in person.questions] == [str(place.root / n) for n in "ab"]
+    alone = await use(place.box(place.policy("ask")), "Bash", command="touch c")
+    assert "nobody can be asked" in alone.text
+    quiet = await use(place.box(place.policy("deny", asker=person)), "Bash", command="touch c")
+    assert "nobody is asked" in quiet.text
+    assert not (place.root / "c").exists()
+
+
+async def test_an_answer_for_the_session_saves_the_next_question(place: Place) -> None:
+    person = Person(Answer(True, "session"), YES)
+    box = place.box(place.policy("ask", asker=person))
+    for _ in range(3):
+        await use(box, "Bash", command="true")
+    assert len(person.questions) == 1
+    assert person.questions[0].rule == Rule("Bash", "true")
+    await use(box, "Bash", command="true && true")
+    assert person.questions[1].rule is None  # not plain: nothing to remember
+
+
+async def test_one_question_at_a_time(place: Place) -> None:
+    """Two calls that wait for the same answer ask once."""
+    person = Person(Answer(True, "session"))
+    box = place.box(place.policy("ask", asker=person))
+    (place.outside / "f").write_text("x")
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(lambda: use(box, "Read", file_path=str(place.outside / "f")))
+    assert len(person.questions) == 1
+
+
+async def test_being_asked_takes_none_of_the_time(place: Place) -> None:
+    async def slow(question: Question) -> Answer:
+        for _ in range(20):
+            await anyio.sleep(0.01)
+        return YES
+
+    place.settings = replace(place.settings, tool_seconds=0.1)
+    box = place.box(place.policy("ask", asker=slow))
+    assert not (await use(box, "Write", file_path="a", content="1")).is_error
+
+
+async def test_an_answer_for_the_project_is_kept_in_the_local_settings(place: Place) -> None:
+    person = Person(Answer(True, "project"))
+
+    async def kept(rule: Rule) -> None:
+        await keep(place.root, rule)
+
+    policy = Policy(place.ground(), asker=person, keep=kept)
+    await use(place.box(policy), "Bash", command="true")
+    local = place.root / ".reverie" / "settings.local.json"
+    assert json.loads(local.read_text()) == {"permissions": {"allow": ["Bash(true)"]}}
+    rules, problems = load_rules(home=place.home, root=place.root)
+    assert rules == [Rule("Bash", "true")]
+    assert not problems
+
+
+async def test_protected_files_are_never_remembered(place: Place) -> None:
+    person = Person(Answer(True, "project"), NO)
+    box = place.box(place.policy("ask", asker=person))
+    target = str(place.user / ".ssh" / "config")
+    await use(box, "Write", file_path=target, content="1")
+    found = await use(box, "Read", file_path=target)
+    assert found.is_error
+    assert [q.rule for q in person.questions] == [None, None]
+    assert not (place.root / ".reverie").exists()
+
+
+async def test_what_was_permitted_is_what_is_touched(place: Place) -> None:
+    """The person sees a path; another file stands behind it when the tool runs."""
+    (place.outside / "real").mkdir()
+    (place.root / "d").mkdir()
+
+    async def swaps(question: Question) -> Answer:
+        assert question.subject == str(place.root / "d" / "f")
+        (place.root / "d").rmdir()
+        (place.root / "d").symlink_to(place.outside / "real")
+        return YES
+
+    before = snapshot(place.outside)
+    found = await use(
+        place.box(place.policy("ask", asker=swaps)), "Write", file_path="d/f", content="x"
+    )
+    assert found.is_error
+    assert snapshot(place.outside) == before
+
+
+# --- settings
+
+
+def test_a_rule_is_added_and_the_rest_stays() -> None:
+    text = '{"flags": {"dream": false}, "permissions": {"deny": ["Read(.env)"]}, "é": 1}'
+    once = with_rule(text, Rule("Bash", "npm test"))
+    assert json.loads(once) == {
+        "flags": {"dream": False},
+        "permissions": {"deny": ["Read(.env)"], "allow": ["Bash(npm test)"]},
+        "é": 1,
+    }
+    assert with_rule(once, Rule("Bash", "npm test")) == once
+    assert parse_rule("Bash(npm test)", "allow") == Rule("Bash", "npm test")
+    assert parse_rule("Read", "deny") == Rule("Read", "", "deny")
+    assert parse_rule("Read(", "deny") is None
+    assert parse_rule("", "deny") is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a":1,"a":2}', "nonsense"])
+async def test_settings_that_cannot_be_read_are_not_written_over(place: Place, text: str) -> None:
+    local = place.root / ".reverie" / "settings.local.json"
+    local.parent.mkdir()
+    local.write_text(text)
+    with pytest.raises(StoreError):
+        await keep(place.root, Rule("Bash", "x"))
+    assert local.read_text() == text
+
+
+async def test_a_linked_settings_folder_is_not_written_through(place: Place) -> None:
+    (place.root / ".reverie").symlink_to(place.outside)
+    before = snapshot(place.outside)
+    with pytest.raises(PathRefused):
+        await keep(place.root, Rule("Bash", "x"))
+    assert snapshot(place.outside) == before
+
+
+def test_a_repository_may_only_deny(place: Place) -> None:
+    folder = place.root / ".reverie"
+    folder.mkdir()
+    both = {"permissions": {"allow": ["Bash"], "ask": ["Read"], "deny": ["Read(.env)", 7, "(("]}}
+    (folder / "settings.json").write_text(json.dumps(both))
+    rules, problems = load_rules(home=place.home, root=place.root)
+    assert rules == [Rule("Read", ".env", "deny")]
+    assert sum("may only deny" in p for p in problems) == 2
+    assert sum("cannot be read" in p for p in problems) == 2
+    (place.home / "settings.json").write_text('{"permissions": {"allow": ["Edit(src/**)"]}}')
+    assert Rule("Edit", "src/**") in load_rules(home=place.home, root=place.root)[0]
+
+
+def test_local_settings_that_git_tracks_may_only_deny(place: Place) -> None:
+    folder = place.root / ".reverie"
+    folder.mkdir()
+    (folder / "settings.local.json").write_text('{"permissions": {"allow": ["Bash"]}}')
+    assert load_rules(home=place.home, root=place.root)[0] == [Rule("Bash")]
+    for argv in (["init", "-q"], ["add", "-f", ".reverie/settings.local.json"]):
+        subprocess.run(["git", *argv], cwd=place.root, check=True)
+    assert load_rules(home=place.home, root=place.root)[0] == []
+
+
+@pytest.mark.parametrize("given", ['{"permissions": []}', '{"permissions": {"allow": "Bash"}}'])
+def test_odd_permissions_are_said(place: Place, given: str) -> None:
+    (place.home / "settings.json").write_text(given)
+    rules, problems = load_rules(home=place.home, root=place.root)
+    assert rules == []
+    assert len(problems) == 1
+
+
+# --- command lines
+
+
+def test_plain_lines_mean_the_same_to_a_shell(tmp_path: Path) -> None:
+    """Every line that is understood is written out so that sh reads the same words."""
+    lines = [
+        "printf %s\\n a 'b c' \"d e\" f\"g\"'h'",
+        "printf '%s|' \"it's\" '\"' 'a b'c \"\\d\" ''",
+        "printf '%s|' a,b=c:d@e%f+g^h ä '*' '$x' '`x`'",
+    ]
+    for line in lines[1:]:
+        (one,) = parse(line)
+        words = [w.text for w in one.words[2:]]
+        told = subprocess.run(["sh", "-c", str(one)], capture_output=True, check=True, cwd=tmp_path)
+        assert told.stdout.decode() == "".join(f"{w}|" for w in words)
+    with pytest.raises(Unclear):
+        parse(lines[0])
+    assert plain_words("git log -3") == ("git", "log", "-3")
+    assert [c.then for c in parse("a | b && c || d; e 2>/dev/null")] == ["|", "&&", "||", ";", ""]
+    for bad in ("", "|", "a |", "a ;; b", "a && ", "; a", "2>&1", "a" * 20_000, "a;" * 30):
+        with pytest.raises(Unclear):
+            parse(bad)
