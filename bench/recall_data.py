@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.__main__ import ROOT_SHARED
 from reverie.memory.format import frontmatter
-from reverie.memory.recall.passages import Passage, passages
+from reverie.memory.recall.passages import Utterance, passages
 from reverie.store.recall.index import RecallIndex
 from reverie.transcript.recorded import read
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
@@ -49,7 +49,7 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     id: str
-    sessions: dict[str, list[Passage]]
+    sessions: dict[str, list[Utterance]]
     questions: list[Question]
 
     def index(self, path: Path) -> RecallIndex:
@@ -66,11 +66,11 @@ def dialogues() -> list[Dialogue]:
 
 def _dialogue(one: Any) -> Dialogue:
     talk = one["conversation"]
-    sessions: dict[str, list[Passage]] = {}
+    sessions: dict[str, list[Utterance]] = {}
     for name in sorted(talk, key=lambda n: int(n.split("_")[1]) if "session" in n else 0):
         if re.fullmatch(r"session_\d+", name):
             at = _when(talk[f"{name}_date_time"])
-            said = [Passage(_said(t), t["speaker"], at, t["dia_id"]) for t in talk[name]]
+            said = [Utterance(_said(t), t["speaker"], at, t["dia_id"]) for t in talk[name]]
             sessions[f"D{name.partition('_')[2]}"] = said
     known = {turn.message for said in sessions.values() for turn in said}
     questions: list[Question] = []
@@ -132,9 +132,9 @@ def commits() -> list[tuple[str, frozenset[str]]]:
 
 
 @functools.cache
-def sessions() -> dict[str, list[Passage]]:
+def sessions() -> dict[str, list[Utterance]]:
     """The recorded sessions as turns, without the agent's own git commits."""
-    out: dict[str, list[Passage]] = {}
+    out: dict[str, list[Utterance]] = {}
     for path in sorted((DATA / "sessions_dev").glob("*.jsonl.gz")):
         name = path.name.removesuffix(".jsonl.gz")
         if re.fullmatch(r"[0-9a-f-]{36}", name):

@@ -32,8 +32,8 @@ from pathlib import Path
 import anyio
 
 from reverie.apps.replay.course import Course, of_lines
-from reverie.apps.replay.policies import Policy, PolicyName
-from reverie.apps.replay.stage import Stage
+from reverie.apps.replay.policies import PolicyName, ReplayPolicy
+from reverie.apps.replay.stage import ReplayStage
 from reverie.errors import ImportFailed
 from reverie.session.library import Library
 from reverie.transcript.fold import apply
@@ -69,8 +69,8 @@ def together(bodies: Iterable[str]) -> str:
 # --- recorded sessions
 
 
-async def _bodies(course: Course, policy: Policy) -> list[str]:
-    stage = Stage(course.head, policy)
+async def _bodies(course: Course, policy: ReplayPolicy) -> list[str]:
+    stage = ReplayStage(course.head, policy)
     out: list[str] = []
     for step in course.steps:
         stage.clock.time += step.gap
@@ -87,7 +87,7 @@ def recorded(path: Path, policy: PolicyName) -> str:
     """The digest of one recorded session's requests under a policy."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         course = of_lines(lines, path.name)
-    return together(anyio.run(_bodies, course, Policy.of(policy)))
+    return together(anyio.run(_bodies, course, ReplayPolicy.of(policy)))
 
 
 def all_recorded(shared: Path) -> dict[str, str]:

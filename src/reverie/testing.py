@@ -19,7 +19,7 @@ from reverie.transcript.records import Usage
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Delta, Event, Reply, World
 
-Answer: TypeAlias = "str | Reply | Sequence[Mapping[str, Any]] | Exception"
+ScriptedAnswer: TypeAlias = "str | Reply | Sequence[Mapping[str, Any]] | Exception"
 
 
 def call(name: str, ident: str, **arguments: Any) -> Block:
@@ -43,7 +43,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        answers: Iterable[Answer] | Callable[[Request], Answer],
+        answers: Iterable[ScriptedAnswer] | Callable[[Request], ScriptedAnswer],
         *,
         name: str = "scripted",
         capabilities: Capabilities | None = None,

@@ -179,13 +179,13 @@ class ForkResult:
     written: tuple[str, ...] = ()
 
 
-class Fork(Protocol):
+class RunFork(Protocol):
     """The one way a layer starts a background agent on the session's own prefix."""
 
     async def __call__(self, spec: ForkSpec) -> ForkResult: ...
 
 
-class Ask(Protocol):
+class SideQuery(Protocol):
     """A side query: one request outside the conversation, counted before it leaves."""
 
     async def __call__(self, request: Request, model: Model | None = None) -> Reply:
@@ -205,7 +205,7 @@ class Around(Protocol):
         ...
 
 
-class Flags(Protocol):
+class FlagReader(Protocol):
     """Kill switches, read at the moment they matter."""
 
     def get(self, name: str) -> SettingValue | Mapping[str, int]: ...
@@ -229,7 +229,7 @@ BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "Re
 """Tools that read files back: storing their results would make them loop."""
 
 
-def unheard(notice: Notice) -> None:
+def say_nothing(notice: Notice) -> None:
     """A `Say` for where nobody listens."""
 
 
@@ -239,12 +239,12 @@ class World:
 
     clock: Clock
     disk: Disk
-    flags: Flags
+    flags: FlagReader
     settings: Settings = DEFAULTS
     model: Model | None = None
-    fork: Fork | None = None
-    say: Say = unheard
-    ask: Ask | None = None
+    fork: RunFork | None = None
+    say: Say = say_nothing
+    ask: SideQuery | None = None
     summariser: Summariser | None = None  # the model that writes summaries, where it is another
     around: Around | None = None
     wait: Wait | None = None  # for background work of a name, at most so many seconds

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from reverie.apps.cli.app import build
-from reverie.apps.cli.place import Place
+from reverie.apps.cli.place import ProjectPlace
 from reverie.session.head import Head
 from reverie.session.library import Library
 from reverie.session.session import Session
@@ -172,7 +172,7 @@ async def _made(project: Path) -> str:
 
 
 def library(place: Path | str = ".") -> Library:
-    found = Place.of(Path(place)).library()
+    found = ProjectPlace.of(Path(place)).library()
     assert found is not None
     return found
 

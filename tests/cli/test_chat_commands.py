@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import Wanted
-from reverie.apps.cli.commands import Command, Commands, Leave, Switch, filling, standard
+from reverie.agent.agent import AgentOptions
+from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, filling, standard
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.interactive import footer
-from reverie.apps.cli.screens import Lines, Printed, described, read_answer
+from reverie.apps.cli.screens import LineScreen, Printed, described, read_answer
 from reverie.errors import InvalidInput, NotFound
-from reverie.tools import Answer, Question, Rule
+from reverie.tools import PermissionAnswer, PermissionRule, Question
 from reverie.transcript.records import UserMessage
 from reverie.world import Delta
 from tests.cli.typed import Typed
@@ -29,7 +29,7 @@ def chatting(tmp: Path) -> Iterator[Typed]:
     (tmp / ".reverie" / "skills" / "one" / "SKILL.md").write_text("Do it.")
     (tmp / "notes.txt").write_text("heron\n")
     model = simulated(calls(("Read", {"file_path": "notes.txt"})), otherwise="fine")
-    wanted = Wanted(tmp, home=tmp / "home", mode="allow", environ={"HOME": str(tmp)})
+    wanted = AgentOptions(tmp, home=tmp / "home", mode="allow", environ={"HOME": str(tmp)})
     with Desk(Printed()).open(wanted, model) as desk:
         yield Typed(desk)
 
@@ -102,9 +102,9 @@ def test_what_fills_the_context_adds_up(tmp_path: Path) -> None:
 
 def test_others_add_their_commands_and_a_wrong_one_is_named(tmp_path: Path) -> None:
     commands = standard()
-    commands.add(Command("polish", "Cuts", lambda chat, rest: chat.say(f"cut {rest}")))
+    commands.add(SlashCommand("polish", "Cuts", lambda chat, rest: chat.say(f"cut {rest}")))
     with pytest.raises(InvalidInput, match="already there"):
-        commands.add(Command("polish", "Cuts", lambda chat, rest: None))
+        commands.add(SlashCommand("polish", "Cuts", lambda chat, rest: None))
     with chatting(tmp_path) as chat:
         chat.commands = commands
         assert chat.types("/polish 1-2") == "cut 1-2"
@@ -117,26 +117,28 @@ def test_others_add_their_commands_and_a_wrong_one_is_named(tmp_path: Path) -> N
     [("/help", True), ("/x y", True), ("/etc/hosts?", False), ("/", False), ("a /help", False)],
 )
 def test_what_counts_as_a_command(text: str, is_one: bool) -> None:
-    assert Commands().is_command(text) is is_one
+    assert SlashCommands().is_command(text) is is_one
 
 
 @pytest.mark.parametrize(
     ("said", "lasting", "answer"),
     [
-        ("y", False, Answer(True)),
-        ("YES", False, Answer(True)),
-        ("n", True, Answer(False)),
+        ("y", False, PermissionAnswer(True)),
+        ("YES", False, PermissionAnswer(True)),
+        ("n", True, PermissionAnswer(False)),
         ("no, use git", True, None),
-        ("n use git", True, Answer(False, words="use git")),
-        ("s", True, Answer(True, "session")),
+        ("n use git", True, PermissionAnswer(False, words="use git")),
+        ("s", True, PermissionAnswer(True, "session")),
         ("s", False, None),
-        ("p", True, Answer(True, "project")),
+        ("p", True, PermissionAnswer(True, "project")),
         ("p", False, None),
         ("", True, None),
         ("yeah", True, None),
     ],
 )
-def test_only_a_clear_answer_counts(said: str, lasting: bool, answer: Answer | None) -> None:
+def test_only_a_clear_answer_counts(
+    said: str, lasting: bool, answer: PermissionAnswer | None
+) -> None:
     assert read_answer(said, lasting) == answer
 
 
@@ -147,7 +149,7 @@ def test_what_permission_is_asked_for_is_shown_whole() -> None:
     long = "x" * 5_000
     assert described(Question("Bash", long, "", None, {}))[-1] == "[1,000 more characters]"
     given = {"file_path": "a.py", "new_string": "\n".join("abcdefghijkl"), "all": True}
-    rows = described(Question("Edit", "/p/a.py", "", Rule("Edit"), given))
+    rows = described(Question("Edit", "/p/a.py", "", PermissionRule("Edit"), given))
     assert rows[0] == "/p/a.py"
     assert "file_path" not in "".join(rows)
     assert "new_string: [+4 lines]" in rows
@@ -155,7 +157,7 @@ def test_what_permission_is_asked_for_is_shown_whole() -> None:
 
 
 def test_a_model_cannot_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Lines()
+    screen = LineScreen()
     for text in ("\x1b]0;title\x07", "\x1b[2J", "a\x1b", "[31mred\r", "\x9b2J", "[bold]x[/bold]"):
         screen.event(Delta("text", text))
     said = capsys.readouterr().out

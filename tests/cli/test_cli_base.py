@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli.app import COMMANDS, Target
+from reverie.apps.cli.app import COMMANDS, LazyCommand
 from reverie.apps.cli.show import age, clean, encoded, inert, line, size
 from tests.cli.conftest import Run
 
@@ -48,7 +48,7 @@ def refused():
     (tmp_path / "own_commands.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("chat", "held", "stopped", "broken", "refused"):
-        monkeypatch.setitem(COMMANDS, name, Target(f"own_commands:{name}", "of a test"))
+        monkeypatch.setitem(COMMANDS, name, LazyCommand(f"own_commands:{name}", "of a test"))
     return tmp_path
 
 
@@ -72,7 +72,7 @@ def test_help_imports_no_command(home: Path) -> None:
 
 
 def test_help_names_every_command_that_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(COMMANDS, "ghost", Target("reverie.apps.cli.ghost:ghost", "not there"))
+    monkeypatch.setitem(COMMANDS, "ghost", LazyCommand("reverie.apps.cli.ghost:ghost", "not there"))
     shown = run("--help", code=0).out
     for name in ("sessions", "config", "flags", "doctor", "simulate"):
         assert re.search(rf"^  {name} +\w", shown, re.MULTILINE)
@@ -124,7 +124,7 @@ def test_interrupted_is_130(run: Run, own: Path) -> None:
 
 def test_what_is_not_installed_is_named(run: Run, own: Path) -> None:
     (own / "own_missing.py").write_text("import no_such_module_at_all\n")
-    COMMANDS["broken"] = Target("own_missing:broken", "of a test")
+    COMMANDS["broken"] = LazyCommand("own_missing:broken", "of a test")
     done = run("broken", code=6)
     assert "no_such_module_at_all is not installed" in done.err
 

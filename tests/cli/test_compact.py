@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import Wanted
+from reverie.agent.agent import AgentOptions
 from reverie.apps.cli.commands import parted, picked
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.screens import Printed
@@ -29,7 +29,7 @@ def chatting(tmp: Path, summary: str = "") -> Iterator[Typed]:
     def answer(body: Object) -> Given:
         return (summary or a_summary()) if ASKED in last_text(body) else "fine"
 
-    wanted = Wanted(tmp, home=tmp / "home", environ={"HOME": str(tmp), NOTES: "0"})
+    wanted = AgentOptions(tmp, home=tmp / "home", environ={"HOME": str(tmp), NOTES: "0"})
     model = SimulatedModel(Engine(answerer=answer), window=200_000)
     with Desk(Printed()).open(wanted, model) as desk:
         chat = Typed(desk)

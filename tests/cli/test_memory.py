@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli.app import COMMANDS, Target
+from reverie.apps.cli.app import COMMANDS, LazyCommand
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.settings import DEFAULTS
@@ -25,7 +25,9 @@ WEB = Origin("save", Trust.UNTRUSTED, agent="extract_memories", session="s9", to
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     if "memory" not in COMMANDS:
-        monkeypatch.setitem(COMMANDS, "memory", Target("reverie.apps.cli.memory:app", "Memory."))
+        monkeypatch.setitem(
+            COMMANDS, "memory", LazyCommand("reverie.apps.cli.memory:app", "Memory.")
+        )
 
 
 def memories(home: Path, project: Path) -> Memories:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.apps.cli.app import COMMANDS, Target
+from reverie.apps.cli.app import COMMANDS, LazyCommand
 from reverie.store.home import canonical_root, find_project_folder, slug
 
 from .conftest import Run, assert_private
@@ -30,7 +30,9 @@ Anna owns billing.
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     if "memory" not in COMMANDS:
-        monkeypatch.setitem(COMMANDS, "memory", Target("reverie.apps.cli.memory:app", "Memory."))
+        monkeypatch.setitem(
+            COMMANDS, "memory", LazyCommand("reverie.apps.cli.memory:app", "Memory.")
+        )
 
 
 def folder(home: Path, project: Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 from reverie.clock import SystemClock
 from reverie.embedded.extraction.answer import answer
 from reverie.errors import ReverieError
-from reverie.memory.format.entry import INDEX, Entry
+from reverie.memory.format.entry import INDEX, TopicFile
 from reverie.tools import AnyFiles, ReadLog, ToolContext, standard
 from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
 from reverie.transcript.fold import apply
@@ -25,7 +25,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.records import Entry as Row
 from reverie.transcript.request import Request, render
-from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import EMPTY, View
 
 TOOLS = ("Read", "Grep", "Write", "Edit", "Bash")
@@ -73,10 +73,10 @@ class Talk:
         self.put(UserMessage((block_of(made),), "tool"))
         return self
 
-    def known(self) -> tuple[Known, ...]:
+    def known(self) -> tuple[KnownMemory, ...]:
         paths = sorted(self.folder.glob("*.md"))
-        found = [Entry(p.name, p.read_bytes()) for p in paths if p.name != INDEX]
-        return tuple(Known(one.key, one.type, one.name, one.description) for one in found)
+        found = [TopicFile(p.name, p.read_bytes()) for p in paths if p.name != INDEX]
+        return tuple(KnownMemory(one.key, one.type, one.name, one.description) for one in found)
 
     def task(self) -> ExtractTask:
         index = self.folder / INDEX
@@ -129,8 +129,8 @@ class Talk:
         return {p.name: p.read_text(encoding="utf-8") for p in paths if p.name != INDEX}
 
     @property
-    def entries(self) -> list[Entry]:
-        return [Entry(name, text.encode()) for name, text in self.texts().items()]
+    def entries(self) -> list[TopicFile]:
+        return [TopicFile(name, text.encode()) for name, text in self.texts().items()]
 
     @property
     def index(self) -> str:
@@ -144,5 +144,5 @@ def given(call: Block) -> dict[str, Any]:
     return value
 
 
-def bodies(entries: Sequence[Entry]) -> list[str]:
+def bodies(entries: Sequence[TopicFile]) -> list[str]:
     return [one.body.strip() for one in entries]

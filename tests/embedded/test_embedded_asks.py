@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.chat.asks import MOST, asked
+from reverie.embedded.chat.asks import MAX, asked
 from reverie.embedded.forms import TESTS
 from reverie.text.clauses import LOOKED_AT, Word, spans, words
 
@@ -146,9 +146,9 @@ def test_a_file_in_a_fence():
 
 
 def test_there_is_a_limit_and_it_is_said():
-    found = asked("\n".join(f"read f{n}.py" for n in range(MOST + 3)))
-    assert len(found.asks) == MOST
-    assert found.rest == [f"read f{n}.py" for n in range(MOST, MOST + 3)]
+    found = asked("\n".join(f"read f{n}.py" for n in range(MAX + 3)))
+    assert len(found.asks) == MAX
+    assert found.rest == [f"read f{n}.py" for n in range(MAX, MAX + 3)]
     long = asked("read a.py\n" + "x" * LOOKED_AT)
     assert long.unread == len("read a.py\n")
     assert [a.tool for a in long.asks] == ["Read"]
@@ -202,4 +202,4 @@ def test_nothing_raises_and_the_same_words_ask_the_same(text: str):
 )
 def test_large_and_hostile_messages_are_only_looked_at_in_part(piece: str):
     text = piece * (10_000_000 // len(piece))
-    assert len(asked(text).asks) <= MOST
+    assert len(asked(text).asks) <= MAX

@@ -12,17 +12,21 @@ from reverie.embedded.model import EmbeddedModel
 from reverie.embedded.selecting import answer, selected
 from reverie.transcript.records import HeadSet
 from reverie.transcript.request import Request
-from reverie.transcript.tasks import Known, RecallTask, Task
+from reverie.transcript.tasks import KnownMemory, RecallTask, Task
 from reverie.transcript.trail import Trail
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("8")]
 
 MEMORIES = (
-    Known("deploys.md", "project", "Billing deploys", "when the billing service is deployed", 5.0),
-    Known("minimal_diffs.md", "feedback", "Minimal diffs", "edits touch only what is needed", 4.0),
-    Known("tulips.md", "reference", "Tulips", "where the garden plan lies", 3.0),
-    Known("部署.md", "project", "账单部署", "账单服务的部署时间", 2.0),
+    KnownMemory(
+        "deploys.md", "project", "Billing deploys", "when the billing service is deployed", 5.0
+    ),
+    KnownMemory(
+        "minimal_diffs.md", "feedback", "Minimal diffs", "edits touch only what is needed", 4.0
+    ),
+    KnownMemory("tulips.md", "reference", "Tulips", "where the garden plan lies", 3.0),
+    KnownMemory("部署.md", "project", "账单部署", "账单服务的部署时间", 2.0),
 )
 
 
@@ -48,8 +52,10 @@ def test_what_clearly_fits_is_chosen(query: str, wanted: tuple[str, ...]):
 
 
 def test_at_most_so_many_and_the_newer_of_equals_first():
-    twins = tuple(Known(f"t{n}.md", description="zebra stripes", saved=float(n)) for n in range(9))
-    others = tuple(Known(f"o{n}.md", description=f"tulip {n}") for n in range(40))
+    twins = tuple(
+        KnownMemory(f"t{n}.md", description="zebra stripes", saved=float(n)) for n in range(9)
+    )
+    others = tuple(KnownMemory(f"o{n}.md", description=f"tulip {n}") for n in range(40))
     task = RecallTask(query="zebra stripes", memories=(*twins, *others), files=3)
     assert selected(task) == ("t8.md", "t7.md", "t6.md")
 
@@ -68,7 +74,7 @@ async def test_the_answer_is_json_through_the_models_port():
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=80), max_size=8))
 def test_any_query_over_any_manifest_gives_known_names(query: str, about: list[str]):
-    memories = tuple(Known(f"f{n}.md", description=text) for n, text in enumerate(about))
+    memories = tuple(KnownMemory(f"f{n}.md", description=text) for n, text in enumerate(about))
     found = selected(RecallTask(query=query, memories=memories))
     assert set(found) <= {m.file for m in memories}
     assert len(found) <= 5

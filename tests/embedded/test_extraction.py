@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.embedded.extraction.found import Found
-from reverie.embedded.extraction.judging import MOST, findings
-from reverie.embedded.extraction.words import Turn, own, sentences
+from reverie.embedded.extraction.judging import MAX, findings
+from reverie.embedded.extraction.words import UserTurn, own, sentences
 from reverie.text.clauses import LOOKED_AT
 
 from .extracting import WEDNESDAY
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 
 def found(text: str, *known: str) -> list[Found]:
-    return findings([Turn("a", own(text), WEDNESDAY)], known)
+    return findings([UserTurn("a", own(text), WEDNESDAY)], known)
 
 
 def rules(text: str, *known: str) -> list[str]:
@@ -30,7 +30,7 @@ def rules(text: str, *known: str) -> list[str]:
 
 
 def after(before: str, text: str) -> list[str]:
-    return [one.rule for one in findings([Turn("a", own(text), WEDNESDAY, before)])]
+    return [one.rule for one in findings([UserTurn("a", own(text), WEDNESDAY, before)])]
 
 
 KEPT = [
@@ -313,7 +313,7 @@ def test_what_was_said_already_is_left_out():
 
 def test_one_message_gives_a_bounded_number():
     words = ("cats", "dogs", "fish", "birds", "mice", "bees", "ants", "rats", "owls", "pigs")
-    assert len(rules(" ".join(f"I hate {one}." for one in words))) == MOST
+    assert len(rules(" ".join(f"I hate {one}." for one in words))) == MAX
 
 
 def test_a_huge_message_is_read_in_part():

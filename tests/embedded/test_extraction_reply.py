@@ -9,7 +9,7 @@ import pytest
 from reverie.embedded.extraction.found import Found
 from reverie.embedded.extraction.judging import findings
 from reverie.embedded.extraction.reply import conceded
-from reverie.embedded.extraction.words import Turn, own
+from reverie.embedded.extraction.words import UserTurn, own
 from reverie.memory.echo import Passages
 from reverie.memory.trust import Trust
 from reverie.session.extraction.files import Draft
@@ -28,7 +28,7 @@ def talk(tmp_path: Path) -> Talk:
 
 
 def answered(text: str, after: str) -> list[Found]:
-    return findings([Turn("a", own(text), WEDNESDAY, "", after)])
+    return findings([UserTurn("a", own(text), WEDNESDAY, "", after)])
 
 
 CONDUCT = [

@@ -14,7 +14,7 @@ from reverie.memory.format import index as indexes
 from reverie.transcript.blocks import block_of, blocks_of, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
 from reverie.transcript.request import Task, render
-from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.world import complete
 
 from .extracting import WEDNESDAY, Talk, bodies
@@ -174,7 +174,7 @@ async def test_a_memory_that_says_it_only_in_its_body_is_left_as_it_is(talk: Tal
 
 async def test_a_memory_that_vanished_is_written_anew(talk: Talk):
     about = "The release of the importer is on 2026-03-13."
-    gone = Known("gone.md", "project", "Importer release", about)
+    gone = KnownMemory("gone.md", "project", "Importer release", about)
     talk.say("The release of the importer is on March 20.")
     text = await talk.extract(replace(talk.task(), memories=(gone,)))
     (entry,) = talk.entries
@@ -193,7 +193,9 @@ async def test_a_name_that_is_taken_by_an_unlisted_file_is_not_overwritten(talk:
 
 async def test_ten_thousand_memories_are_compared(talk: Talk):
     many = tuple(
-        Known(f"m{n}.md", "feedback", f"Rule {n}", f"Words number {n} of a rule about step {n}")
+        KnownMemory(
+            f"m{n}.md", "feedback", f"Rule {n}", f"Words number {n} of a rule about step {n}"
+        )
         for n in range(10_000)
     )
     talk.say("Always run the linter before you commit.")

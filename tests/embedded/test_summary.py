@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reverie.embedded.summary import answer as summary
 from reverie.embedded.summary.salience import user_words, work
 from reverie.embedded.summary.sheet import HEADINGS, Sheet
-from reverie.embedded.summary.words import Words, allowed, shortened, user_lines
+from reverie.embedded.summary.words import UserWords, allowed, shortened, user_lines
 from reverie.layers.compaction import summary as layer
 from reverie.transcript.audit.audit import audit
 from reverie.transcript.audit.parts import parts
@@ -229,7 +229,7 @@ def test_all_that_is_allowed_fits(sizes: list[int], room: int):
 
 @given(st.text(min_size=1_000, max_size=3_000), st.integers(160, 900))
 def test_a_cut_message_is_about_as_long_as_it_may_be(text: str, cap: int):
-    cut = shortened(Words(text, "r:abc123"), cap)
+    cut = shortened(UserWords(text, "r:abc123"), cap)
     lines = cut.count("\n")
     assert len(cut.encode("utf-8", "replace")) <= cap + 3 * lines + 16
     assert "r:abc123" in cut

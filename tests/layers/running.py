@@ -8,7 +8,7 @@ from dataclasses import replace
 from reverie.apps.replay.course import Course
 from reverie.layers import collapse, microcompaction, tool_results
 from reverie.settings import DEFAULTS, Settings
-from reverie.simulator.answers import Answer
+from reverie.simulator.answers import SimulatedAnswer
 from reverie.simulator.engine import Engine
 from reverie.simulator.model import SimulatedModel
 from reverie.testing import ManualClock, MemoryDisk, ScriptedModel, call, world
@@ -119,7 +119,7 @@ class Simulated(Running):
 
     def __init__(self, settings: Settings = COLLAPSE, window: int = 200_000) -> None:
         self.said: tuple[Block, ...] = ()
-        engine = Engine(answerer=lambda _: Answer(self.said))
+        engine = Engine(answerer=lambda _: SimulatedAnswer(self.said))
         self.model = SimulatedModel(engine, MODEL, window=window, cache_edits=False)
         super().__init__(settings, self.model)
         engine.clock = self.clock.now

@@ -15,7 +15,7 @@ from reverie.layers.microcompaction import (
     freed,
 )
 from reverie.settings import DEFAULTS
-from reverie.simulator.answers import Answer
+from reverie.simulator.answers import SimulatedAnswer
 from reverie.simulator.engine import Engine
 from reverie.simulator.model import SimulatedModel
 from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
@@ -107,7 +107,7 @@ async def test_the_simulator_takes_the_option_and_the_count_follows():
     numbers = replace(DEFAULTS, api_clear_trigger_tokens=9_000, api_clear_at_least_tokens=2_000)
     said = [text_block("ok")]
     clock = ManualClock(1_000.0)
-    engine = Engine(answerer=lambda _: Answer(tuple(said)), clock=clock.now)
+    engine = Engine(answerer=lambda _: SimulatedAnswer(tuple(said)), clock=clock.now)
     model = SimulatedModel(engine, MODEL, window=200_000)
     where = world(model=model, settings=numbers, clock=clock, flags=FixedFlags())
     option = context_management(where, ("Bash", "Agent"), thinking=False)

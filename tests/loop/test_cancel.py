@@ -14,7 +14,7 @@ import anyio
 import pytest
 from anyio import lowlevel
 
-from reverie.agent.agent import Wanted, open_agent
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.apps.cli.desk import Cancelled, Desk
 from reverie.apps.cli.screens import Printed
 from reverie.session.hooks import EVENTS
@@ -166,10 +166,10 @@ EXTRACTION = "REVERIE_FLAG_EXTRACT_MEMORIES"  # these tests count what the main 
 WAIT = Tool("Wait", "Waits", {"type": "object"}, wait, read_only=True)
 
 
-def wanted(folder: Path, **more: Any) -> Wanted:
+def wanted(folder: Path, **more: Any) -> AgentOptions:
     (folder / "project").mkdir(exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), EXTRACTION: "0"}
-    return Wanted(folder / "project", home=folder / "home", environ=environ, **more)
+    return AgentOptions(folder / "project", home=folder / "home", environ=environ, **more)
 
 
 def newest(folder: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reverie.session.hooks import EVENTS, load_hooks
-from reverie.session.turn import Limits
+from reverie.session.turn import TurnLimits
 
 pytestmark = pytest.mark.spec("18.library")
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,5 +33,5 @@ def test_the_example_of_hooks_is_read_without_a_complaint(tmp_path: Path) -> Non
     assert (len(hooks), problems) == (4, ())
     assert set(json.loads(answer)) == {"decision", "reason", "additionalContext"}
     assert all(event in HOOKS for event in EVENTS)
-    assert Limits().goes_on == 3
+    assert TurnLimits().goes_on == 3
     assert "three times a turn" in HOOKS

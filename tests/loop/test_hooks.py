@@ -15,15 +15,15 @@ import pytest
 
 from reverie.session.hooks import (
     EVENTS,
-    MOST_CONTEXT,
-    MOST_OUTPUT,
+    MAX_CONTEXT,
+    MAX_OUTPUT,
     Hook,
     Hooks,
     hooks_for,
     load_hooks,
 )
 from reverie.session.loop import run_turn
-from reverie.session.turn import Limits, ToolEnded, TurnEvent
+from reverie.session.turn import ToolEnded, TurnEvent, TurnLimits
 from reverie.transcript.records import Attached, UserMessage
 from reverie.world import Notice
 from tests.faults import open_files
@@ -132,13 +132,13 @@ async def test_a_bad_hook_is_reported_and_never_fatal(
 
 
 async def test_output_up_to_the_limit_is_read_and_context_is_bounded(tmp_path: Path) -> None:
-    size = MOST_OUTPUT - 100
+    size = MAX_OUTPUT - 100
     text = f"""python3 -c 'print("{{\\"additionalContext\\": \\"" + "x" * {size} + "\\"}}")'"""
     hooks, heard = hooked(tmp_path, Hook("Stop", text))
     (context,) = (await hooks.run("Stop")).context
     assert heard == []
-    assert context.startswith("x" * MOST_CONTEXT + "\n[cut")
-    assert len(context) < MOST_CONTEXT + 50
+    assert context.startswith("x" * MAX_CONTEXT + "\n[cut")
+    assert len(context) < MAX_CONTEXT + 50
 
 
 async def test_a_hook_that_reads_nothing_of_a_large_event_is_fine(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ async def test_a_stop_hook_may_ask_for_more_but_not_for_ever(tmp_path: Path) -> 
     more = Hook("Stop", """echo '{"decision": "block", "reason": "run the tests"}'""")
     hooks, _ = hooked(tmp_path, more)
     async with opened(tmp_path, model) as session:
-        limits = Limits(goes_on=2)
+        limits = TurnLimits(goes_on=2)
         result = await run_turn(session, model, ECHO, "go", hooks=hooks, limits=limits)
         asked = [
             e.record

@@ -16,7 +16,7 @@ import pytest
 
 import reverie
 from reverie.session.loop import run_turn
-from reverie.session.turn import Limits, Spend, ToolEnded, TurnEvent
+from reverie.session.turn import Spend, ToolEnded, TurnEvent, TurnLimits
 from reverie.simulator import Engine, Ledger, SimulatedModel
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Event
@@ -85,7 +85,7 @@ async def test_the_work_of_a_round_does_not_grow_and_nothing_leaks(scale: Scale)
 
     with quick_folder() as folder:
         async with opened(folder, model) as session:
-            limits, spend = Limits(rounds=rounds + 1), Spend()
+            limits, spend = TurnLimits(rounds=rounds + 1), Spend()
             try:
                 result = await run_turn(
                     session,

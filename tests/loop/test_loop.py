@@ -9,8 +9,8 @@ import pytest
 
 from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
 from reverie.session.loop import BEGIN, ROUND, run_turn
-from reverie.session.turn import Inbox, Limits, Spend, ToolEnded, ToolStarted, TurnEvent
-from reverie.simulator import Fault, SimulatedModel
+from reverie.session.turn import Inbox, Spend, ToolEnded, ToolStarted, TurnEvent, TurnLimits
+from reverie.simulator import InjectedFault, SimulatedModel
 from reverie.transcript.records import AssistantMessage, TurnEnded, UserMessage
 from reverie.world import Delta, Notice, Reply
 from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated
@@ -145,7 +145,7 @@ async def test_a_turn_has_so_many_rounds_and_says_so(tmp_path: Path) -> None:
     model = SimulatedModel()
     model.engine.answerer = lambda _: calls(("echo", {"text": "again"}))
     async with opened(tmp_path, model) as session:
-        result = await run_turn(session, model, ECHO, "go", limits=Limits(rounds=4))
+        result = await run_turn(session, model, ECHO, "go", limits=TurnLimits(rounds=4))
         last = session.view.entries[-1].record
         assert session.view.open_calls == ()
     assert (result.outcome, result.rounds) == ("limit", 4)
@@ -162,7 +162,7 @@ async def test_max_cost_stops_before_the_request_that_would_exceed_it(tmp_path: 
         model.engine.answerer = lambda _: calls(("echo", {"text": "word " * 40}))
         async with opened(tmp_path / str(most), model) as session:
             spend = Spend()
-            limits = Limits(rounds=50, cost=most)
+            limits = TurnLimits(rounds=50, cost=most)
             result = await run_turn(session, model, ECHO, "go", limits=limits, spend=spend)
         assert result.outcome == "limit"
         assert "price-weighted tokens" in result.reason
@@ -181,7 +181,7 @@ async def test_a_cap_counts_over_turns(tmp_path: Path) -> None:
     spend = Spend()
     async with opened(tmp_path, model) as session:
         await run_turn(session, model, ECHO, "go", spend=spend)
-        limits = Limits(cost=spend.weighted + 1)
+        limits = TurnLimits(cost=spend.weighted + 1)
         result = await run_turn(session, model, ECHO, "more", spend=spend, limits=limits)
     assert result.outcome == "limit"
     assert len(model.engine.log) == 1
@@ -204,7 +204,7 @@ async def test_a_prompt_too_long_is_a_clear_error_and_the_session_goes_on(tmp_pa
 
 
 async def test_a_provider_that_fails_leaves_no_partial_reply(tmp_path: Path) -> None:
-    model = simulated(Fault("cut"), "whole")
+    model = simulated(InjectedFault("cut"), "whole")
     async with opened(tmp_path, model) as session:
         with pytest.raises(ProviderError):
             await run_turn(session, model, ECHO, "go")

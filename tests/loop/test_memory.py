@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import Wanted, open_agent
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 
@@ -30,8 +30,8 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def wanted(home: Path, project: Path, **parts: Any) -> Wanted:
-    return Wanted(project, home=home, environ={"HOME": str(home.parent)}, mode="ask", **parts)
+def wanted(home: Path, project: Path, **parts: Any) -> AgentOptions:
+    return AgentOptions(project, home=home, environ={"HOME": str(home.parent)}, mode="ask", **parts)
 
 
 async def turn(home: Path, project: Path, model: ScriptedModel, **parts: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.claims import MOST, Claim, claims
+from reverie.memory.claims import MAX, Claim, claims
 
 pytestmark = pytest.mark.spec("B8")
 
@@ -103,7 +103,7 @@ def test_a_symbol_knows_the_file_it_is_said_to_stand_in(text: str, near: str):
 def test_each_once_with_its_first_line_and_bounded():
     many = "\n".join(f"see src/f{n}.py and src/f{n}.py" for n in range(500))
     out = claims(many)
-    assert len(out) == MOST
+    assert len(out) == MAX
     assert out[0] == Claim("path", "src/f0.py", 1)
     assert out[5].line == 6
     assert len(claims("`" + "a/" * 100_000 + "b.py`")) <= 1

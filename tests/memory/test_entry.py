@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import InvalidInput
 from reverie.memory.format import entry, frontmatter
-from reverie.memory.format.entry import Entry
+from reverie.memory.format.entry import TopicFile
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -38,7 +38,7 @@ Never stub it.
 
 
 def test_a_plain_file_is_read() -> None:
-    one = Entry("a.md", PLAIN)
+    one = TopicFile("a.md", PLAIN)
     assert (one.name, one.description, one.type) == (
         "Real queue",
         "Tests use the real queue",
@@ -51,7 +51,7 @@ def test_a_plain_file_is_read() -> None:
 
 @pytest.mark.spec("B16")
 def test_the_form_of_the_real_client_is_read() -> None:
-    one = Entry("a.md", CLIENT)
+    one = TopicFile("a.md", CLIENT)
     assert (one.type, one.description) == ("feedback", "Tests: use the real queue")
     assert one.origin_session == "5a5cce74-d954-4201-94e8-8952156a687d"
     assert one.front.get("metadata", "node_type") == "memory"
@@ -60,24 +60,24 @@ def test_the_form_of_the_real_client_is_read() -> None:
 
 @pytest.mark.spec("B16")
 def test_an_edit_changes_one_value_and_keeps_all_other_bytes() -> None:
-    changed = Entry("a.md", CLIENT).with_value("Other", "description").data
+    changed = TopicFile("a.md", CLIENT).with_value("Other", "description").data
     assert changed == CLIENT.replace(b'"Tests: use the real queue"', b"Other")
-    typed = Entry("a.md", CLIENT).with_value("project", "type").data
+    typed = TopicFile("a.md", CLIENT).with_value("project", "type").data
     assert typed == CLIENT.replace(b"type: feedback", b"type: project")
-    nested = Entry("a.md", CLIENT).with_value("2", "metadata", "rank").data
+    nested = TopicFile("a.md", CLIENT).with_value("2", "metadata", "rank").data
     assert nested == CLIENT.replace(b"41.412Z\n", b'41.412Z\n  rank: "2"\n')
-    added = Entry("a.md", PLAIN).with_value("s1", "metadata", "from").data
+    added = TopicFile("a.md", PLAIN).with_value("s1", "metadata", "from").data
     assert added == PLAIN.replace(b"feedback\n", b"feedback\nmetadata:\n  from: s1\n")
 
 
 def test_an_edit_keeps_the_comment_behind_a_value() -> None:
     data = b"---\nname: a b  # why\n---\nx"
-    assert Entry("a.md", data).name == "a b"
-    assert Entry("a.md", data).with_value("c", "name").data == b"---\nname: c  # why\n---\nx"
+    assert TopicFile("a.md", data).name == "a b"
+    assert TopicFile("a.md", data).with_value("c", "name").data == b"---\nname: c  # why\n---\nx"
 
 
 def test_a_file_without_frontmatter_gets_one_and_keeps_its_text() -> None:
-    one = Entry("a.md", b"# Title\r\ntext")
+    one = TopicFile("a.md", b"# Title\r\ntext")
     assert one.title == "Title"
     assert one.with_value("note", "name").data == b"---\r\nname: note\r\n---\r\n\r\n# Title\r\ntext"
 
@@ -85,18 +85,18 @@ def test_a_file_without_frontmatter_gets_one_and_keeps_its_text() -> None:
 def test_a_new_body_stands_behind_the_same_frontmatter() -> None:
     crlf = PLAIN.replace(b"\n", b"\r\n")
     head = crlf[: crlf.index(b"Never")]
-    assert Entry("a.md", crlf).with_body("One\nTwo").data == head + b"One\r\nTwo\r\n"
-    assert Entry("a.md", b"old").with_body("new").data == b"new\n"
+    assert TopicFile("a.md", crlf).with_body("One\nTwo").data == head + b"One\r\nTwo\r\n"
+    assert TopicFile("a.md", b"old").with_body("new").data == b"new\n"
 
 
 @pytest.mark.parametrize("kind", ["user", "feedback", "project", "reference"])
 def test_the_four_types_are_known(kind: str) -> None:
-    assert Entry("a.md", b"---\ntype: %s\n---\n" % kind.encode()).type == kind
+    assert TopicFile("a.md", b"---\ntype: %s\n---\n" % kind.encode()).type == kind
 
 
 @pytest.mark.parametrize("kind", ["", "note", "users", "[user]", "1", "user, feedback"])
 def test_any_other_type_loads_as_untyped(kind: str) -> None:
-    one = Entry("a.md", f"---\nname: x\ntype: {kind}\n---\nbody".encode())
+    one = TopicFile("a.md", f"---\nname: x\ntype: {kind}\n---\nbody".encode())
     assert (one.type, one.name, one.body) == ("", "x", "body")
 
 
@@ -121,7 +121,7 @@ def test_any_other_type_loads_as_untyped(kind: str) -> None:
 )
 def test_every_value_is_a_string(value: str, text: str) -> None:
     data = f"---\ndescription: {value}\n---\n".encode()
-    assert Entry("a.md", data).description == text
+    assert TopicFile("a.md", data).description == text
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_every_value_is_a_string(value: str, text: str) -> None:
 )
 def test_a_value_over_several_lines_is_read_and_replaced_whole(lines: str, text: str) -> None:
     data = f"---\nname: n\n{lines}\ntype: user\n---\nbody\n".encode()
-    one = Entry("a.md", data)
+    one = TopicFile("a.md", data)
     assert (one.description, one.type) == (text, "user")
     changed = one.with_value("short", "description")
     assert changed.data == b"---\nname: n\ndescription: short\ntype: user\n---\nbody\n"
@@ -144,7 +144,7 @@ def test_a_value_over_several_lines_is_read_and_replaced_whole(lines: str, text:
 
 def test_lists_are_kept_as_they_are() -> None:
     data = b"---\ntags:\n- a\n- b: c\nmore:\n  - x\n    y\nname: n\n---\n"
-    one = Entry("a.md", data)
+    one = TopicFile("a.md", data)
     assert (one.name, one.fault) == ("n", "")
     assert one.with_value("m", "name").data == data.replace(b"name: n", b"name: m")
 
@@ -152,13 +152,13 @@ def test_lists_are_kept_as_they_are() -> None:
 def test_what_cannot_be_edited_says_so() -> None:
     for data in (b"---\na: 1\na: 2\n---\n", b"---\nmetadata: x\n---\n", "é".encode("utf-16")):
         with pytest.raises(InvalidInput):
-            Entry("a.md", data).with_value("v", "metadata", "k")
+            TopicFile("a.md", data).with_value("v", "metadata", "k")
     with pytest.raises(InvalidInput, match="holds other keys"):
-        Entry("a.md", CLIENT).with_value("v", "metadata")
+        TopicFile("a.md", CLIENT).with_value("v", "metadata")
     with pytest.raises(InvalidInput, match="only 4 were read"):
-        Entry("a.md", b"part", size=5).with_body("new")
+        TopicFile("a.md", b"part", size=5).with_body("new")
     with pytest.raises(InvalidInput, match="does not fit"):
-        Entry("a.md", PLAIN).with_value("x" * frontmatter.MOST_BYTES, "description")
+        TopicFile("a.md", PLAIN).with_value("x" * frontmatter.MAX_BYTES, "description")
 
 
 def test_a_new_entry_is_read_back_as_it_was_meant() -> None:
@@ -217,7 +217,7 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
         front = frontmatter.parse(one)
         assert 0 <= front.body <= len(one)
         assert not front.fault or not front.fields
-        found = Entry("a.md", one)
+        found = TopicFile("a.md", one)
         assert isinstance(found.text + found.body + found.title + found.type, str)
 
 
@@ -225,7 +225,7 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
 def test_a_value_is_read_back_as_written(value: str) -> None:
     data = f"---\nname: {frontmatter.scalar(value)}\n---\n".encode()
     assert frontmatter.parse(data).get("name") == value
-    assert Entry("a.md", PLAIN).with_value(value, "name").front.get("name") == value
+    assert TopicFile("a.md", PLAIN).with_value(value, "name").front.get("name") == value
 
 
 @given(

@@ -21,13 +21,13 @@ from reverie.errors import (
 )
 from reverie.memory.format import entry
 from reverie.memory.format.manifest import manifest
-from reverie.memory.ranking import Limits
+from reverie.memory.ranking import IndexLimits
 from reverie.session.context import gather, index_files
 from reverie.settings import Settings
 from reverie.store.digests import digest
 from reverie.store.files import Changed
-from reverie.store.lock import let_go, take
-from reverie.store.memory import Change, MemoryFolder
+from reverie.store.lock import release, take
+from reverie.store.memory import FileChange, MemoryFolder
 from reverie.store.names import is_temporary
 from reverie.store.turns import take_turn
 from reverie.world import Notice
@@ -89,7 +89,7 @@ def test_a_removal_takes_file_and_pointers(memory: MemoryFolder) -> None:
     gone = memory.remove("a.md")
     assert memory.index().data == "- [Bee](b.md) — about it\n".encode()
     assert memory.keys() == ("b.md",)
-    assert gone.changes[-1] == Change("a.md", topic("Ay"), None)
+    assert gone.changes[-1] == FileChange("a.md", topic("Ay"), None)
     with pytest.raises(NotFound):
         memory.remove("a.md")
 
@@ -172,7 +172,7 @@ def test_a_guard_sees_every_byte_and_may_refuse(tmp_path: Path) -> None:
 
 
 def test_whoever_keeps_history_is_told_each_change(tmp_path: Path) -> None:
-    told: list[Change] = []
+    told: list[FileChange] = []
     with MemoryFolder(tmp_path / "m", landed=told.append) as memory:
         memory.save("a.md", topic("Ay"))
         memory.save("a.md", topic("Ay", "more"))
@@ -188,7 +188,7 @@ def test_whoever_keeps_history_is_told_each_change(tmp_path: Path) -> None:
 def test_an_index_that_grows_too_large_is_said_when_it_is_written(
     tmp_path: Path, said: list[Notice]
 ) -> None:
-    with MemoryFolder(tmp_path / "m", say=said.append, limits=Limits(lines=3)) as memory:
+    with MemoryFolder(tmp_path / "m", say=said.append, limits=IndexLimits(lines=3)) as memory:
         for n in range(3):
             assert memory.save(f"a{n}.md", topic("A")).warnings == ()
         saved = memory.save("a3.md", topic("A"))
@@ -267,14 +267,14 @@ def test_a_folder_in_use_is_waited_for_and_given_up_in_the_end(memory: MemoryFol
     held, mine = (memory.files.open_append(".reverie-memory.lock") for _ in range(2))
     assert take(held)
     assert not take_turn(mine, 0.01)
-    let_go(mine)
-    let_go(held)
+    release(mine)
+    release(held)
     waiting = memory.files.open_append(".reverie-memory.lock")
     assert take_turn(waiting, 60.0)
     with ThreadPoolExecutor(1) as pool:
         saved = pool.submit(memory.save, "a.md", topic("Ay"))
         assert not saved.done()
-        let_go(waiting)
+        release(waiting)
         assert saved.result(timeout=60).key == "a.md"
 
 

@@ -12,7 +12,7 @@ import pytest
 from reverie.memory.format import entry
 from reverie.store.digests import digest
 from reverie.store.files import Changed
-from reverie.store.memory import Change, MemoryFolder
+from reverie.store.memory import FileChange, MemoryFolder
 from reverie.store.names import is_temporary
 from tests.conftest import Scale
 from tests.faults import quick_folder
@@ -27,7 +27,7 @@ def topic(name: str, body: str) -> bytes:
     return entry.new("x.md", name=name, description=f"of {name}", type="user", body=body).data
 
 
-def noted(memory: MemoryFolder, change: Change) -> None:
+def noted(memory: MemoryFolder, change: FileChange) -> None:
     """What a keeper of history would do: one line for each change, under the folder's lock."""
     marks = [None if one is None else digest(one) for one in (change.before, change.after)]
     memory.files.append_line(HISTORY, json.dumps([change.key, *marks]).encode())

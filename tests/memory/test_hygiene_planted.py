@@ -14,7 +14,7 @@ from bench.planted import Planted, documents, planted, untouched
 from reverie.memory.branch import faults
 from reverie.memory.facts import reasons_in
 from reverie.memory.hygiene.check import check
-from reverie.memory.ranking import Limits
+from reverie.memory.ranking import IndexLimits
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("B6")]
@@ -64,7 +64,7 @@ async def test_a_dream_mends_them_loses_nothing_and_ends(made: Planted, tmp_path
     told = {name: sum(mended[n] for n in numbers) for name, numbers in groups(made.faults).items()}
     assert sum(mended) >= 0.85 * len(mended), told
     assert lost_facts(made, new) == []
-    assert faults(made.files, new, reasons_in(text), limits=Limits(), now=look.now) == ()
+    assert faults(made.files, new, reasons_in(text), limits=IndexLimits(), now=look.now) == ()
     written(tmp_path / "again", new)
     await Dreaming(tmp_path / "again", task_of(tmp_path / "again", made.times, look.now)).run()
     assert state(tmp_path / "again") == new

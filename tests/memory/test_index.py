@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory.format import index as indexes
-from reverie.memory.format.index import Fault, Proposal, parse
-from reverie.memory.ranking import Limits, limits_hit, plain_cut, sent, write_warning
+from reverie.memory.format.index import IndexFault, Proposal, parse
+from reverie.memory.ranking import IndexLimits, limits_hit, plain_cut, sent, write_warning
 
 pytestmark = pytest.mark.spec("7.index")
 
@@ -69,13 +69,13 @@ def rows(count: int, width: int = 20) -> bytes:
 def test_within_both_limits_it_is_sent_as_it_is() -> None:
     data = rows(200, 125)
     assert len(data) == 25_000
-    assert sent(data, Limits()).text == data.decode()
-    assert not sent(data, Limits()).warning
-    assert sent(data[:-1], Limits()).text == data[:-1].decode()
+    assert sent(data, IndexLimits()).text == data.decode()
+    assert not sent(data, IndexLimits()).warning
+    assert sent(data[:-1], IndexLimits()).text == data[:-1].decode()
 
 
 def test_over_the_line_limit_the_first_lines_stay() -> None:
-    found = sent(rows(201), Limits())
+    found = sent(rows(201), IndexLimits())
     assert found.text == rows(200).decode().rstrip("\n")
     assert "201 lines (limit 200)" in found.warning
     assert "bytes" not in found.warning
@@ -84,7 +84,7 @@ def test_over_the_line_limit_the_first_lines_stay() -> None:
 
 
 def test_over_the_byte_limit_it_is_cut_at_the_last_line_end_before_it() -> None:
-    found = sent(rows(200, 126), Limits())
+    found = sent(rows(200, 126), IndexLimits())
     assert found.text.encode() == rows(200, 126)[: 198 * 126 - 1]
     assert "25,200 bytes (limit 25,000)" in found.warning
     assert " lines" not in found.warning
@@ -92,18 +92,18 @@ def test_over_the_byte_limit_it_is_cut_at_the_last_line_end_before_it() -> None:
 
 def test_lines_are_cut_first_and_then_bytes() -> None:
     data = rows(400, 200)
-    found = sent(data, Limits())
+    found = sent(data, IndexLimits())
     assert found.text.encode() == data[: 125 * 200 - 1]
     assert "400 lines" in found.warning
     assert "80,000 bytes" in found.warning
     # 300 lines of which the first 200 fit: the byte limit is over, yet takes nothing more.
     wide = rows(300, 100)
-    assert sent(wide, Limits()).text.encode() == wide[: 200 * 100 - 1]
+    assert sent(wide, IndexLimits()).text.encode() == wide[: 200 * 100 - 1]
 
 
 def test_one_endless_line_is_cut_between_characters() -> None:
     data = "é".encode() * 20_000
-    cut = plain_cut(b"x" + data, Limits())
+    cut = plain_cut(b"x" + data, IndexLimits())
     assert len(cut) == 24_999
     assert cut.decode() == "x" + "é" * 12_499
 
@@ -118,7 +118,7 @@ def test_a_cut_keeps_both_limits_and_whole_lines(
     lines: list[str], end: str, most_lines: int, most_bytes: int
 ) -> None:
     data = end.join(lines).encode("utf-8", "ignore")
-    limits = Limits(most_lines, most_bytes)
+    limits = IndexLimits(most_lines, most_bytes)
     cut = plain_cut(data, limits)
     assert data.startswith(cut)
     assert len(cut) <= most_bytes
@@ -131,8 +131,8 @@ def test_a_cut_keeps_both_limits_and_whole_lines(
 
 
 def test_a_write_over_the_limit_is_said() -> None:
-    assert write_warning(rows(200), Limits()) == ""
-    said = write_warning(rows(201), Limits(), "team/MEMORY.md")
+    assert write_warning(rows(200), IndexLimits()) == ""
+    said = write_warning(rows(201), IndexLimits(), "team/MEMORY.md")
     assert said.startswith("team/MEMORY.md is too large")
     assert "201 lines" in said
 
@@ -177,7 +177,7 @@ def test_only_accepted_proposals_are_carried_out() -> None:
 def test_long_lines_and_content_are_named() -> None:
     text = f"- [A](a.md) — {'x' * 200}\nA memory told in the index.\n"
     assert faults(text, "a.md") == [("long", 1), ("content", 2)]
-    assert Fault("unlisted", 0, "b.md", "no line of the index names it") in indexes.check(
+    assert IndexFault("unlisted", 0, "b.md", "no line of the index names it") in indexes.check(
         parse(b""), ["b.md"]
     )
 

@@ -21,11 +21,11 @@ PROJECT = Path("/h/projects/-p")
 
 def test_the_first_answer_counts() -> None:
     override = Settings(memory_path_override="/o/m", auto_memory_directory="/s/m")
-    assert paths.resolve(override, PROJECT) == paths.Place(Path("/o/m"), "override")
+    assert paths.resolve(override, PROJECT) == paths.MemoryPlace(Path("/o/m"), "override")
     setting = Settings(auto_memory_directory="/s/m")
-    assert paths.resolve(setting, PROJECT) == paths.Place(Path("/s/m"), "setting")
+    assert paths.resolve(setting, PROJECT) == paths.MemoryPlace(Path("/s/m"), "setting")
     place = paths.resolve(Settings(), PROJECT)
-    assert place == paths.Place(PROJECT / "memory", "project")
+    assert place == paths.MemoryPlace(PROJECT / "memory", "project")
     assert (place.index, place.team, place.logs) == (
         PROJECT / "memory/MEMORY.md",
         PROJECT / "memory/team",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.agent import Wanted, open_agent
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import TYPES
 from reverie.memory.format.index import parse
@@ -185,7 +185,7 @@ async def test_switched_off_there_is_no_memory_and_no_folder(
 ) -> None:
     folder = tmp_path / "memories" / "m"
     known = {**environ, "HOME": str(tmp_path), "REVERIE_MEMORY_PATH_OVERRIDE": str(folder)}
-    wanted = Wanted(tmp_path, home=home, environ=known)
+    wanted = AgentOptions(tmp_path, home=home, environ=known)
     async with open_agent(wanted, ScriptedModel([]), clock=ManualClock()) as agent:
         assert agent.memories is None
     assert not folder.exists()

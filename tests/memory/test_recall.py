@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory.recall import ranking
-from reverie.memory.recall.passages import Passage, best_lines, headings, passages
-from reverie.memory.recall.query import MOST_TERMS, Query
-from reverie.memory.recall.ranking import Note, Terms, Turn, counted, score_note, score_turn
+from reverie.memory.recall.passages import Utterance, best_lines, headings, passages
+from reverie.memory.recall.query import MAX_TERMS, Query
+from reverie.memory.recall.ranking import (
+    QueryTerms,
+    RankedNote,
+    RankedTurn,
+    counted,
+    score_note,
+    score_turn,
+)
 from reverie.testing import call
 from reverie.text.spans import closeness
 from reverie.text.stems import stem
@@ -107,7 +114,7 @@ def test_terms_are_letters_and_digits_and_bounded(text: str) -> None:
 def test_a_huge_query_is_cut_to_its_beginning_and_end() -> None:
     text = " ".join(f"word{n}x" for n in range(20_000))
     found = asked(text)
-    assert len(found) == MOST_TERMS
+    assert len(found) == MAX_TERMS
     assert "word0x" in found
     assert "word19999x" in found
     for piece in (
@@ -176,15 +183,15 @@ def test_what_was_said_soon_after_a_day_is_close_to_it() -> None:
 # Memories
 
 
-def scored(note: Note, question: str, counts: dict[str, int] | None = None) -> float:
+def scored(note: RankedNote, question: str, counts: dict[str, int] | None = None) -> float:
     known = counts or {}
-    weighed = Terms.of(Query.of(question, NOW), 100, lambda term: known.get(term, 1))
+    weighed = QueryTerms.of(Query.of(question, NOW), 100, lambda term: known.get(term, 1))
     return score_note(note, weighed, [3, 3, 8, 10, 100])
 
 
-def note(name: str = "", about: str = "", body: str = "", **more: float) -> Note:
+def note(name: str = "", about: str = "", body: str = "", **more: float) -> RankedNote:
     fields = tuple(" ".join(terms(text)) for text in ("a", name, about, "", body))
-    return Note(fields, saved=more.get("saved", 0.0))
+    return RankedNote(fields, saved=more.get("saved", 0.0))
 
 
 def test_where_a_term_stands_decides() -> None:
@@ -236,10 +243,10 @@ def test_age_breaks_ties_only() -> None:
 # Turns
 
 
-def turns(*said: tuple[str, str]) -> dict[int, Turn]:
-    made = [Passage(text, speaker) for speaker, text in said]
+def turns(*said: tuple[str, str]) -> dict[int, RankedTurn]:
+    made = [Utterance(text, speaker) for speaker, text in said]
     return {
-        n: Turn(
+        n: RankedTurn(
             " ".join(terms(one.text)),
             one.speaker,
             one.at,
@@ -252,8 +259,10 @@ def turns(*said: tuple[str, str]) -> dict[int, Turn]:
     }
 
 
-def turn_scores(said: dict[int, Turn], question: str, speakers: frozenset[str]) -> list[float]:
-    weighed = Terms.of(Query.of(question, NOW), 50, lambda _: 2)
+def turn_scores(
+    said: dict[int, RankedTurn], question: str, speakers: frozenset[str]
+) -> list[float]:
+    weighed = QueryTerms.of(Query.of(question, NOW), 50, lambda _: 2)
     amounts = {n: counted(turn, weighed) for n, turn in said.items()}
     return [score_turn(n, said, amounts, weighed, 6.0, 0.0, speakers)[0] for n in said]
 

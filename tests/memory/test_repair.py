@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reverie.memory.facts import Reason, lost
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import Entry, new
-from reverie.memory.hygiene.check import Given, check
+from reverie.memory.format.entry import TopicFile, new
+from reverie.memory.hygiene.check import CheckInput, check
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.merging import merged
 from reverie.memory.repair.repair import kept, repaired
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spec("B6")
 
 def mended(files: dict[str, bytes], times: dict[str, float] | None = None) -> dict[str, bytes]:
     """The folder after a repair, which loses nothing and changes nothing a second time."""
-    look = Given(files, dict.fromkeys(files, THEN) | (times or {}), NOW)
+    look = CheckInput(files, dict.fromkeys(files, THEN) | (times or {}), NOW)
     done = repaired(look)
     after = dict(kept(look, done))
     assert lost(files, after, done.reasons, now=NOW) == ()
@@ -106,19 +106,19 @@ def test_the_newer_statement_takes_the_place_of_the_older() -> None:
     text = after["uploads.md"].decode()
     assert "Guests are people without an account. Uploads are limited to 40 megabytes" in text
     assert "25 megabytes" not in text
-    look = Given(files, {"uploads.md": THEN, "limits.md": THEN + 40 * DAY}, NOW)
+    look = CheckInput(files, {"uploads.md": THEN, "limits.md": THEN + 40 * DAY}, NOW)
     edits = [one for one in repaired(look).edits if one.why == "contradicted_by"]
     assert (edits[0].file, edits[0].before, edits[0].target) == ("uploads.md", old, "limits.md")
 
 
 def test_a_contradicted_description_takes_its_pointer_with_it() -> None:
     old = "Uploads are limited to 25 megabytes for guests."
-    entry = Entry("uploads.md", topic("uploads.md", "More on this later on."))
+    entry = TopicFile("uploads.md", topic("uploads.md", "More on this later on."))
     data = entry.with_value(old, "description").data
     files = folder({"limits.md": old.replace("25", "40")}) | {"uploads.md": data}
     files["MEMORY.md"] += f"- [uploads](uploads.md) — {old}\n".encode()
     after = mended(files, {"limits.md": THEN + 40 * DAY})
-    assert Entry("uploads.md", after["uploads.md"]).description == old.replace("25", "40")
+    assert TopicFile("uploads.md", after["uploads.md"]).description == old.replace("25", "40")
     assert b"25 megabytes" not in after["MEMORY.md"]
 
 
@@ -131,7 +131,7 @@ def test_dates_are_written_out_from_the_files_own_time() -> None:
 
 def test_without_a_time_nothing_is_made_up() -> None:
     files = folder({"x.md": "Rosa moved the ledger yesterday."})
-    assert repaired(Given(files, {}, NOW)).files == {}
+    assert repaired(CheckInput(files, {}, NOW)).files == {}
 
 
 def test_the_index_is_mended() -> None:
@@ -152,7 +152,7 @@ def test_the_index_is_mended() -> None:
     assert b"568 open points" in after["people.md"]
     made = [key for key in own if b"The ledger closes at 18:00" in after[key]]
     assert len(made) == 1
-    assert Entry(made[0], after[made[0]]).type == "project"
+    assert TopicFile(made[0], after[made[0]]).type == "project"
     assert index.find("sub/moved.md") is not None
 
 
@@ -208,7 +208,7 @@ _WORDS = st.sampled_from(
 def test_no_folder_is_mended_forever_or_loses_a_fact(given_words: dict[str, list[str]]) -> None:
     files = {f"{key}.md": " ".join(words).encode() for key, words in given_words.items()}
     times = {key: THEN + n * DAY for n, key in enumerate(sorted(files))}
-    look = Given(files, times, NOW)
+    look = CheckInput(files, times, NOW)
     done = repaired(look)
     after = kept(look, done)
     assert lost(files, after, done.reasons, now=NOW) == ()

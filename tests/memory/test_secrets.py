@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import ScanFailed, SecretFound, StoreError
-from reverie.memory.secrets import Hit, checked, found, scan
+from reverie.memory.secrets import SecretHit, checked, found, scan
 from reverie.memory.secrets.patterns import AFTER_SECRET, rules, widened
 from reverie.memory.secrets.plausible import entropy
 from reverie.memory.secrets.rules import GITLEAKS
@@ -104,9 +104,9 @@ def test_row_54_no_core_secret_is_missed(
 def test_row_54_a_hit_names_rule_and_line_and_nothing_else(published: dict[str, Rule]) -> None:
     secret = one(published["github-pat"])
     hits = scan(f"---\nname: x\n---\n\r\nfine\r\nhere: {secret}.\n")
-    assert hits == (Hit("github-pat", 6),)
+    assert hits == (SecretHit("github-pat", 6),)
     assert secret not in repr(hits)
-    assert set(Hit.__slots__) == {"rule", "line"}
+    assert set(SecretHit.__slots__) == {"rule", "line"}
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,17 @@ def test_row_56_in_a_file_name(published: dict[str, Rule]) -> None:
     for rule in ("aws-access-token", "github-pat", "slack-bot-token"):
         secret = one(published[rule])
         hits = scan(b"nothing in here\n", f"notes/{secret}.md")
-        assert Hit(rule, 0) in hits
+        assert SecretHit(rule, 0) in hits
         with pytest.raises(SecretFound) as caught:
             checked(b"nothing in here\n", f"notes/{secret}.md")
         assert secret not in str(caught.value) + repr(caught.value) + repr(vars(caught.value))
-    assert Hit("pkcs12-file", 0) in scan(b"", "keys/server.P12")
+    assert SecretHit("pkcs12-file", 0) in scan(b"", "keys/server.P12")
 
 
 def test_row_56_in_frontmatter(published: dict[str, Rule]) -> None:
     secret = one(published["huggingface-access-token"])
     text = f"---\nname: {secret}\ndescription: d\nmetadata:\n  k: v\n---\nbody\n"
-    assert Hit("huggingface-access-token", 2) in scan(text)
+    assert SecretHit("huggingface-access-token", 2) in scan(text)
 
 
 # -- row 58: it fails closed ---------------------------------------------------------
@@ -235,7 +235,7 @@ def test_the_refusal_says_where_and_never_what(published: dict[str, Rule]) -> No
     assert "notes/deploy.md" in told
     assert secret not in told + repr(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == told
-    many = found(tuple(Hit("jwt", n) for n in range(1, 9)), "a.md")
+    many = found(tuple(SecretHit("jwt", n) for n in range(1, 9)), "a.md")
     assert "and 3 more" in str(many)
 
 
@@ -253,7 +253,7 @@ def test_a_secret_is_found_in_its_line_whatever_is_around(
 ) -> None:
     secret = f"see {one(published['github-pat'])}, please"
     text = "\n".join([*before, "", secret, "", *after]).replace("\r", " ")
-    assert Hit("github-pat", text[: text.index(secret)].count("\n") + 1) in scan(text)
+    assert SecretHit("github-pat", text[: text.index(secret)].count("\n") + 1) in scan(text)
 
 
 # -- clean text ----------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reverie.memory.secrets import Work, scan
+from reverie.memory.secrets import ScanWork, scan
 from reverie.memory.secrets.patterns import rules
 from tests.conftest import Scale
 
@@ -36,14 +36,14 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_row_57_the_work_grows_with_the_size_alone(shape: str, scale: Scale) -> None:
     size = scale.pick(20_000, 200_000)
-    work = Work()
+    work = ScanWork()
     scan(HOSTILE[shape](size), "", work)
     # Every reading of the text is at most as long as the text, and there are few of them.
     assert work.views <= 50
     assert work.passes <= work.views * len(rules())
     assert work.bytes <= 8 * len(rules()) * (size + 1_000)
     assert work.matches <= size
-    double = Work()
+    double = ScanWork()
     scan(HOSTILE[shape](2 * size), "", double)
     assert double.views <= work.views + 2
     assert double.bytes <= 2.2 * work.bytes + 10_000

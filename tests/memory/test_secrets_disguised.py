@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.secrets import Hit, scan
+from reverie.memory.secrets import SecretHit, scan
 from tests.conftest import Scale
 from tests.memory.test_secrets_generator import CORE, Rule, one, upstream
 
@@ -95,7 +95,7 @@ def test_row_55_a_value_in_disguise_after_a_name_in_clear(published: dict[str, R
 def test_row_55_utf_16_and_32(published: dict[str, Rule]) -> None:
     text = f"one\nkey {one(published['npm-access-token'])}\n"
     for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"):
-        assert scan(text.encode(encoding)) == (Hit("npm-access-token", 2),), encoding
+        assert scan(text.encode(encoding)) == (SecretHit("npm-access-token", 2),), encoding
 
 
 @pytest.mark.parametrize("reach", ["reversed", "three encodings"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import ProviderError, Unreachable
-from reverie.providers.openai import Format, OpenAIModel, openai_model
+from reverie.providers.openai import OpenAIModel, WireFormat, openai_model
 from reverie.transcript.blocks import block
 from reverie.transcript.records import Usage
 from reverie.world import Delta, Reply, Retrying
@@ -27,12 +27,12 @@ from tests.providers.wire import (
 )
 
 pytestmark = pytest.mark.spec("14")
-FORMATS: list[Format] = ["chat", "responses"]
+FORMATS: list[WireFormat] = ["chat", "responses"]
 GPT = replace(HEAD, model="gpt-5")
 
 
 def model(
-    server: Wire, style: Format, *, limit: int = 0, streaming: bool = True, name: str = "gpt-5"
+    server: Wire, style: WireFormat, *, limit: int = 0, streaming: bool = True, name: str = "gpt-5"
 ) -> OpenAIModel:
     return openai_model(
         name,
@@ -45,7 +45,7 @@ def model(
 
 
 async def got(
-    answer: Answer, style: Format, *, streaming: bool = True, conversation: Talk | None = None
+    answer: Answer, style: WireFormat, *, streaming: bool = True, conversation: Talk | None = None
 ) -> Reply:
     async with wire(answer) as server:
         made = model(server, style, streaming=streaming)
@@ -55,7 +55,7 @@ async def got(
     return reply
 
 
-def body(request_of: Talk, style: Format, **more: Any) -> dict[str, Any]:
+def body(request_of: Talk, style: WireFormat, **more: Any) -> dict[str, Any]:
     made = openai_model(
         "gpt-5", retries=patient(), base_url="http://local.test/v1", wire=style, **more
     )
@@ -160,7 +160,7 @@ OK = {
 }
 
 
-def answer_of(style: Format, streaming: bool) -> Answer:
+def answer_of(style: WireFormat, streaming: bool) -> Answer:
     if streaming:
         return Answer(STREAMED[style])
     return Answer(WHOLE[style].encode(), kind=JSON)
@@ -168,7 +168,7 @@ def answer_of(style: Format, streaming: bool) -> Answer:
 
 @pytest.mark.parametrize("style", FORMATS)
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_an_answer_in_our_form(style: Format, streaming: bool) -> None:
+async def test_an_answer_in_our_form(style: WireFormat, streaming: bool) -> None:
     reply = await got(answer_of(style, streaming), style, streaming=streaming)
     assert [b.type for b in reply.blocks] == ["text", "tool_use", "tool_use", "openai_items"]
     assert reply.usage == Usage(50, 800, 150, 50)
@@ -181,7 +181,7 @@ async def test_an_answer_in_our_form(style: Format, streaming: bool) -> None:
 
 
 @pytest.mark.parametrize("style", FORMATS)
-async def test_deltas_are_shown_on_the_way(style: Format) -> None:
+async def test_deltas_are_shown_on_the_way(style: WireFormat) -> None:
     async with wire(Answer(STREAMED[style])) as server:
         made = model(server, style)
         events, _ = await ask(made, talk(GPT).request())
@@ -192,7 +192,7 @@ async def test_deltas_are_shown_on_the_way(style: Format) -> None:
 
 @pytest.mark.parametrize("style", FORMATS)
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_its_own_items_go_back_verbatim(style: Format, streaming: bool) -> None:
+async def test_its_own_items_go_back_verbatim(style: WireFormat, streaming: bool) -> None:
     conversation = talk(GPT)
     async with wire(answer_of(style, streaming)) as server:
         made = model(server, style, streaming=streaming)
@@ -208,7 +208,7 @@ async def test_its_own_items_go_back_verbatim(style: Format, streaming: bool) ->
 
 
 @pytest.mark.parametrize("style", FORMATS)
-async def test_only_the_same_model_gets_them(style: Format) -> None:
+async def test_only_the_same_model_gets_them(style: WireFormat) -> None:
     reply = await got(Answer(STREAMED[style]), style)
     for head in (replace(GPT, model="gpt-5-mini"), GPT):
         conversation = talk(head).answer(reply).result("call_aaaaaaaaaaaaaaaa", "A")
@@ -216,12 +216,12 @@ async def test_only_the_same_model_gets_them(style: Format) -> None:
         same = head is GPT
         assert ("gAAA" in text or "reasoning_content" in text) is same
         assert "I read" in text
-        other: Format = "chat" if style == "responses" else "responses"
+        other: WireFormat = "chat" if style == "responses" else "responses"
         assert "gAAA" not in json.dumps(body(conversation, other))
 
 
 @pytest.mark.parametrize("style", FORMATS)
-async def test_items_whose_blocks_were_changed_are_not_sent(style: Format) -> None:
+async def test_items_whose_blocks_were_changed_are_not_sent(style: WireFormat) -> None:
     reply = await got(Answer(STREAMED[style]), style)
     changed = (block('{"type":"text","text":"[cut]"}'), *reply.blocks[1:])
     conversation = talk(GPT).add(replace(reply.record(), blocks=changed))
@@ -241,7 +241,9 @@ async def test_a_plain_chat_message_needs_no_copy() -> None:
 
 
 @pytest.mark.parametrize("style", FORMATS)
-async def test_a_stream_cut_at_any_byte_has_no_partial_call(style: Format, scale: Scale) -> None:
+async def test_a_stream_cut_at_any_byte_has_no_partial_call(
+    style: WireFormat, scale: Scale
+) -> None:
     text = STREAMED[style]
     ends = text.index(b'"finish_reason":"tool_calls"') if style == "chat" else len(text) - 1
     whole = text.index(b"\n\n", ends) + 1 if style == "chat" else ends
@@ -263,7 +265,7 @@ async def test_a_stream_cut_at_any_byte_has_no_partial_call(style: Format, scale
 
 
 @pytest.mark.parametrize("style", FORMATS)
-async def test_a_cut_stream_is_tried_again(style: Format) -> None:
+async def test_a_cut_stream_is_tried_again(style: WireFormat) -> None:
     text = STREAMED[style]
     async with wire(Answer(text, cut=200, measured=True), Answer(text)) as server:
         made = model(server, style, limit=1)
@@ -290,7 +292,7 @@ async def test_a_cut_stream_is_tried_again(style: Format) -> None:
         ("responses", ("[]",), "cannot be read"),
     ],
 )
-async def test_a_stream_that_fails(style: Format, events: tuple[str, ...], said: str) -> None:
+async def test_a_stream_that_fails(style: WireFormat, events: tuple[str, ...], said: str) -> None:
     async with wire(Answer(sse(*events))) as server:
         made = model(server, style, limit=1)
         with pytest.raises(ProviderError, match=said):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reverie.providers.openai import Format, openai_model
+from reverie.providers.openai import WireFormat, openai_model
 from reverie.transcript.blocks import block
 from reverie.transcript.records import AssistantMessage
 from reverie.transcript.request import render
@@ -131,7 +131,7 @@ def test_a_request_as_responses() -> None:
     ("choice", "chat"), [("auto", "auto"), ("any", "required"), ("none", "none")]
 )
 @pytest.mark.parametrize("style", FORMATS)
-def test_the_choice_of_tools(style: Format, choice: str, chat: str) -> None:
+def test_the_choice_of_tools(style: WireFormat, choice: str, chat: str) -> None:
     options = json.dumps({"tool_choice": {"type": choice}})
     assert body(talk(replace(GPT, options=options)), style)["tool_choice"] == chat
 
@@ -142,7 +142,7 @@ def test_openai_itself_has_its_own_name_for_the_limit() -> None:
 
 
 @pytest.mark.parametrize("style", FORMATS)
-def test_an_empty_answer_leaves_no_empty_message(style: Format) -> None:
+def test_an_empty_answer_leaves_no_empty_message(style: WireFormat) -> None:
     conversation = talk(GPT).add(assistant({"type": "thinking", "thinking": "x"})).say("go")
     found = body(conversation, style)
     sent = found["messages" if style == "chat" else "input"]

@@ -14,7 +14,7 @@ import pytest
 
 from reverie.errors import AuthFailed, Overloaded, PromptTooLong, ProviderError, UnknownModel
 from reverie.providers.anthropic import AnthropicModel
-from reverie.simulator import Engine, Faults, ModelSpec, call, thought
+from reverie.simulator import Engine, FaultPlan, ModelSpec, call, thought
 from reverie.simulator.faults import cut, error, garbled
 from reverie.simulator.server import serving
 from reverie.testing import ManualClock
@@ -192,7 +192,7 @@ STORM = (error(429, retry_after=3), error(529), error(500), cut(300), garbled(1)
 @each
 async def test_a_storm_passes(provider: str, model: str) -> None:
     engine = calling(provider)
-    engine.faults = Faults(STORM)
+    engine.faults = FaultPlan(STORM)
     clock, found = await once(engine, provider, model)
     assert not isinstance(found, ProviderError), found
     assert clock.slept == [3.0, 0.5, 1.0, 2.0, 4.0]
@@ -202,7 +202,7 @@ async def test_a_storm_passes(provider: str, model: str) -> None:
 @each
 async def test_a_storm_without_end_does_not_last(provider: str, model: str) -> None:
     engine = calling(provider)
-    engine.faults = Faults([error(529, retry_after=86_400)] * 50)
+    engine.faults = FaultPlan([error(529, retry_after=86_400)] * 50)
     clock, found = await once(engine, provider, model)
     assert isinstance(found, Overloaded)
     assert clock.slept == [48.0] * 5

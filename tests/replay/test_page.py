@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import anyio
 import pytest
 
-from reverie.apps.replay import CAVEAT, POLICIES, Policy, Session, measured, page
-from reverie.apps.replay.plots import Flag, Series, areas, lines, short, steps, thinned
-from reverie.apps.replay.run import Round
+from reverie.apps.replay import CAVEAT, POLICIES, MeasuredSession, ReplayPolicy, measured, page
+from reverie.apps.replay.plots import PlotMark, Series, areas, lines, short, steps, thinned
+from reverie.apps.replay.run import PlayedRound
 
 from .courses import course, session
 
@@ -42,17 +42,17 @@ class Tags(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def sessions() -> list[Session]:
-    policy = Policy.of("collapse", tail=4_000)
+def sessions() -> list[MeasuredSession]:
+    policy = ReplayPolicy.of("collapse", tail=4_000)
 
-    async def one(rounds: int) -> Session:
+    async def one(rounds: int) -> MeasuredSession:
         found = course(*session(rounds, size=3_000, far=True))
         return await measured(found, policy, also=POLICIES)
 
     return [anyio.run(one, rounds) for rounds in (3, 40)]
 
 
-def test_it_loads_and_runs_nothing(sessions: list[Session]):
+def test_it_loads_and_runs_nothing(sessions: list[MeasuredSession]):
     text = page(sessions)
     tags = Tags()
     tags.feed(text)
@@ -67,7 +67,7 @@ def test_it_loads_and_runs_nothing(sessions: list[Session]):
     assert "default-src 'none'" in text
 
 
-def test_every_plot_is_whole_and_every_policy_is_in_it(sessions: list[Session]):
+def test_every_plot_is_whole_and_every_policy_is_in_it(sessions: list[MeasuredSession]):
     text = page(sessions)
     plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert len(plots) == 1 + 4 * len(sessions)
@@ -82,13 +82,13 @@ def test_every_plot_is_whole_and_every_policy_is_in_it(sessions: list[Session]):
     assert "prefers-color-scheme:dark" in text
 
 
-def test_a_name_cannot_leave_its_place(sessions: list[Session]):
+def test_a_name_cannot_leave_its_place(sessions: list[MeasuredSession]):
     evil = '</title><script>alert("1")</script>'
     first = replace(sessions[0], figures=replace(sessions[0].figures, session=evil, notes=(evil,)))
     assert "<script" not in page([first])
 
 
-def test_a_break_that_nothing_announced_is_marked(sessions: list[Session]):
+def test_a_break_that_nothing_announced_is_marked(sessions: list[MeasuredSession]):
     one = sessions[1]
     rounds = list(one.played["collapse"].rounds)
     rounds[5] = replace(rounds[5], moved="unannounced")
@@ -99,10 +99,10 @@ def test_a_break_that_nothing_announced_is_marked(sessions: list[Session]):
 
 
 def test_one_session_of_one_round_has_a_page():
-    assert Round(0, 0, 0, 0, 0, 0.0).moved == ""
+    assert PlayedRound(0, 0, 0, 0, 0, 0.0).moved == ""
     assert "<svg" in lines("x", [Series("a", "naive", [1.0])])
     assert "<svg" in lines("x", [Series("a", "naive", [])])
-    assert "<svg" in areas("x", [Series("a", "read", [0.0])], [Flag(0, "announced", "<why>")])
+    assert "<svg" in areas("x", [Series("a", "read", [0.0])], [PlotMark(0, "announced", "<why>")])
 
 
 def test_long_rows_are_thinned_and_keep_their_peaks():

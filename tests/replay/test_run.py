@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.replay import Course, Policy, measured
+from reverie.apps.replay import Course, ReplayPolicy, measured
 from reverie.apps.replay.binding import Bindings
 from reverie.apps.replay.figures import plays
 from reverie.apps.replay.policies import POLICIES, plain_marks
 from reverie.apps.replay.run import Seen, movement, paired, play
-from reverie.apps.replay.stage import Stage
+from reverie.apps.replay.stage import ReplayStage
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import Block, block_of, text_block
 from reverie.transcript.fold import apply
@@ -49,7 +49,7 @@ async def test_the_bill_of_two_rounds_by_hand():
         row("user", "z" * 400, 20),
         row("assistant", [text(answer)], 30),
     )
-    played = await play(found, Policy.of("naive"))
+    played = await play(found, ReplayPolicy.of("naive"))
     first, second = played.rounds
     assert (first.tokens, first.read, first.written) == (HEAD_TOKENS + 1000, 0, HEAD_TOKENS + 1000)
     assert first.cost == pytest.approx(1.25 * first.tokens + 5 * 10)
@@ -60,8 +60,8 @@ async def test_the_bill_of_two_rounds_by_hand():
 
 
 async def test_a_pause_longer_than_the_lifetime_is_paid_for():
-    quick = await play(course(*session(3, gap=10)), Policy.of("naive"))
-    slow = await play(course(*session(3, gap=400)), Policy.of("naive"))
+    quick = await play(course(*session(3, gap=10)), ReplayPolicy.of("naive"))
+    slow = await play(course(*session(3, gap=400)), ReplayPolicy.of("naive"))
     assert quick.rounds[1].read > 0
     assert slow.rounds[1].read == 0
     assert slow.cost > quick.cost
@@ -70,13 +70,16 @@ async def test_a_pause_longer_than_the_lifetime_is_paid_for():
 async def test_classic_pays_no_more_for_a_short_session_than_naive():
     for gap in (10, 400):
         found = course(*session(3, gap=gap))
-        ours, plain = await play(found, Policy.of("classic")), await play(found, Policy.of("naive"))
+        ours, plain = (
+            await play(found, ReplayPolicy.of("classic")),
+            await play(found, ReplayPolicy.of("naive")),
+        )
         assert ours.cost <= plain.cost
 
 
 async def test_what_is_sealed_and_the_head_before_it_are_kept_for_an_hour():
     played = await play(
-        course(*session(60, size=4_000, gap=400)), Policy.of("collapse", tail=4_000)
+        course(*session(60, size=4_000, gap=400)), ReplayPolicy.of("collapse", tail=4_000)
     )
     sealed = next(n for n, r in enumerate(played.rounds) if r.moved)
     assert all(r.read >= HEAD_TOKENS for r in played.rounds[sealed + 1 :])
@@ -85,7 +88,7 @@ async def test_what_is_sealed_and_the_head_before_it_are_kept_for_an_hour():
 async def test_nothing_but_the_course_and_the_policy_decides():
     found = course(*session(40, far=True))
     for name in POLICIES:
-        assert await play(found, Policy.of(name)) == await play(found, Policy.of(name))
+        assert await play(found, ReplayPolicy.of(name)) == await play(found, ReplayPolicy.of(name))
 
 
 # --- what stays at hand
@@ -93,8 +96,8 @@ async def test_nothing_but_the_course_and_the_policy_decides():
 
 async def test_collapse_keeps_facts_and_loses_nothing():
     found = course(*session(60, size=4_000, far=True))
-    played = await play(found, Policy.of("collapse", tail=4_000))
-    naive = await play(found, Policy.of("naive"))
+    played = await play(found, ReplayPolicy.of("collapse", tail=4_000))
+    naive = await play(found, ReplayPolicy.of("naive"))
     assert played.cost < naive.cost * 0.6
     assert (played.facts, played.facts_here) == (1, 1)
     assert played.near.lost == played.far.lost == 0
@@ -117,7 +120,7 @@ async def test_what_is_read_back_is_paid_for_once_and_then_at_hand():
         row("user", [result("t3", "x")], 6),
         row("assistant", [text("done")], 7),
     )
-    played = await play(found, Policy.of("classic"))
+    played = await play(found, ReplayPolicy.of("classic"))
     assert (played.near.by_reference, played.near.here) == (1, 1)
     size = played.rounds[1].tokens
     assert played.recovery == pytest.approx(size * 0.1 + 600 * 1.25 + 400)
@@ -133,11 +136,11 @@ async def test_a_cleared_result_can_only_be_had_by_running_again():
         row("user", [result("t", "x")], last + 2),
         row("assistant", [text("done")], last + 3),
     ]
-    played = await play(course(*lines), Policy.of("classic"))
+    played = await play(course(*lines), ReplayPolicy.of("classic"))
     assert (played.near.rerun, played.count("announced")) == (1, 1)
     moved = next(r for r in played.rounds if r.moved)
     assert moved.why == "cleared"
-    off = Policy.of("classic", replace(DEFAULTS, microcompact_idle_minutes=10_000))
+    off = ReplayPolicy.of("classic", replace(DEFAULTS, microcompact_idle_minutes=10_000))
     assert (await play(course(*lines), off)).near.rerun == 0
 
 
@@ -147,7 +150,7 @@ async def test_what_is_gone_without_a_trace_is_lost():
     stage_less = replace(found, needs={3: found.needs[max(found.needs)]})
     need = stage_less.needs[3][0]
     gone = replace(stage_less, needs={3: (replace(need, name="nowhere_to_be_found", given=0),)})
-    played = await play(gone, Policy.of("naive"))
+    played = await play(gone, ReplayPolicy.of("naive"))
     assert played.near.lost == 1
     size = played.rounds[1].tokens
     user = found.steps[0].blocks[0].tokens
@@ -218,7 +221,7 @@ def test_thinking_behind_an_edited_past_is_refused_until_it_is_gone():
 
 async def test_our_layers_strip_what_they_would_make_invalid():
     found = course(*session(60, size=4_000))
-    policy = Policy.of("collapse", tail=8_000)
+    policy = ReplayPolicy.of("collapse", tail=8_000)
     bound = await play(found, policy, thinking=True)
     assert bound.refused == 0
     assert bound.stripped > 0
@@ -228,7 +231,7 @@ async def test_our_layers_strip_what_they_would_make_invalid():
 async def test_a_layer_that_does_not_know_is_refused():
     """The same without the knowledge that thinking is bound: the count is not idle."""
     found = course(*session(60, size=4_000))
-    stage = Stage(found.head, Policy.of("collapse", tail=8_000), binds=False)
+    stage = ReplayStage(found.head, ReplayPolicy.of("collapse", tail=8_000), binds=False)
     bindings, refused = Bindings(), 0
     for step in found.steps:
         stage.clock.time += step.gap
@@ -244,10 +247,10 @@ async def test_a_layer_that_does_not_know_is_refused():
 async def test_a_session_over_the_window_says_so():
     small = replace(DEFAULTS, context_window=20_000)
     found = course(*session(20, size=4_000))
-    told = (await measured(found, Policy.of("naive", small))).figures
+    told = (await measured(found, ReplayPolicy.of("naive", small))).figures
     assert 0 < told.over_window < told.requests
     assert "would have failed" in " ".join(told.told())
-    fits = (await measured(found, Policy.of("collapse", small, tail=8_000))).figures
+    fits = (await measured(found, ReplayPolicy.of("collapse", small, tail=8_000))).figures
     assert (fits.over_window, fits.told()) == (0, [])
 
 
@@ -257,7 +260,7 @@ async def test_a_session_over_the_window_says_so():
 async def test_the_figures_have_their_keys_and_every_step_is_ticked():
     found = course(*session(3))
     ticks: list[int] = []
-    policy = Policy.of("collapse", tail=9_000)
+    policy = ReplayPolicy.of("collapse", tail=9_000)
     done = await measured(found, policy, also=POLICIES, tick=lambda: ticks.append(1))
     value = done.figures.value()
     assert list(value)[: len(KEYS)] == KEYS
@@ -269,13 +272,13 @@ async def test_the_figures_have_their_keys_and_every_step_is_ticked():
 
 
 async def test_naive_is_what_naive_costs():
-    done = (await measured(course(*session(3)), Policy.of("naive"))).figures
+    done = (await measured(course(*session(3)), ReplayPolicy.of("naive"))).figures
     assert done.cost == done.naive_cost
     assert done.score == 1.0
 
 
 async def test_thinking_is_billed_apart():
-    done = (await measured(course(*session(3)), Policy.of("classic"))).figures
+    done = (await measured(course(*session(3)), ReplayPolicy.of("classic"))).figures
     assert done.thinking.blocks == 3
     assert done.thinking.cost > done.cost
     assert done.thinking.naive_cost > done.naive_cost
@@ -312,7 +315,7 @@ async def test_costs_and_needs_are_those_of_the_shared_bench(shared: Path, scale
     for path in sorted(p for name in names for p in folder.glob(name)):
         ours, trace = recorded(path), bench.trace(path)
         for tail in scale.pick([40_000], [10_000, 40_000]):
-            figures = (await measured(ours, Policy.of("collapse", tail=tail))).figures
+            figures = (await measured(ours, ReplayPolicy.of("collapse", tail=tail))).figures
             naive, theirs = bench.naive(trace), bench.collapse(trace, tail)
             assert figures.naive_cost == pytest.approx(naive["cost"], rel=0.01), path.name
             near = 0.01 if same_blocks(ours, trace) else 0.02
@@ -333,6 +336,6 @@ async def test_no_recorded_session_breaks_or_is_refused(shared: Path, scale):
     folder = shared / "data" / "sessions_dev"
     for path in sorted(folder.glob(scale.pick("9f26971d*", "*.jsonl.gz"))):
         for name in ("classic", "collapse"):
-            done = (await measured(recorded(path), Policy.of(name))).figures
+            done = (await measured(recorded(path), ReplayPolicy.of(name))).figures
             assert (done.breaks, done.pairing_faults, done.thinking.refused) == (0, 0, 0), path.name
             assert done.near.lost == done.far.lost == 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.session.background import AFTER_A_TURN
 from reverie.session.extraction import job as extraction
 from reverie.session.session import Session
@@ -118,7 +118,7 @@ class Stage:
     ) -> AbstractAsyncContextManager[Agent]:
         environ = {"HOME": str(self.base), **parts.pop("environ", {})}
         model = script.model if isinstance(script, Script) else script
-        wanted = Wanted(self.project, home=self.home, environ=environ, mode="allow", **parts)
+        wanted = AgentOptions(self.project, home=self.home, environ=environ, mode="allow", **parts)
         return open_agent(wanted, model, clock=self.clock, say=self.notices.append)
 
     @asynccontextmanager

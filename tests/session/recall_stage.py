@@ -17,13 +17,13 @@ from reverie.memory.recall.ranking import CLEAR
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import Notes
+from reverie.session.recall.notes import RecalledNotes
 from reverie.session.recall.recall import Recall
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.home import canonical_root
 from reverie.store.memories import Memories
-from reverie.store.recall.index import Hit
+from reverie.store.recall.index import RecallHit
 from reverie.testing import ManualClock
 from reverie.transcript.records import Recalled
 from reverie.transcript.request import Request
@@ -36,16 +36,16 @@ WEB = Origin("save", Trust.UNTRUSTED, tool="WebFetch")
 LONG = 30.0  # seconds to wait for what will surely come
 
 
-def hit(key: str, score: float = 2 * CLEAR) -> Hit:
+def hit(key: str, score: float = 2 * CLEAR) -> RecallHit:
     """A find, clear unless it is said to score less."""
-    return Hit(key, score, "memory", why=(("words", score),))
+    return RecallHit(key, score, "memory", why=(("words", score),))
 
 
 @dataclass
 class Fixed:
     """A finder that knows what it finds; `asked` is what it was asked."""
 
-    hits: Sequence[Hit] = ()
+    hits: Sequence[RecallHit] = ()
     asked: list[tuple[str, frozenset[str]]] = field(default_factory=list)
 
     def look(self, text: str, now: float, without: frozenset[str]) -> Looked:
@@ -164,7 +164,7 @@ async def stage(
         ):  # fmt: skip
             await _alone(session)
             index = MemoryIndex(memories.folder.root, session.library.path, say=notices.append)
-            notes = Notes(memories, project, session.id, settings)
+            notes = RecalledNotes(memories, project, session.id, settings)
             recall = Recall(session, group, finder=finder or index, notes=notes, selector=selector)
             try:
                 yield Stage(session, recall, memories, clock, notices)

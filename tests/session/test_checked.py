@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reverie.memory.claims import claims
-from reverie.session.recall.checked import Checked, Repository, line
+from reverie.session.recall.checked import CheckedClaim, Repository, line
 
 pytestmark = [pytest.mark.spec("B8"), pytest.mark.needs("git")]
 
@@ -53,7 +53,7 @@ def repository(tmp_path: Path) -> Path:
     return at
 
 
-def looked(at: Path, text: str, seconds: float = 30.0) -> dict[str, Checked]:
+def looked(at: Path, text: str, seconds: float = 30.0) -> dict[str, CheckedClaim]:
     found = Repository(at, seconds=seconds, path=PROGRAMS).check(claims(text))
     return {one.claim.text: one for one in found}
 

@@ -17,7 +17,7 @@ from reverie.errors import InvalidInput, NotAvailable, NotFound, PromptTooLong, 
 from reverie.layers.compaction import CompactionFailed
 from reverie.session.loop import run_turn
 from reverie.session.session import Session
-from reverie.session.turn import Limits
+from reverie.session.turn import TurnLimits
 from reverie.settings import DEFAULTS
 from reverie.simulator import call
 from reverie.simulator.answers import last_text
@@ -329,7 +329,7 @@ async def test_the_loop_goes_on_behind_a_refused_round(home: Path, tmp_path: Pat
 
     async with stage.open() as s:
         tools = SimpleTools(Bash=bash)
-        done = await run_turn(s, stage.model, tools, WISH, limits=Limits(rounds=40))
+        done = await run_turn(s, stage.model, tools, WISH, limits=TurnLimits(rounds=40))
         assert done.outcome == "limit"
         assert done.rounds == 40
         assert len(boundaries(s)) >= 2

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reverie.session.extraction.files import MOST_BYTES, MOST_FILES
+from reverie.session.extraction.files import MAX_BYTES, MAX_FILES
 from reverie.testing import call, reply
 from reverie.transcript.blocks import Block, block_of
 from reverie.transcript.tasks import ExtractTask
@@ -185,7 +185,7 @@ async def test_how_much_one_run_writes_is_bounded(stage: Stage) -> None:
     def floods(task: ExtractTask, number: int) -> Any:
         if number > 1:
             return "done"
-        huge = topic("x " * MOST_BYTES)
+        huge = topic("x " * MAX_BYTES)
         many = [
             call(
                 "Write",
@@ -201,9 +201,9 @@ async def test_how_much_one_run_writes_is_bounded(stage: Stage) -> None:
     async with stage.agent(script) as agent:
         await turn(agent, "Every deploy happens on Tuesday.")
         assert agent.memories is not None
-        assert len(agent.memories.folder.keys()) == MOST_FILES
+        assert len(agent.memories.folder.keys()) == MAX_FILES
     errors = [r for r in results(script.forks[-1]) if r.get("is_error")]
-    assert len(errors) == 501 - MOST_FILES
+    assert len(errors) == 501 - MAX_FILES
 
 
 async def test_a_run_reads_its_own_writes_and_nobody_else_does(stage: Stage) -> None:

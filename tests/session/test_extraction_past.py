@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from reverie.apps.cli.transfer import lines_of
-from reverie.session.extraction.landing import Source
-from reverie.session.extraction.past import Allowance, Past, learn, lessons
-from reverie.session.extraction.run import Ground, guards_at
+from reverie.session.extraction.landing import WordsSource
+from reverie.session.extraction.past import Allowance, PastSession, learn, lessons
+from reverie.session.extraction.run import ExtractionContext, guards_at
 from reverie.session.head import Head
 from reverie.settings import DEFAULTS
 from reverie.store.disk import NoDisk
@@ -69,19 +69,21 @@ def text(words: str) -> list[dict[str, Any]]:
     return [thought, {"type": "text", "text": words}]
 
 
-def past(lines: list[str]) -> Past:
+def past(lines: list[str]) -> PastSession:
     found = recorded.read(lines)
-    return Past(found.session, found.entries, "f.jsonl", found.program, found.cwd)
+    return PastSession(found.session, found.entries, "f.jsonl", found.program, found.cwd)
 
 
 @asynccontextmanager
-async def ground(stage: Stage, script: Script, dry: bool = False) -> AsyncIterator[Ground]:
+async def ground(
+    stage: Stage, script: Script, dry: bool = False
+) -> AsyncIterator[ExtractionContext]:
     async with stage.memories() as memories:
         world = World(
             stage.clock, NoDisk(), FixedFlags(), DEFAULTS, script.model, say=stage.notices.append
         )
         guards = guards_at(stage.project, stage.project, memories, world)
-        yield Ground(memories, world, guards, Source(""), dry)
+        yield ExtractionContext(memories, world, guards, WordsSource(""), dry)
 
 
 TALK = [
@@ -195,7 +197,7 @@ async def test_our_own_session_is_learned_from_where_extraction_left_it(stage: S
     assert mine.view.extracted is not None
     script.forks.clear()
     async with ground(stage, script) as on:
-        done = await learn(Past(mine.id, mine.entries, "", "reverie"), on, HEAD, None)
+        done = await learn(PastSession(mine.id, mine.entries, "", "reverie"), on, HEAD, None)
     assert done.turns == 1
     task = script.forks[0].task
     assert isinstance(task, ExtractTask)
@@ -219,7 +221,7 @@ async def test_every_recorded_session_can_be_gone_through(
         for file in files:
             lines, _ = lines_of(file)
             made = recorded.read(lines, file.name)
-            done = await learn(Past(made.session, made.entries), on, HEAD, None)
+            done = await learn(PastSession(made.session, made.entries), on, HEAD, None)
             assert done.stopped == ""
     for request in script.forks:
         check(request)

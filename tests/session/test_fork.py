@@ -14,7 +14,7 @@ from reverie.errors import BudgetExceeded, ForkRefused, ProviderError
 from reverie.session.fork import PLACEHOLDER
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.journal import Fault, Journal
+from reverie.store.journal import BadLine, Journal
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools.runner import DENIED
 from reverie.transcript.codec import decode
@@ -97,7 +97,7 @@ async def test_a_forks_transcript_folds_by_itself_on_its_parents(home: Path, pro
         assert (result.text, result.rounds) == ("noted", 2)
         (file,) = (s.library.folder.root / s.id / "agents").iterdir()
         log = Journal.open(s.library.folder, f"{s.id}/agents/{file.name}", write=False)
-        entries = [decode(x.text) for x in log.read() if not isinstance(x, Fault)]
+        entries = [decode(x.text) for x in log.read() if not isinstance(x, BadLine)]
         started = entries[0].record
         assert isinstance(started, Started)
         assert started.forked_at == parent.leaf

@@ -13,7 +13,7 @@ import pytest
 from reverie.errors import SecretFound
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, Version, encode
-from reverie.memory.words import Words
+from reverie.memory.words import ForgetWords
 from reverie.settings import DEFAULTS
 from reverie.store import landing
 from reverie.store.digests import digest
@@ -131,7 +131,7 @@ def test_who_wrote_after_the_plan_keeps_their_words(tmp_path: Path) -> None:
 def test_a_plan_with_forgotten_words_is_given_up_and_removes_nothing(tmp_path: Path) -> None:
     with filled(tmp_path) as memories:
         cut_off(memories, {**CHANGES, "a.md": b"The zanzibar protocol.\n"})
-        memories.forgotten.add(Words.of("zanzibar protocol"), 0.0, done=True)
+        memories.forgotten.add(ForgetWords.of("zanzibar protocol"), 0.0, done=True)
     said: list[Notice] = []
     with opened(tmp_path, said) as memories:
         assert files(memories) == OLD

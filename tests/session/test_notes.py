@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent.agent import Wanted, open_agent
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
 from reverie.errors import ProviderError
 from reverie.layers import session_memory as layer
@@ -551,7 +551,7 @@ async def test_an_agent_takes_notes_while_it_works(desk: Desk):
             return noting(request.task, request)
         return reply("Understood.")
 
-    wanted = Wanted(desk.project, home=desk.home, environ={"HOME": str(desk.home.parent)})
+    wanted = AgentOptions(desk.project, home=desk.home, environ={"HOME": str(desk.home.parent)})
     async with open_agent(wanted, ScriptedModel(answering), say=desk.told.append) as agent:
         await agent.turn(LONG)
         await agent.session.jobs.wait("session_memory", 10)

@@ -15,7 +15,7 @@ from reverie.layers import session_memory as layer
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, SimulatedModel, from_model, thought
-from reverie.testing import Answer, ManualClock, ScriptedModel, call, reply
+from reverie.testing import ManualClock, ScriptedAnswer, ScriptedModel, call, reply
 from reverie.tools import standard
 from reverie.transcript.blocks import Block
 from reverie.transcript.records import Failed, ForkEnded, NotesTaken, Replaced
@@ -48,7 +48,7 @@ class Course:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> ScriptedAnswer:
         if isinstance(request.task, NotesTask):
             return self._notes(request.task)
         if request.task.kind == "compact":
@@ -61,7 +61,7 @@ class Course:
         path = f"src/shop/part_{self.made % 40}.py"
         return reply(thinking, "Looking.", call("Read", f"t{self.made}", file_path=path))
 
-    def _notes(self, task: NotesTask) -> Answer:
+    def _notes(self, task: NotesTask) -> ScriptedAnswer:
         self.notes += 1
         if self.chance.random() < self.failing:
             self.failed += 1

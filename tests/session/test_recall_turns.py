@@ -8,12 +8,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie.agent.agent import Wanted, open_agent
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.errors import StoreError
 from reverie.memory.format.entry import new
 from reverie.session.loop import run_turn
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.notes import Notes
+from reverie.session.recall.notes import RecalledNotes
 from reverie.session.recall.recall import Recall
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
@@ -119,7 +119,7 @@ async def test_a_hanging_selector_delays_no_token_of_a_turn(
     async with opened(home, project, memories=memories) as s, anyio.create_task_group() as group:
         assert s.recall is not None
         s.recall.close()
-        notes = Notes(memories, project, s.id, DEFAULTS)
+        notes = RecalledNotes(memories, project, s.id, DEFAULTS)
         s.recall = Recall(s, group, finder=finder, notes=notes)
         try:
             await run_turn(s, model, NoTools(), QUESTION, on_event=watch)
@@ -154,7 +154,7 @@ async def test_an_agent_opens_one_index_and_leaves_nothing_beside_it(home: Path,
             return reply("Looking.", *calls)
         return "On Friday."
 
-    wanted = Wanted(project, home=home, environ={"HOME": str(home.parent)})
+    wanted = AgentOptions(project, home=home, environ={"HOME": str(home.parent)})
     async with open_agent(wanted, ScriptedModel(answer)) as agent:
         assert agent.memories is not None
         path = agent.memories.folder.root / "billing.md"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reverie.agent.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.errors import ReverieError
 from reverie.session.compaction.restoring import RESTORED
 from reverie.simulator import Engine, SimulatedModel, call
@@ -62,7 +62,7 @@ class Stage:
         self.notices: list[Notice] = []
 
     def open(self, resume: str = "") -> AbstractAsyncContextManager[Agent]:
-        wanted = Wanted(
+        wanted = AgentOptions(
             self.project,
             resume=resume,
             home=self.home,

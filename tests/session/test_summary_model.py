@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import AuthFailed, BudgetExceeded
-from reverie.session.compaction.summariser import Named, summariser_for
+from reverie.session.compaction.summariser import NamedSummariser, summariser_for
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
 from reverie.simulator import Engine, ModelSpec, SimulatedModel
@@ -239,7 +239,7 @@ async def test_it_is_made_once_when_it_is_first_asked_and_closed(stage: Stage):
         made.append("made")
         return Counted(["x"])
 
-    model = Named(make)
+    model = NamedSummariser(make)
     await model.aclose()
     assert made == []
     assert await model() is await model()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reverie.simulator import Answerer, Engine, Faults, script
+from reverie.simulator import Answerer, Engine, FaultPlan, script
 from reverie.simulator.faults import Plan
 
 MODEL = "claude-opus-5-5"
@@ -32,7 +32,7 @@ class Time:
 
 def engine(answers: Answerer | None = None, *, faults: Plan = (), **other: Any) -> Engine:
     clock = other.pop("clock", None) or Time()
-    return Engine(answers or script(), clock, faults=Faults(faults), **other)
+    return Engine(answers or script(), clock, faults=FaultPlan(faults), **other)
 
 
 def text(words: str, mark: str = "") -> Any:

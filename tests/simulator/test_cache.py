@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.simulator import ANTHROPIC, OPENAI, ApiError, Charge, Engine
-from reverie.simulator.cache import AutomaticCache, Part, PromptCache
+from reverie.simulator.cache import AutomaticCache, CachedBlock, PromptCache
 from reverie.simulator.prompt import digest, prompt
 from reverie.transcript.blocks import MEDIA_TOKENS
 
@@ -25,12 +25,12 @@ def charge(sim: Engine, *messages: Any, **other: Any) -> Charge:
 # --- properties
 
 
-def parts(*numbers: int, marks: dict[int, str], tokens: int = 600) -> list[Part]:
+def parts(*numbers: int, marks: dict[int, str], tokens: int = 600) -> list[CachedBlock]:
     chain, end, out = b"", 0, []
     for at, number in enumerate(numbers):
         chain = digest(chain + str(number).encode())
         end += tokens
-        out.append(Part("user", chain, tokens, end, marks.get(at, "")))
+        out.append(CachedBlock("user", chain, tokens, end, marks.get(at, "")))
     return out
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from reverie.errors import InvalidInput
 from reverie.simulator import call, script
-from reverie.simulator.faults import Fault, cut, error, garbled, page, raw, slow
+from reverie.simulator.faults import InjectedFault, cut, error, garbled, page, raw, slow
 from reverie.simulator.server import serve, serving
 
 from .talk import KEY, body, engine, text, user
@@ -43,7 +43,7 @@ def body_of(url: str, streaming: bool = True) -> tuple[bytes, bool]:
 def test_a_cut_body_ends_at_its_byte(streaming: bool) -> None:
     answer = [text("some words"), call("Read", '{"a":1}')]
     places = (0, 1, 25, 200)
-    faults: list[Fault | None] = [None, *(cut(n) for n in places)]
+    faults: list[InjectedFault | None] = [None, *(cut(n) for n in places)]
     sim = engine(script(*[answer] * 5), faults=faults)
     with serving(sim) as url:
         assert body_of(url, streaming)[1]

@@ -20,7 +20,7 @@ import pytest
 from reverie.errors import ReverieError, StoreError, WriteFailed
 from reverie.store.digests import digest
 from reverie.store.files import Folder
-from reverie.store.journal import Fault, Journal, Line
+from reverie.store.journal import BadLine, Journal, Line
 from reverie.store.lock import FileLock
 from reverie.store.names import is_temporary
 from tests.conftest import Scale
@@ -235,7 +235,7 @@ def look(folder: Folder, key: str, acked: list[str], tried: list[str]) -> None:
     assert all(text in rest for text in acked), (acked, texts)
     attempts = iter(tried)
     assert all(text in attempts for text in texts), (tried, texts)
-    assert sum(isinstance(one, Fault) for one in found) <= len(set(tried)) // 3
+    assert sum(isinstance(one, BadLine) for one in found) <= len(set(tried)) // 3
 
 
 # -- kill -9 ----------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def journal_check(root: Path, key: str, rounds: int, death: Death) -> None:
     assert texts[:done] == everything[:done]
     assert texts == everything[: len(texts)]
     assert len(texts) <= done + 3
-    bad = [one for one in found if isinstance(one, Fault)]
+    bad = [one for one in found if isinstance(one, BadLine)]
     assert len(bad) <= 1
     if bad:
         assert tail is not None

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import Held, InvalidMessage, NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store.files import Folder
-from reverie.store.journal import Fault, Journal, Line, seal, unseal
+from reverie.store.journal import BadLine, Journal, Line, seal, unseal
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, quick_folder, run_with_error, shim
 
@@ -45,8 +45,8 @@ def texts(journal: Journal, *, checked: bool = True) -> list[str]:
     return [found.text for found in journal.read(checked=checked) if isinstance(found, Line)]
 
 
-def faults(journal: Journal, *, checked: bool = True) -> list[Fault]:
-    return [found for found in journal.read(checked=checked) if isinstance(found, Fault)]
+def faults(journal: Journal, *, checked: bool = True) -> list[BadLine]:
+    return [found for found in journal.read(checked=checked) if isinstance(found, BadLine)]
 
 
 def raw(folder: Folder, data: bytes, key: str = "j.jsonl") -> Journal:
@@ -172,7 +172,7 @@ def test_an_unchecked_end_without_newline_must_be_whole(folder: Folder) -> None:
 
 def test_a_wrong_checksum_is_a_fault_unchecked_too(folder: Folder) -> None:
     journal = raw(folder, seal('{"a":1}').replace(b"1", b"2", 1) + b"\n")
-    assert faults(journal, checked=False) == [Fault(1, 0, "does not match its checksum")]
+    assert faults(journal, checked=False) == [BadLine(1, 0, "does not match its checksum")]
 
 
 # -- opening, holding, closing ---------------------------------------------------------

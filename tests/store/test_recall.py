@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from reverie.memory.recall.meaning import Meaning
-from reverie.memory.recall.passages import Passage
+from reverie.memory.recall.passages import Utterance
 from reverie.memory.recall.query import Query
 from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
 from reverie.store.recall import index as recall
-from reverie.store.recall.index import MOST_INDEXED, NAME, RecallIndex
+from reverie.store.recall.index import MAX_INDEXED, NAME, RecallIndex
 from reverie.transcript.blocks import text_block
 from reverie.transcript.codec import encode
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
@@ -243,7 +243,7 @@ def test_hostile_files_are_taken_as_they_are(index: RecallIndex, folder: Path) -
     names = {"huge.md", "latin.md", "wide.md", "zero.md", "line.md", "front.md"}
     assert set(files(index, "zebras")) == names
     (row,) = index._base.execute("SELECT max(length(body)) FROM file").fetchone()
-    assert row <= MOST_INDEXED
+    assert row <= MAX_INDEXED
 
 
 @pytest.mark.parametrize(
@@ -474,9 +474,9 @@ def test_transcripts_are_found_on_request(tmp_path: Path, index: RecallIndex) ->
 
 def test_a_dialogue_is_found_by_speaker_and_time(index: RecallIndex) -> None:
     may, june = 1_683_460_800.0, 1_686_139_200.0  # 7 May and 7 June 2023
-    index.put_session("D1", [Passage("I bought a kayak.", "Ann", may, "D1:1")])
-    index.put_session("D2", [Passage("I bought a kayak.", "Bob", june, "D2:1")])
-    index.put_session("D3", [Passage("Hello there.", "Ann", june, "D3:1")])
+    index.put_session("D1", [Utterance("I bought a kayak.", "Ann", may, "D1:1")])
+    index.put_session("D2", [Utterance("I bought a kayak.", "Bob", june, "D2:1")])
+    index.put_session("D3", [Utterance("Hello there.", "Ann", june, "D3:1")])
     assert index.sessions(Query.of("Who bought a kayak in June 2023?", NOW))[0].session == "D2"
     assert index.sessions(Query.of("What did Ann buy?", NOW))[0].session == "D1"
     named = index.sessions(Query.of("What is Ann's zodiac sign?", NOW))

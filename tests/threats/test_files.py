@@ -19,7 +19,7 @@ import pytest
 
 from reverie.errors import Held, WriteFailed
 from reverie.store.files import Folder
-from reverie.store.journal import Fault, Journal, Line, seal
+from reverie.store.journal import BadLine, Journal, Line, seal
 from tests.conftest import Scale
 from tests.faults import ERRORS, run_with_error, run_with_kill
 
@@ -128,7 +128,7 @@ def test_row_28_a_bad_tail_is_reported_kept_and_passed_over(folder: Folder, name
         journal.append(['{"n":3}', '{"n":4}'])
         journal.sync()
         assert texts(journal) == ['{"n":1}', '{"n":1}', '{"n":3}', '{"n":4}']
-        bad = [found for found in journal.read() if isinstance(found, Fault)]
+        bad = [found for found in journal.read() if isinstance(found, BadLine)]
         assert [fault.number for fault in bad] == ([] if name == "blank" else [3])
     assert folder.read("j.jsonl").startswith(before + b"\n")
     with Journal.open(folder, "j.jsonl") as journal:
@@ -138,11 +138,11 @@ def test_row_28_a_bad_tail_is_reported_kept_and_passed_over(folder: Folder, name
 def test_row_28_a_whole_line_that_lacks_its_newline_is_kept(folder: Folder) -> None:
     folder.write("j.jsonl", ONE + TWO)
     with Journal.open(folder, "j.jsonl") as journal:
-        assert journal.tail == Fault(2, len(ONE), "whole, but without its newline")
+        assert journal.tail == BadLine(2, len(ONE), "whole, but without its newline")
         assert texts(journal) == ['{"n":1}', '{"n":2}']
         journal.append(['{"n":3}'])
         assert texts(journal) == ['{"n":1}', '{"n":2}', '{"n":3}']
-        assert not any(isinstance(found, Fault) for found in journal.read())
+        assert not any(isinstance(found, BadLine) for found in journal.read())
 
 
 # -- row 29: the middle -------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_row_29_garbage_in_the_middle_costs_only_itself(folder: Folder) -> None:
     folder.write("j.jsonl", b"".join(ONE + bad + b"\n" for bad in middle) + TWO + b"\n")
     journal = Journal.open(folder, "j.jsonl", write=False)
     assert texts(journal) == ['{"n":1}'] * len(middle) + ['{"n":2}']
-    reasons = [found.reason for found in journal.read() if isinstance(found, Fault)]
+    reasons = [found.reason for found in journal.read() if isinstance(found, BadLine)]
     assert reasons == list(middle.values())
 
 
@@ -173,7 +173,7 @@ def test_row_29_invalid_utf8_under_a_good_checksum_is_a_fault(folder: Folder) ->
     body = b'{"a":"\xff"'
     folder.write("j.jsonl", body + b',"sum":"%08x"}\n' % zlib.crc32(body) + ONE)
     journal = Journal.open(folder, "j.jsonl", write=False)
-    assert next(iter(journal.read())) == Fault(1, 0, "not valid UTF-8")
+    assert next(iter(journal.read())) == BadLine(1, 0, "not valid UTF-8")
     assert texts(journal) == ['{"n":1}']
 
 
@@ -186,7 +186,7 @@ def test_row_29_a_huge_line_is_passed_over(folder: Folder) -> None:
     folder.write("j.jsonl", ONE + seal('{"x":"%s"}' % ("x" * 5_000_000)) + b"\n" + TWO)
     journal = Journal.open(folder, "j.jsonl", write=False, cap=1_000_000)
     assert texts(journal) == ['{"n":1}', '{"n":2}']
-    assert [f.number for f in journal.read() if isinstance(f, Fault)] == [2]
+    assert [f.number for f in journal.read() if isinstance(f, BadLine)] == [2]
 
 
 # -- row 30: several writers ---------------------------------------------------------------

@@ -18,12 +18,12 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.store.files import Folder
 from reverie.tools import (
     AnyFiles,
-    Ground,
-    Policy,
+    PermissionPolicy,
+    PermissionRoots,
+    PermissionRule,
     ReadLog,
     Registry,
-    Rule,
-    Stored,
+    StoredResults,
     Toolbox,
     ToolContext,
     standard,
@@ -89,12 +89,12 @@ class Place:
             "settings": self.settings,
             "say": self.notices.append,
             "environ": dict(os.environ),
-            "stored": Stored(self.folder, SESSION, lambda: self.view),
+            "stored": StoredResults(self.folder, SESSION, lambda: self.view),
         }
         return ToolContext(**{**given, **more})
 
-    def ground(self) -> Ground:
-        return Ground(
+    def ground(self) -> PermissionRoots:
+        return PermissionRoots(
             self.root,
             self.user,
             self.home,
@@ -103,12 +103,15 @@ class Place:
         )
 
     def policy(
-        self, mode: Verdict = "allow", rules: tuple[Rule, ...] = (), asker: Asker | None = None
-    ) -> Policy:
-        return Policy(self.ground(), mode=mode, rules=rules, asker=asker)
+        self,
+        mode: Verdict = "allow",
+        rules: tuple[PermissionRule, ...] = (),
+        asker: Asker | None = None,
+    ) -> PermissionPolicy:
+        return PermissionPolicy(self.ground(), mode=mode, rules=rules, asker=asker)
 
     def box(
-        self, policy: Policy | None = None, registry: Registry | None = None, **more: Any
+        self, policy: PermissionPolicy | None = None, registry: Registry | None = None, **more: Any
     ) -> Toolbox:
         return Toolbox(registry or standard(), policy or self.policy(), self.context(**more))
 

@@ -18,7 +18,7 @@ import pytest
 
 from reverie.store.digests import digest
 from reverie.tools import Denied, ReadLog, ToolFailed, sandbox, standard, wall
-from reverie.tools.guard import READING, SHELL, WRITING, Guard, Guards, Limits
+from reverie.tools.guard import READING, SHELL, WRITING, Guard, GuardLimits, Guards
 from reverie.tools.process import Command, Gathered, run
 from reverie.tools.readonly import box_of
 from reverie.tools.runner import DENIED, ToolRunner
@@ -41,7 +41,7 @@ NO_SANDBOX = Sandbox("no-such-bubblewrap")
 
 
 def guard(place: Place, sandbox: Sandbox = SANDBOX, tools: frozenset[str] = ALL) -> Guard:
-    limits = Limits(tools, (place.root, place.project), (str(place.memory),), (place.home,))
+    limits = GuardLimits(tools, (place.root, place.project), (str(place.memory),), (place.home,))
     return Guard(standard(), place.context(), limits, sandbox, "extract_memories")
 
 
@@ -489,7 +489,7 @@ async def test_reads_stay_in_their_folders(place: Place, tool: str, key: str) ->
 async def test_searches_from_above_leave_secrets_and_other_projects_out(place: Place) -> None:
     """The project is the person's home: what is below it is not all to be read."""
     with field(place):
-        limits = Limits(ALL, (place.base, place.project), (str(place.memory),), (place.home,))
+        limits = GuardLimits(ALL, (place.base, place.project), (str(place.memory),), (place.home,))
         for path in (os.environ["PATH"], "/none"):
             context = place.context(environ={"PATH": path}, cwd=place.base)
             agent = Guard(standard(), context, limits, NO_SANDBOX)
@@ -527,7 +527,7 @@ async def test_grep_runs_nothing_and_finds_no_secret(place: Place, value: dict[s
     with field(place) as ground:
         before = ground.watched()
         for path in (os.environ["PATH"], "/none"):
-            limits = Limits(ALL, (place.root,), (), ())
+            limits = GuardLimits(ALL, (place.root,), (), ())
             agent = Guard(standard(), place.context(environ={"PATH": path}), limits, NO_SANDBOX)
             asked = {k: ground.filled(v) for k, v in value.items()}
             found = await use(agent, "Grep", **asked)
@@ -564,7 +564,7 @@ async def test_one_file_alone_may_be_written(place: Place) -> None:
     notes = place.project / "s" / "session-memory" / "summary.md"
     notes.parent.mkdir(parents=True)
     for exists in (False, True):
-        limits = Limits(frozenset({"Edit", "Write"}), (place.root,), (str(notes),))
+        limits = GuardLimits(frozenset({"Edit", "Write"}), (place.root,), (str(notes),))
         agent = Guard(standard(), place.context(), limits, NO_SANDBOX)
         if exists:
             agent.note_read(notes, digest(notes.read_bytes()))

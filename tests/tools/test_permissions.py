@@ -12,10 +12,10 @@ import pytest
 
 from reverie.errors import PathRefused, StoreError
 from reverie.tools import (
-    Answer,
-    Policy,
+    PermissionAnswer,
+    PermissionPolicy,
+    PermissionRule,
     Question,
-    Rule,
     keep,
     load_rules,
     standard,
@@ -32,23 +32,23 @@ pytestmark = pytest.mark.spec("13")
 class Person:
     """Answers with what it was given, and keeps the questions."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: PermissionAnswer) -> None:
         self.answers = list(answers)
         self.questions: list[Question] = []
 
-    async def __call__(self, question: Question) -> Answer:
+    async def __call__(self, question: Question) -> PermissionAnswer:
         await anyio.lowlevel.checkpoint()
         self.questions.append(question)
         return self.answers.pop(0)
 
 
-YES, NO = Answer(True), Answer(False)
+YES, NO = PermissionAnswer(True), PermissionAnswer(False)
 
 
 def judged(
     place: Place,
     tool: str,
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[PermissionRule, ...] = (),
     mode: Verdict = "ask",
     /,
     **value: object,
@@ -122,7 +122,12 @@ def test_protected_files_ask_whatever_the_rules_say(place: Place, tool: str, pat
     (place.root / ".git").mkdir()
     (place.root / "link").symlink_to(".git")
     value = {"file_path": path_of(place, path)}
-    rules = (Rule("*"), Rule(tool), Rule(tool, "/**"), Rule(tool, "**"))
+    rules = (
+        PermissionRule("*"),
+        PermissionRule(tool),
+        PermissionRule(tool, "/**"),
+        PermissionRule(tool, "**"),
+    )
     assert judged(place, tool, rules, "allow", **value) == "ask"
     assert judged(place, tool, rules, "deny", **value) == "deny"
 
@@ -163,7 +168,7 @@ def test_protected_files_ask_whatever_the_rules_say(place: Place, tool: str, pat
 def test_an_allowing_rule_covers_one_plain_command(
     place: Place, rule: str, command: str, covered: bool
 ) -> None:
-    verdict = judged(place, "Bash", (Rule("Bash", rule),), command=command)
+    verdict = judged(place, "Bash", (PermissionRule("Bash", rule),), command=command)
     assert verdict == ("allow" if covered else "ask")
 
 
@@ -185,7 +190,7 @@ def test_an_allowing_rule_covers_one_plain_command(
     ],
 )
 def test_a_denying_rule_finds_its_command_anywhere(place: Place, command: str) -> None:
-    rules = (Rule("Bash", "rm -rf *", "deny"), Rule("Bash"))
+    rules = (PermissionRule("Bash", "rm -rf *", "deny"), PermissionRule("Bash"))
     assert judged(place, "Bash", rules, "allow", command=command) == "deny"
 
 
@@ -208,25 +213,32 @@ def test_a_denying_rule_finds_its_command_anywhere(place: Place, command: str) -
 def test_path_rules(place: Place, pattern: str, path: str, covered: bool) -> None:
     (place.root / "link").symlink_to(place.outside)
     value = {"file_path": path_of(place, path)}
-    verdict = judged(place, "Write", (Rule("Write", pattern),), **value)
+    verdict = judged(place, "Write", (PermissionRule("Write", pattern),), **value)
     assert verdict == ("allow" if covered else "ask")
 
 
 def test_deny_is_stronger_than_ask_and_ask_than_allow(place: Place) -> None:
-    rules = (Rule("Read", "", "allow"), Rule("Read", "*.env", "deny"), Rule("Read", "x", "ask"))
+    rules = (
+        PermissionRule("Read", "", "allow"),
+        PermissionRule("Read", "*.env", "deny"),
+        PermissionRule("Read", "x", "ask"),
+    )
     assert judged(place, "Read", rules, file_path="a.env") == "deny"
     assert judged(place, "Read", rules, file_path="x") == "ask"
     assert judged(
-        place, "Read", (Rule("mcp__*", "", "deny"), Rule("R*", "", "deny")), file_path="x"
+        place,
+        "Read",
+        (PermissionRule("mcp__*", "", "deny"), PermissionRule("R*", "", "deny")),
+        file_path="x",
     )
-    assert judged(place, "Read", (Rule("R*", "", "deny"),), file_path="x") == "deny"
+    assert judged(place, "Read", (PermissionRule("R*", "", "deny"),), file_path="x") == "deny"
 
 
 # --- asking
 
 
 async def test_yes_no_and_nobody_there(place: Place) -> None:
-    person = Person(YES, Answer(False, words="use the other file"))
+    person = Person(YES, PermissionAnswer(False, words="use the other file"))
     box = place.box(place.policy("ask", asker=person))
     assert not (await use(box, "Write", file_path="a", content="1")).is_error
     refused = await use(box, "Write", file_path="b", content="1")
@@ -241,19 +253,19 @@ async def test_yes_no_and_nobody_there(place: Place) -> None:
 
 
 async def test_an_answer_for_the_session_saves_the_next_question(place: Place) -> None:
-    person = Person(Answer(True, "session"), YES)
+    person = Person(PermissionAnswer(True, "session"), YES)
     box = place.box(place.policy("ask", asker=person))
     for _ in range(3):
         await use(box, "Bash", command="true")
     assert len(person.questions) == 1
-    assert person.questions[0].rule == Rule("Bash", "true")
+    assert person.questions[0].rule == PermissionRule("Bash", "true")
     await use(box, "Bash", command="true && true")
     assert person.questions[1].rule is None  # not plain: nothing to remember
 
 
 async def test_one_question_at_a_time(place: Place) -> None:
     """Two calls that wait for the same answer ask once."""
-    person = Person(Answer(True, "session"))
+    person = Person(PermissionAnswer(True, "session"))
     box = place.box(place.policy("ask", asker=person))
     (place.outside / "f").write_text("x")
     async with anyio.create_task_group() as group:
@@ -263,7 +275,7 @@ async def test_one_question_at_a_time(place: Place) -> None:
 
 
 async def test_being_asked_takes_none_of_the_time(place: Place) -> None:
-    async def slow(question: Question) -> Answer:
+    async def slow(question: Question) -> PermissionAnswer:
         for _ in range(20):
             await anyio.sleep(0.01)
         return YES
@@ -274,22 +286,22 @@ async def test_being_asked_takes_none_of_the_time(place: Place) -> None:
 
 
 async def test_an_answer_for_the_project_is_kept_in_the_local_settings(place: Place) -> None:
-    person = Person(Answer(True, "project"))
+    person = Person(PermissionAnswer(True, "project"))
 
-    async def kept(rule: Rule) -> None:
+    async def kept(rule: PermissionRule) -> None:
         await keep(place.root, rule)
 
-    policy = Policy(place.ground(), asker=person, keep=kept)
+    policy = PermissionPolicy(place.ground(), asker=person, keep=kept)
     await use(place.box(policy), "Bash", command="true")
     local = place.root / ".reverie" / "settings.local.json"
     assert json.loads(local.read_text()) == {"permissions": {"allow": ["Bash(true)"]}}
     rules, problems = load_rules(home=place.home, root=place.root)
-    assert rules == [Rule("Bash", "true")]
+    assert rules == [PermissionRule("Bash", "true")]
     assert not problems
 
 
 async def test_protected_files_are_never_remembered(place: Place) -> None:
-    person = Person(Answer(True, "project"), NO)
+    person = Person(PermissionAnswer(True, "project"), NO)
     box = place.box(place.policy("ask", asker=person))
     target = str(place.user / ".ssh" / "config")
     await use(box, "Write", file_path=target, content="1")
@@ -304,7 +316,7 @@ async def test_what_was_permitted_is_what_is_touched(place: Place) -> None:
     (place.outside / "real").mkdir()
     (place.root / "d").mkdir()
 
-    async def swaps(question: Question) -> Answer:
+    async def swaps(question: Question) -> PermissionAnswer:
         assert question.subject == str(place.root / "d" / "f")
         (place.root / "d").rmdir()
         (place.root / "d").symlink_to(place.outside / "real")
@@ -323,15 +335,15 @@ async def test_what_was_permitted_is_what_is_touched(place: Place) -> None:
 
 def test_a_rule_is_added_and_the_rest_stays() -> None:
     text = '{"flags": {"dream": false}, "permissions": {"deny": ["Read(.env)"]}, "é": 1}'
-    once = with_rule(text, Rule("Bash", "npm test"))
+    once = with_rule(text, PermissionRule("Bash", "npm test"))
     assert json.loads(once) == {
         "flags": {"dream": False},
         "permissions": {"deny": ["Read(.env)"], "allow": ["Bash(npm test)"]},
         "é": 1,
     }
-    assert with_rule(once, Rule("Bash", "npm test")) == once
-    assert parse_rule("Bash(npm test)", "allow") == Rule("Bash", "npm test")
-    assert parse_rule("Read", "deny") == Rule("Read", "", "deny")
+    assert with_rule(once, PermissionRule("Bash", "npm test")) == once
+    assert parse_rule("Bash(npm test)", "allow") == PermissionRule("Bash", "npm test")
+    assert parse_rule("Read", "deny") == PermissionRule("Read", "", "deny")
     assert parse_rule("Read(", "deny") is None
     assert parse_rule("", "deny") is None
 
@@ -342,7 +354,7 @@ async def test_settings_that_cannot_be_read_are_not_written_over(place: Place, t
     local.parent.mkdir()
     local.write_text(text)
     with pytest.raises(StoreError):
-        await keep(place.root, Rule("Bash", "x"))
+        await keep(place.root, PermissionRule("Bash", "x"))
     assert local.read_text() == text
 
 
@@ -350,7 +362,7 @@ async def test_a_linked_settings_folder_is_not_written_through(place: Place) -> 
     (place.root / ".reverie").symlink_to(place.outside)
     before = snapshot(place.outside)
     with pytest.raises(PathRefused):
-        await keep(place.root, Rule("Bash", "x"))
+        await keep(place.root, PermissionRule("Bash", "x"))
     assert snapshot(place.outside) == before
 
 
@@ -360,18 +372,18 @@ def test_a_repository_may_only_deny(place: Place) -> None:
     both = {"permissions": {"allow": ["Bash"], "ask": ["Read"], "deny": ["Read(.env)", 7, "(("]}}
     (folder / "settings.json").write_text(json.dumps(both))
     rules, problems = load_rules(home=place.home, root=place.root)
-    assert rules == [Rule("Read", ".env", "deny")]
+    assert rules == [PermissionRule("Read", ".env", "deny")]
     assert sum("may only deny" in p for p in problems) == 2
     assert sum("cannot be read" in p for p in problems) == 2
     (place.home / "settings.json").write_text('{"permissions": {"allow": ["Edit(src/**)"]}}')
-    assert Rule("Edit", "src/**") in load_rules(home=place.home, root=place.root)[0]
+    assert PermissionRule("Edit", "src/**") in load_rules(home=place.home, root=place.root)[0]
 
 
 def test_local_settings_that_git_tracks_may_only_deny(place: Place) -> None:
     folder = place.root / ".reverie"
     folder.mkdir()
     (folder / "settings.local.json").write_text('{"permissions": {"allow": ["Bash"]}}')
-    assert load_rules(home=place.home, root=place.root)[0] == [Rule("Bash")]
+    assert load_rules(home=place.home, root=place.root)[0] == [PermissionRule("Bash")]
     for argv in (["init", "-q"], ["add", "-f", ".reverie/settings.local.json"]):
         subprocess.run(["git", *argv], cwd=place.root, check=True)
     assert load_rules(home=place.home, root=place.root)[0] == []

@@ -9,7 +9,7 @@ import pytest
 from reverie.layers import tool_results
 from reverie.settings import DEFAULTS
 from reverie.store.disk import SessionDisk
-from reverie.tools import Found
+from reverie.tools import Referenced
 from reverie.transcript.blocks import block_of
 from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, Record, ResultDecided
@@ -157,8 +157,12 @@ async def test_a_copied_session_reads_what_its_source_stored(place: Place) -> No
 
 async def test_other_sources_and_private_sessions(place: Place) -> None:
     class Sealed:
-        async def find(self, reference: str) -> Found | None:
-            return Found("sealed 1", "what was said\nneedle", "old") if reference == "s1" else None
+        async def find(self, reference: str) -> Referenced | None:
+            return (
+                Referenced("sealed 1", "what was said\nneedle", "old")
+                if reference == "s1"
+                else None
+            )
 
     box = place.box(stored=None, sources=(Sealed(),))
     assert (await use(box, "ReadBack", reference="s1", query="needle")).text == (

@@ -11,7 +11,7 @@ from reverie.store.disk import SessionDisk
 from reverie.store.files import Folder
 from reverie.testing import call, world
 from reverie.tools.sealed import SealedCalls
-from reverie.tools.tool import Found
+from reverie.tools.tool import Referenced
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import apply, expecting
 from reverie.transcript.names import reference
@@ -51,7 +51,7 @@ async def sealed(folder: Folder) -> View:
     return append(view, Replaced("e1", view.leaf, by, "collapse"))
 
 
-async def look(source: SealedCalls, ident: str) -> Found:
+async def look(source: SealedCalls, ident: str) -> Referenced:
     found = await source.find(reference(ident))
     assert found is not None
     return found

@@ -20,7 +20,6 @@ from reverie.transcript.records import (
     Entry,
     Extracted,
     Failed,
-    Forgotten,
     ForkEnded,
     HeadSet,
     NotesTaken,
@@ -37,6 +36,7 @@ from reverie.transcript.records import (
     Unknown,
     Usage,
     UserMessage,
+    WordsRemoved,
 )
 from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY, View
@@ -179,7 +179,7 @@ class Builder:
             Started("s1", "/p", "/p", "1"),
             Failed("layer", "broke"),
             TurnEnded(),
-            Forgotten(1, (Strip(self.pick(which), 0),)),
+            WordsRemoved(1, (Strip(self.pick(which), 0),)),
             ForkEnded("session_memory", "a1", Usage(1, 2, 3, 4), 1, "completed"),
             Unknown("later", '{"v":9,"id":"x","type":"later","extra":1e3}'),
             Failed("compaction", "refused"),

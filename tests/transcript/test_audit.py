@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.audit.audit import Held, audit, binding, held
+from reverie.transcript.audit.audit import MustSurvive, audit, binding, held
 from reverie.transcript.audit.names import READABLE, names_in, ranked
 from reverie.transcript.audit.parts import parts, stands_for_others, trouble
 from reverie.transcript.audit.tasks import open_tasks
@@ -265,7 +265,7 @@ def test_an_audit_is_total_and_the_same_each_time(taken: Any, context: str, toke
     assert one == audit(items, context, keep_tokens=tokens)
     assert 0 <= one.unaided <= one.fidelity <= 1
     assert estimate(one.keep) <= tokens
-    assert all(isinstance(h, Held) and h.text for h in one.missing)
+    assert all(isinstance(h, MustSurvive) and h.text for h in one.missing)
 
 
 def test_a_text_of_one_huge_line_is_read_in_bounded_steps():

@@ -13,7 +13,7 @@ from reverie.settings import Settings
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.breaks import (
     Break,
-    Watch,
+    BreakWatch,
     compared,
     diagnosed,
     first_byte,
@@ -66,7 +66,7 @@ def second(
     settings: Settings | None = None,
 ) -> Break | None:
     """The verdict on a second request that read so much, when the first cached 40,000."""
-    watch = Watch(settings or Settings()).sent(before or request(), 0.0)
+    watch = BreakWatch(settings or Settings()).sent(before or request(), 0.0)
     watch, nothing = watch.answered(first or Usage(100, 10_000, 30_000, 50, 8_000))
     assert nothing is None
     return watch.sent(after, idle, moved).answered(Usage(100, read, 0, 5), diagnostics)[1]
@@ -221,7 +221,7 @@ def test_a_lifetime_that_ran_out(idle: float, read: int, cause: str, lifetime: s
 
 @pytest.mark.parametrize(("read", "cause"), [(8_000, "expired"), (0, "provider")])
 def test_what_stands_for_an_hour_is_remembered_over_rounds(read: int, cause: str):
-    watch, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000, 0, 8_000))
+    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000, 0, 8_000))
     watch, _ = watch.sent(request(HEAD, *TEXTS, "a"), 9.0).answered(Usage(0, 40_000, 500))
     found = watch.sent(request(HEAD, *TEXTS, "a", "b"), 400.0).answered(Usage(9, read))[1]
     assert found is not None
@@ -252,7 +252,7 @@ def test_a_change_after_a_pause_names_both():
 )
 def test_an_announced_change_is_silent_and_sets_the_baseline(reason: str):
     assert second(changed(model="m2"), 0, moved=(reason,)) is None
-    watch, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(changed(model="m2"), 1.0, (reason,)).answered(Usage(0, 0, 12_000))
     assert found is None
     _, found = watch.sent(changed(model="m2"), 2.0).answered(Usage(0, 12_000, 0))
@@ -269,7 +269,7 @@ def test_a_head_without_a_reason_is_no_announcement():
 
 
 def test_one_change_is_one_break():
-    watch, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(changed(model="m2"), 1.0).answered(Usage(0, 0, 40_000))
     assert found is not None
     watch, found = watch.sent(changed(model="m2"), 2.0).answered(Usage(0, 40_000, 0))
@@ -277,14 +277,14 @@ def test_one_change_is_one_break():
 
 
 def test_an_announcement_outlives_a_request_without_an_answer():
-    watch, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch = watch.sent(changed(model="m2"), 1.0, ("compaction",))  # never answered
     assert watch.sent(changed(model="m2"), 2.0).answered(Usage(0, 0, 9_000))[1] is None
 
 
 def test_edits_the_provider_applied_are_announced_once():
     applied = '[{"type":"clear_tool_uses_20250919","cleared_input_tokens":20000}]'
-    watch, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(request(), 1.0).answered(Usage(0, 5_000, 15_000), "null", applied)
     assert found is None
     watch, found = watch.sent(request(), 2.0).answered(Usage(0, 5_000, 15_000), "null", applied)
@@ -293,7 +293,7 @@ def test_edits_the_provider_applied_are_announced_once():
 
 
 def test_an_answer_without_usage_keeps_what_is_known():
-    watch, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    watch, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     watch, found = watch.sent(request(HEAD, *TEXTS, "a"), 290.0).answered(None)
     assert found is None
     more = request(HEAD, *TEXTS, "a", "b")
@@ -305,13 +305,13 @@ def test_an_answer_without_usage_keeps_what_is_known():
 
 
 def test_an_answer_nobody_asked_for_changes_nothing():
-    watch = Watch()
+    watch = BreakWatch()
     assert watch.answered(Usage(1, 2, 3, 4)) == (watch, None)
 
 
 def test_a_fork_is_watched_from_its_parent_on():
     """A fork's first request reads its parent's prefix, or that is a break."""
-    parent, _ = Watch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
+    parent, _ = BreakWatch().sent(request(), 0.0).answered(Usage(0, 0, 40_000))
     child = request(HEAD, *TEXTS, "write the notes")
     assert parent.sent(child, 1.0).answered(Usage(50, 40_000))[1] is None
     found = parent.sent(replace(child, source="session_memory"), 1.0).answered(Usage(40_050))[1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reverie.transcript.blocks import text_block
 from reverie.transcript.breaks import (
-    Watch,
+    BreakWatch,
     compared,
     watch_entries,
 )
@@ -321,8 +321,8 @@ def test_a_recorded_fork_reads_its_parent():
         assert len(watch_entries(entries, parent, child.base)) == breaks
 
 
-def watch_of(entries: list[Entry]) -> Watch:
-    watch, view = Watch(), View()
+def watch_of(entries: list[Entry]) -> BreakWatch:
+    watch, view = BreakWatch(), View()
     for entry in entries:
         if isinstance(entry.record, Sent):
             watch = watch.sent(rendered(view, entry.record), entry.at, view.moved)

@@ -8,7 +8,7 @@ import pytest
 
 from reverie.simulator import Engine, SimulatedModel, call, script
 from reverie.transcript.blocks import block_of, dump, members, text_block
-from reverie.transcript.breaks import Break, Watch, watch_entries
+from reverie.transcript.breaks import Break, BreakWatch, watch_entries
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item, message
 from reverie.transcript.records import Entry, HeadSet, Record, Replaced, Sent, Stand, UserMessage
@@ -37,7 +37,7 @@ class Run:
     now: float = 1_000.0
     view: View = EMPTY
     entries: list[Entry] = field(default_factory=list)
-    watch: Watch = field(default_factory=Watch)
+    watch: BreakWatch = field(default_factory=BreakWatch)
     breaks: list[Break] = field(default_factory=list)
     answered: str = ""
     edits: dict[int, str] = field(default_factory=dict)  # a block to send with other words
@@ -240,9 +240,9 @@ async def test_a_resumed_session_knows_from_its_record():
     sent = [e for e in going.entries if isinstance(e.record, Sent)][-1]
     assert isinstance(sent.record, Sent)
     usage = going.view.usage
-    going.watch, _ = Watch().sent(sent.record, sent.at).answered(usage)
+    going.watch, _ = BreakWatch().sent(sent.record, sent.at).answered(usage)
     assert await going.round() is None
-    going.watch, _ = Watch().sent(sent.record, sent.at).answered(usage)
+    going.watch, _ = BreakWatch().sent(sent.record, sent.at).answered(usage)
     going.put(replace(HEAD, tools=OTHER))
     found = await going.round()
     assert found is not None

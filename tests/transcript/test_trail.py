@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.transcript.trail import Ledger, Roll, Trail
+from reverie.transcript.trail import Roll, Trail, VersionedMap
 
 pytestmark = pytest.mark.spec("1")
 
@@ -53,7 +53,7 @@ def test_an_older_roll_stays_as_it_was(grown: list[tuple[int, int]]):
 
 @given(steps)
 def test_an_older_map_stays_as_it_was(grown: list[tuple[int, int]]):
-    versions: list[tuple[Ledger[int, int], dict[int, int]]] = [(Ledger(), {})]
+    versions: list[tuple[VersionedMap[int, int], dict[int, int]]] = [(VersionedMap(), {})]
     for value, (at, key) in enumerate(grown):
         ledger, known = versions[at % len(versions)]
         versions.append((ledger.put(key, value), {**known, key: value}))

@@ -19,7 +19,7 @@ from reverie.errors import Held, InvalidInput
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
-from reverie.memory.words import Words
+from reverie.memory.words import ForgetWords
 from reverie.session.library import Library
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
@@ -31,7 +31,7 @@ from reverie.testing import call, reply
 from reverie.transcript.blocks import block_of
 from reverie.transcript.records import HeadSet, ResultDecided
 from reverie.transcript.request import render
-from reverie.upkeep.forget import Forgetting, Report, unfinished
+from reverie.upkeep.forget import ForgetReport, Forgetting, unfinished
 from reverie.wire.given import tool_result, user
 from tests.conftest import Scale
 from tests.faults import Death, When, every_kill, quick_folder
@@ -292,7 +292,7 @@ def test_what_is_not_ours_is_left_and_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", ["", "  ", "abc", "的"])
 def test_too_few_letters_are_refused(words: str) -> None:
     with pytest.raises(InvalidInput):
-        Words.of(words)
+        ForgetWords.of(words)
 
 
 @pytest.mark.parametrize("words", ["user", "session", "forgotten", "type", "text", "assistant"])
@@ -319,7 +319,7 @@ def test_words_that_are_part_of_our_own_format_break_no_transcript(
     ],
 )
 def test_words_of_any_kind_go_from_text_and_from_json(words: str) -> None:
-    found = Words.of(words)
+    found = ForgetWords.of(words)
     for text in (f"x {words} y", f"x\n{words}\ny"):
         assert not found.within(found.replaced(text)[0])
         for raw in (json.dumps({"text": text}), json.dumps({"text": json.dumps([text])})):
@@ -335,7 +335,7 @@ def test_words_of_any_kind_go_from_text_and_from_json(words: str) -> None:
     st.sampled_from(FORMS),
 )
 def test_replacing_leaves_the_rest_and_none_of_the_words(a: str, b: str, form: str) -> None:
-    words = Words.of(WORDS)
+    words = ForgetWords.of(WORDS)
     text, count = words.replaced(f"{a} {form} {b}")
     assert count >= 1
     assert not words.within(text)
@@ -353,7 +353,7 @@ def test_kill_anywhere_and_running_it_again_completes_it(scale: Scale) -> None:
         session = built(first, project)
         before = len(set(grep(first)))
         home = base / "home"
-        done: list[Report] = []
+        done: list[ForgetReport] = []
 
         def attempt() -> Callable[[Callable[[str], None]], object]:
             shutil.rmtree(home, ignore_errors=True)

@@ -30,18 +30,18 @@ from reverie.session.loop import run_turn
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.query import selector_for
 from reverie.session.session import Session
-from reverie.session.turn import Inbox, Limits, OnEvent, Spend, TurnResult, unwatched
+from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, environment
 from reverie.store.disk import NoDisk
 from reverie.store.home import tool_results_folder
 from reverie.store.memories import Memories
 from reverie.tools import (
     Asker,
-    Ground,
-    Policy,
+    PermissionPolicy,
+    PermissionRoots,
+    PermissionRule,
     Registry,
-    Rule,
-    Stored,
+    StoredResults,
     Tool,
     Toolbox,
     ToolContext,
@@ -57,7 +57,7 @@ from reverie.tools.sandbox import Sandbox
 from reverie.tools.sealed import SealedCalls
 from reverie.tools.snip_tool import snip_tool
 from reverie.wire.given import Addable
-from reverie.world import Clock, Model, Notice, Say, World, unheard
+from reverie.world import Clock, Model, Notice, Say, World, say_nothing
 
 SYSTEM = """\
 You are Reverie, an agent that works in a person's project from their terminal.
@@ -80,7 +80,7 @@ what you are not sure of.
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AgentOptions:
     """What somebody wants an agent to be."""
 
     project: Path = Path(".")
@@ -90,7 +90,7 @@ class Wanted:
     bare: bool = False
     mode: Verdict = "ask"
     interactive: bool = True  # whether a person is there
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     home: Path | None = None
     environ: Mapping[str, str] | None = None
     system: str = SYSTEM
@@ -105,12 +105,12 @@ class Agent:
     toolbox: Toolbox
     hooks: Hooks
     attachments: Attachments
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     spend: Spend = field(default_factory=Spend)
     inbox: Inbox = field(default_factory=Inbox)
 
     async def turn(
-        self, said: str | Sequence[Addable], on_event: OnEvent = unwatched
+        self, said: str | Sequence[Addable], on_event: OnEvent = ignore_event
     ) -> TurnResult:
         return await run_turn(
             self.session,
@@ -157,12 +157,12 @@ class Agent:
 
 @asynccontextmanager
 async def open_agent(
-    wanted: Wanted,
+    wanted: AgentOptions,
     model: Model,
     *,
     registry: Registry | None = None,
     asker: Asker | None = None,
-    say: Say = unheard,
+    say: Say = say_nothing,
     clock: Clock | None = None,
 ) -> AsyncGenerator[Agent]:
     """An agent in a project, new or resumed."""
@@ -224,7 +224,9 @@ async def _opened(box: Toolbox) -> AsyncGenerator[Toolbox]:
         raise many.exceptions[0] from None
 
 
-def _agent(place: Place, session: Session, model: Model, box: Toolbox, wanted: Wanted) -> Agent:
+def _agent(
+    place: Place, session: Session, model: Model, box: Toolbox, wanted: AgentOptions
+) -> Agent:
     settings = session.world.settings
     hooks = hooks_for(
         session.id,
@@ -240,7 +242,7 @@ def _agent(place: Place, session: Session, model: Model, box: Toolbox, wanted: W
 
 
 def _fresh_head(
-    place: Place, wanted: Wanted, clock: Clock, memories: Memories | None, say: Say
+    place: Place, wanted: AgentOptions, clock: Clock, memories: Memories | None, say: Say
 ) -> Head:
     """The system prompt and the surroundings as they are now."""
     return Head(
@@ -281,17 +283,19 @@ def _policy(
     mode: Verdict,
     asker: Asker | None,
     memories: Memories | None,
-) -> Policy:
+) -> PermissionPolicy:
     rules, problems = load_rules(home=place.home, root=place.root)
-    rules = (*rules, *(Rule(name) for name in ("Remember", "Forget", "Snip")))
+    rules = (*rules, *(PermissionRule(name) for name in ("Remember", "Forget", "Snip")))
     for problem in problems:
         session.world.say(Notice("permissions", problem, "warning"))
-    ground = Ground.of(place.top, Path(place.user), place.home)
+    ground = PermissionRoots.of(place.top, Path(place.user), place.home)
     stored = tool_results_folder(session.library.folder.root, session.id)
     own = () if memories is None else (Path(os.path.realpath(memories.folder.root)),)
     readable = (Path(os.path.realpath(stored)), *own)
     ground = replace(ground, readable=readable, writable=own)
-    return Policy(ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, place.root))
+    return PermissionPolicy(
+        ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, place.root)
+    )
 
 
 def _guards(place: Place, session: Session, tools: Registry, box: Toolbox) -> Guards:
@@ -318,7 +322,7 @@ def _options(place: Place, model: Model, tools: Registry) -> dict[str, Any]:
 
 
 def _context(place: Place, session: Session, memories: Memories | None) -> ToolContext:
-    stored = Stored(session.library.folder, session.id, lambda: session.view)
+    stored = StoredResults(session.library.folder, session.id, lambda: session.view)
     return ToolContext(
         place.top,
         place.cwd,

@@ -26,7 +26,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
 from reverie.tools.remembering import RememberingFiles
-from reverie.world import Notice, Say, unheard
+from reverie.world import Notice, Say, say_nothing
 
 HISTORY = "agent-memory-history"
 IGNORED = {"local": b"*\n", "project": b".reverie-*\n"}
@@ -34,7 +34,7 @@ IGNORED = {"local": b"*\n", "project": b".reverie-*\n"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class AgentPlace:
     """Where an agent works: `root` is the canonical root of the repository."""
 
     home: Path
@@ -75,10 +75,10 @@ class AgentMemory:
 def open_agent_memory(
     agent: str,
     scope: Scope,
-    ground: Ground,
+    ground: AgentPlace,
     *,
     now: Callable[[], float],
-    say: Say = unheard,
+    say: Say = say_nothing,
 ) -> AgentMemory | None:
     """The memory of an agent's type; None where memory is off or cannot be had, which is said."""
     if ground.settings.memory_off():
@@ -113,7 +113,7 @@ def section(memories: Memories, scope: Scope, settings: Settings) -> str:
     )
 
 
-def agent_memories(ground: Ground) -> Iterator[tuple[Path, Path]]:
+def agent_memories(ground: AgentPlace) -> Iterator[tuple[Path, Path]]:
     """Every agent's memory folder of this home and project, each with its history."""
     for scope in SCOPES:
         above = _places("any", scope, ground)[0].parent
@@ -123,7 +123,7 @@ def agent_memories(ground: Ground) -> Iterator[tuple[Path, Path]]:
                     yield _places(name, scope, ground)
 
 
-def _places(agent: str, scope: Scope, ground: Ground) -> tuple[Path, Path]:
+def _places(agent: str, scope: Scope, ground: AgentPlace) -> tuple[Path, Path]:
     """The memory folder of an agent's type, and where its versions are kept."""
     home, root = ground.home, ground.root
     base = paths.base(ground.settings, home)
@@ -137,7 +137,7 @@ def _places(agent: str, scope: Scope, ground: Ground) -> tuple[Path, Path]:
     return place.folder, kept / HISTORY / scope / name
 
 
-def _must_be_real(folder: Path, scope: Scope, ground: Ground) -> None:
+def _must_be_real(folder: Path, scope: Scope, ground: AgentPlace) -> None:
     """Refuse a folder below the repository that a link leads out of it."""
     if scope == "user" or not folder.is_relative_to(ground.root):
         return

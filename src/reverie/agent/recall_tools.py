@@ -14,12 +14,12 @@ from anyio import to_thread
 from reverie.memory.format.manifest import iso_time
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.text import days
-from reverie.store.recall.index import Hit
+from reverie.store.recall.index import RecallHit
 from reverie.text.frames import defused, frame
 from reverie.tools.tool import Action, Input, Output, Tool, ToolContext
 
 SHOWN = 5
-MOST = 20
+MAX = 20
 PASSAGE = 600
 """Characters of one passage."""
 
@@ -73,7 +73,7 @@ def _tool(name: str, description: str, action: Action) -> Tool:
             "limit": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
+                "maximum": MAX,
                 "description": f"How many passages to give at most; {SHOWN} if left out",
             },
         },
@@ -84,10 +84,10 @@ def _tool(name: str, description: str, action: Action) -> Tool:
 
 
 def _count(value: Input) -> int:
-    return min(int(value.get("limit") or SHOWN), MOST)
+    return min(int(value.get("limit") or SHOWN), MAX)
 
 
-def _memory(index: MemoryIndex, hit: Hit, now: float) -> str:
+def _memory(index: MemoryIndex, hit: RecallHit, now: float) -> str:
     age = days(hit.saved, now)
     kind = f"[{hit.type}] " if hit.type else ""
     about = f": {_line(hit.description)}" if hit.description else ""
@@ -95,7 +95,7 @@ def _memory(index: MemoryIndex, hit: Hit, now: float) -> str:
     return f"{kind}{_line(where)}, saved {age} day{'' if age == 1 else 's'} ago{about}"
 
 
-def _session(hit: Hit) -> str:
+def _session(hit: RecallHit) -> str:
     who = f", {hit.name}" if hit.name else ""
     return f"session {hit.session or hit.file}, message {hit.message}, {iso_time(hit.saved)}{who}"
 
@@ -104,7 +104,9 @@ def _line(text: str) -> str:
     return " ".join(defused(text).split())[:PASSAGE]
 
 
-def _output(rows: Sequence[str], hits: Sequence[Hit], context: ToolContext, more: str) -> Output:
+def _output(
+    rows: Sequence[str], hits: Sequence[RecallHit], context: ToolContext, more: str
+) -> Output:
     if not rows:
         return Output("Nothing found")
     session = context.stored.session if context.stored else ""

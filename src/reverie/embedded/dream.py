@@ -20,16 +20,16 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reverie.embedded import history
-from reverie.embedded.history import Call, History, call_block
+from reverie.embedded.history import ConversationHistory, PastCall, call_block
 from reverie.errors import ScanFailed
 from reverie.memory import secrets
 from reverie.memory.claims import Claim, claims
 from reverie.memory.facts import Reason, reasons_block
 from reverie.memory.format.entry import is_index, is_topic
-from reverie.memory.hygiene.check import Given, check
+from reverie.memory.hygiene.check import CheckInput, check
 from reverie.memory.hygiene.reading import logs
-from reverie.memory.hygiene.report import Report
-from reverie.memory.ranking import Limits
+from reverie.memory.hygiene.report import HygieneReport
+from reverie.memory.ranking import IndexLimits
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.repair import kept, repaired
 from reverie.transcript.blocks import Block, Json, text_block
@@ -69,7 +69,7 @@ def answer(request: Request) -> Sequence[Block]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DreamCall:
     """A call to make."""
 
     tool: str
@@ -106,7 +106,7 @@ class _Seen:
 class _Dream:
     """What a conversation so far says of the folder."""
 
-    def __init__(self, task: DreamTask, said: History) -> None:
+    def __init__(self, task: DreamTask, said: ConversationHistory) -> None:
         self.task = task
         self.said = said
         self.base = task.folder.rstrip("/")
@@ -125,7 +125,7 @@ class _Dream:
 
     # What the results say
 
-    def listed(self, call: Call, text: str, error: bool) -> None:
+    def listed(self, call: PastCall, text: str, error: bool) -> None:
         below = self.key(call.path)
         self.folders[below] = True
         if error:
@@ -144,7 +144,7 @@ class _Dream:
             elif key.lower().endswith(".md"):
                 self.files.setdefault(key, _Seen(int(found["size"].replace(",", ""))))
 
-    def was_read(self, call: Call, text: str, error: bool) -> None:
+    def was_read(self, call: PastCall, text: str, error: bool) -> None:
         seen = self.files.get(self.key(call.path))
         if seen is None or not seen.next:
             return
@@ -164,11 +164,11 @@ class _Dream:
             else:
                 seen.lines.append(numbered[2])
 
-    def looked_up(self, call: Call, text: str, error: bool) -> None:
+    def looked_up(self, call: PastCall, text: str, error: bool) -> None:
         if not error:
             self.gone[call.get("pattern")] = text.strip() == "No files match"
 
-    def wrote(self, call: Call, text: str, error: bool) -> None:
+    def wrote(self, call: PastCall, text: str, error: bool) -> None:
         key = self.key(call.path)
         self.written.add(key)
         if error:
@@ -176,7 +176,7 @@ class _Dream:
 
     # What to do next
 
-    def next(self) -> list[Step]:
+    def next(self) -> list[DreamCall]:
         """The calls of the next round; none once all is done."""
         if not self.written:
             steps = self._orient() or self._read() or self._gather()
@@ -184,15 +184,15 @@ class _Dream:
                 return steps
         return self._write()
 
-    def _orient(self) -> list[Step]:
+    def _orient(self) -> list[DreamCall]:
         open_ = [key for key, done in self.folders.items() if not done]
-        return [Step("List", {"path": self._path(key)}) for key in open_[:ROUND_CALLS]]
+        return [DreamCall("List", {"path": self._path(key)}) for key in open_[:ROUND_CALLS]]
 
     def _path(self, key: str) -> str:
         return f"{self.base}/{key}" if key else self.base
 
-    def _read(self) -> list[Step]:
-        steps: list[Step] = []
+    def _read(self) -> list[DreamCall]:
+        steps: list[DreamCall] = []
         room = ROUND_CHARACTERS
         for key, seen in sorted(self.files.items()):
             if not seen.next or len(steps) >= ROUND_CALLS:
@@ -204,17 +204,17 @@ class _Dream:
             given: dict[str, Json] = {"file_path": self._path(key)}
             if seen.next > 1:
                 given["offset"] = seen.next
-            steps.append(Step("Read", given))
+            steps.append(DreamCall("Read", given))
         return steps
 
-    def _gather(self) -> list[Step]:
+    def _gather(self) -> list[DreamCall]:
         """Look up what the memories name in the repository, once."""
         if not self.task.root or "Glob" not in self.said.tools or self.gone:
             return []
         if any(call.name == "Glob" for call in self.said.calls):
             return []
         paths = self._named()[:LOOKED_UP]
-        return [Step("Glob", {"pattern": path, "path": self.task.root}) for path in paths]
+        return [DreamCall("Glob", {"pattern": path, "path": self.task.root}) for path in paths]
 
     def _named(self) -> list[str]:
         """The paths that memories name, those of the newest first."""
@@ -224,8 +224,8 @@ class _Dream:
         paths = (one.text for one in found if one.kind == "path" and one.sure and "/" in one.text)
         return [p for p in dict.fromkeys(paths) if p[0] not in "/~." and not p.endswith("/")]
 
-    def _write(self) -> list[Step]:
-        steps: list[Step] = []
+    def _write(self) -> list[DreamCall]:
+        steps: list[DreamCall] = []
         room = ROUND_CHARACTERS
         for key, data in sorted(self.done().files.items(), key=_files_first):
             if key in self.written:
@@ -234,7 +234,7 @@ class _Dream:
             room -= len(content)
             if steps and (room < 0 or len(steps) >= ROUND_CALLS):
                 break
-            steps.append(Step("Write", {"file_path": self._path(key), "content": content}))
+            steps.append(DreamCall("Write", {"file_path": self._path(key), "content": content}))
         return steps
 
     # What was found
@@ -244,14 +244,14 @@ class _Dream:
         found = {key: seen.text() for key, seen in self.files.items()}
         return {key: text.encode() for key, text in found.items() if text is not None}
 
-    def given(self) -> Given:
+    def given(self) -> CheckInput:
         task = self.task
-        limits = Limits(task.index_lines, task.index_bytes)
+        limits = IndexLimits(task.index_lines, task.index_bytes)
         times = {one.file: one.saved for one in task.memories}
         texts = self.texts()
         unread = frozenset(key for key in self.files if key not in texts)
         present = self._present if self.gone else None
-        return Given(texts, times, task.now, limits, present, unread=unread)
+        return CheckInput(texts, times, task.now, limits, present, unread=unread)
 
     def _present(self, claim: Claim) -> bool:
         return not self.gone.get(claim.text, False)
@@ -276,7 +276,7 @@ class _Dream:
 
     # What is said
 
-    def phase(self, steps: Sequence[Step]) -> str:
+    def phase(self, steps: Sequence[DreamCall]) -> str:
         names = {"List": "orient: listing", "Read": "orient: reading"}
         names |= {"Glob": "gather: looking up", "Write": "consolidate: writing"}
         return f"{names[steps[0].tool]} {len(steps):,}"
@@ -304,7 +304,7 @@ class _Dream:
     def _reasons(self, done: Repaired) -> tuple[Reason, ...]:
         return tuple(one for one in done.reasons if one.file not in self.failed)
 
-    def _left(self, report: Report) -> Iterator[str]:
+    def _left(self, report: HygieneReport) -> Iterator[str]:
         for one in report.findings[:30]:
             yield f"left: {one.kind} {one.file}:{one.line} {one.evidence}"
         if len(report.findings) > 30:
@@ -337,13 +337,13 @@ def _worked_out(
     files: tuple[tuple[str, bytes], ...],
     times: tuple[tuple[str, float], ...],
     now: float,
-    limits: Limits,
+    limits: IndexLimits,
     unread: frozenset[str],
 ) -> Repaired:
     """The repairs of a folder: the same for the same texts, so not worked out every round."""
     clean = {key: data for key, data in files if not _has_secret(key, data)}
     left = unread | frozenset(key for key, _ in files if key not in clean)
-    return repaired(Given(clean, dict(times), now, limits, unread=left))
+    return repaired(CheckInput(clean, dict(times), now, limits, unread=left))
 
 
 def _has_secret(key: str, data: bytes) -> bool:

@@ -20,7 +20,7 @@ FILES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CallAsked:
     """One tool call that a user asked for. `tests`: whatever runs the tests here."""
 
     tool: str
@@ -67,25 +67,25 @@ def between(words: Sequence[Word], start: int, end: int) -> str:
     return " ".join(w.text for w in part)
 
 
-def read_ask(path: str, first: int | None = None, count: int | None = None) -> Ask:
+def read_ask(path: str, first: int | None = None, count: int | None = None) -> CallAsked:
     given: dict[str, Json] = {"file_path": path}
     if first is not None:
         given["offset"] = first
     if count is not None:
         given["limit"] = count
-    return Ask("Read", given)
+    return CallAsked("Read", given)
 
 
-def grep_ask(pattern: str, path: str = "") -> Ask:
+def grep_ask(pattern: str, path: str = "") -> CallAsked:
     given: dict[str, Json] = {"pattern": pattern}
     if path and is_glob(path):
         given["glob"] = path
     elif path:
         given["path"] = path
-    return Ask("Grep", given)
+    return CallAsked("Grep", given)
 
 
-def glob_ask(pattern: str, path: str = "") -> Ask:
+def glob_ask(pattern: str, path: str = "") -> CallAsked:
     """Files by name, at any depth where the name does not say which."""
     deep = pattern if "/" in pattern else f"**/{pattern}"
-    return Ask("Glob", {"pattern": deep, "path": path} if path else {"pattern": deep})
+    return CallAsked("Glob", {"pattern": deep, "path": path} if path else {"pattern": deep})

@@ -31,7 +31,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PastCall:
     """A tool call that was made."""
 
     id: str
@@ -49,22 +49,22 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What came back from a call; a result without a known call has an empty one."""
 
-    call: Call
+    call: PastCall
     text: str
     error: bool
     message: int
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ConversationHistory:
     """A conversation, read once."""
 
     said: tuple[Said, ...] = ()
-    calls: tuple[Call, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    calls: tuple[PastCall, ...] = ()
+    outcomes: tuple[CallOutcome, ...] = ()
     last: int = 0  # the number of the last message
     memories: tuple[tuple[str, str], ...] = ()  # file and body of what was recalled
     tools: frozenset[str] = frozenset()
@@ -81,20 +81,20 @@ class History:
         return tuple(s for s in self.said if s.message < self.newest.message)
 
     @property
-    def made(self) -> tuple[Call, ...]:
+    def made(self) -> tuple[PastCall, ...]:
         """Calls made for the newest words."""
         return tuple(c for c in self.calls if c.message > self.newest.message)
 
     @property
-    def fresh(self) -> tuple[Outcome, ...]:
+    def fresh(self) -> tuple[CallOutcome, ...]:
         """Results that the last message brings."""
         return tuple(o for o in self.outcomes if o.message == self.last)
 
 
-def read(request: Request) -> History:
+def read(request: Request) -> ConversationHistory:
     said: list[Said] = []
-    calls: dict[str, Call] = {}
-    outcomes: list[Outcome] = []
+    calls: dict[str, PastCall] = {}
+    outcomes: list[CallOutcome] = []
     memories: dict[str, str] = {}
     number = 0
     for number, message in enumerate(request.messages(), 1):
@@ -107,16 +107,18 @@ def read(request: Request) -> History:
             if block.type == "tool_use" and block.call:
                 value = block.value.get("input")
                 known = value if isinstance(value, dict) else {}
-                call = Call(block.call, block.get("name"), known, number)
+                call = PastCall(block.call, block.get("name"), known, number)
                 calls.setdefault(call.id, call)
             elif block.type == "tool_result":
                 ident = block.call
-                call = calls.get(ident) or Call(ident, "", {}, number)
+                call = calls.get(ident) or PastCall(ident, "", {}, number)
                 error = block.value.get("is_error") is True
-                outcomes.append(Outcome(call, block.text, error, number))
+                outcomes.append(CallOutcome(call, block.text, error, number))
     found = tuple(calls.values())
     recalled = tuple(memories.items())
-    return History(tuple(said), found, tuple(outcomes), number, recalled, tools_of(request))
+    return ConversationHistory(
+        tuple(said), found, tuple(outcomes), number, recalled, tools_of(request)
+    )
 
 
 def _recalled(message: Message) -> Iterator[tuple[str, str]]:

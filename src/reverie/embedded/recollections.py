@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reverie.embedded.history import History, Outcome, Said
+from reverie.embedded.history import CallOutcome, ConversationHistory, Said
 from reverie.embedded.phrases import Phrases, is_chinese
 from reverie.embedded.reports import clip, is_test_run, line_number, named, report
 
@@ -89,21 +89,21 @@ def source_of(said: Said, say: Phrases) -> str:
     return say.message.format(number=said.message, who=who)
 
 
-def _mine(history: History) -> list[Said]:
+def _mine(history: ConversationHistory) -> list[Said]:
     return [s for s in history.earlier if s.role == "user"]
 
 
-def _first(history: History, say: Phrases) -> str:
+def _first(history: ConversationHistory, say: Phrases) -> str:
     mine = _mine(history)
     return _quoted(mine[0], say, say.first_ask) if mine else say.no_asks
 
 
-def _last(history: History, say: Phrases) -> str:
+def _last(history: ConversationHistory, say: Phrases) -> str:
     mine = _mine(history)
     return _quoted(mine[-1], say, say.last_ask) if mine else say.no_asks
 
 
-def _all(history: History, say: Phrases) -> str:
+def _all(history: ConversationHistory, say: Phrases) -> str:
     mine = [f"“{clip(s.text)}” ({source_of(s, say)})" for s in _mine(history)]
     return _listed(say.all_asks, mine, say) if mine else say.no_asks
 
@@ -117,7 +117,9 @@ def _listed(head: str, items: Sequence[str], say: Phrases) -> str:
     return "\n".join(out)
 
 
-def _of_tools(history: History, names: tuple[str, ...], key: str, say: Phrases) -> list[str]:
+def _of_tools(
+    history: ConversationHistory, names: tuple[str, ...], key: str, say: Phrases
+) -> list[str]:
     good = {o.call.id for o in history.outcomes if not o.error or o.call.name == "Bash"}
     found: dict[str, int] = {}
     for call in history.calls:
@@ -126,25 +128,25 @@ def _of_tools(history: History, names: tuple[str, ...], key: str, say: Phrases) 
     return [f"{name} ({say.message.format(number=at, who=say.me)})" for name, at in found.items()]
 
 
-def _files(history: History, say: Phrases) -> str:
+def _files(history: ConversationHistory, say: Phrases) -> str:
     return _listed(say.files_read, _of_tools(history, ("Read",), "file_path", say), say)
 
 
-def _changed(history: History, say: Phrases) -> str:
+def _changed(history: ConversationHistory, say: Phrases) -> str:
     names = _of_tools(history, ("Write", "Edit"), "file_path", say)
     return _listed(say.files_changed, names, say)
 
 
-def _commands(history: History, say: Phrases) -> str:
+def _commands(history: ConversationHistory, say: Phrases) -> str:
     return _listed(say.commands, _of_tools(history, ("Bash",), "command", say), say)
 
 
-def _errors(history: History, say: Phrases) -> str:
+def _errors(history: ConversationHistory, say: Phrases) -> str:
     failed = [f"{named(o.call)}: {clip(o.text)}" for o in history.outcomes if o.error]
     return _listed(say.errors, failed, say)
 
 
-def _tests(history: History, say: Phrases) -> str:
+def _tests(history: ConversationHistory, say: Phrases) -> str:
     runs = [o for o in history.outcomes if is_test_run(o)]
     if not runs:
         return say.none_such
@@ -153,11 +155,11 @@ def _tests(history: History, say: Phrases) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class QuestionKind:
     """A kind of question: all of its patterns must be found."""
 
     patterns: tuple[str, ...]
-    answer: Callable[[History, Phrases], str]
+    answer: Callable[[ConversationHistory, Phrases], str]
 
     def fits(self, question: str) -> bool:
         return all(re.search(pattern, question) for pattern in self.patterns)
@@ -165,34 +167,34 @@ class Kind:
 
 WHICH = r"\b(?:which|what|list)\b"
 KINDS = (
-    Kind((r"\b(?:first|initially|beginning|at the start)\b", SAYING, MINE), _first),
-    Kind((r"\b(?:last|previous|just now|before this|before that)\b", SAYING, MINE), _last),
-    Kind((r"\bwhat (?:did|have|had) i (?:ask|asked|say|said|want|told|tell)\b",), _all),
-    Kind((WHICH, r"\bfiles?\b", r"\b(?:read|open|opened|see|seen|view|looked?)\b"), _files),
-    Kind(
+    QuestionKind((r"\b(?:first|initially|beginning|at the start)\b", SAYING, MINE), _first),
+    QuestionKind((r"\b(?:last|previous|just now|before this|before that)\b", SAYING, MINE), _last),
+    QuestionKind((r"\bwhat (?:did|have|had) i (?:ask|asked|say|said|want|told|tell)\b",), _all),
+    QuestionKind((WHICH, r"\bfiles?\b", r"\b(?:read|open|opened|see|seen|view|looked?)\b"), _files),
+    QuestionKind(
         (WHICH, r"\bfiles?\b", r"\b(?:change|changed|edit|edited|write|wrote|written|creat)"),
         _changed,
     ),
-    Kind((WHICH, r"\bcommands?\b", r"\b(?:run|ran|execute|executed)\b"), _commands),
-    Kind(
+    QuestionKind((WHICH, r"\bcommands?\b", r"\b(?:run|ran|execute|executed)\b"), _commands),
+    QuestionKind(
         (r"\btests?\b", r"\b(?:say|said|pass|passed|fail|failed|failing|results?|outcome)\b"),
         _tests,
     ),
-    Kind(
+    QuestionKind(
         (r"\b(?:what went wrong|(?:which|what|any) (?:errors?|failures?)|what failed)\b",), _errors
     ),
-    Kind(("第一|最先|最开始|一开始|最初", "问|说|要求|消息|话"), _first),
-    Kind(("上一|上次|刚才|刚刚", "我", "问|说|要求|消息|话"), _last),
-    Kind(("我.{0,4}(?:问|说)(?:过|了).{0,3}(?:什么|哪些)",), _all),
-    Kind(("哪些文件|什么文件|哪个文件", "读|看|打开"), _files),
-    Kind(("哪些文件|什么文件|哪个文件", "改|写|编辑|创建"), _changed),
-    Kind(("哪些命令|什么命令", "运行|执行|跑"), _commands),
-    Kind(("测试", "结果|通过|失败|怎么样|如何|说了?什么"), _tests),
-    Kind(("出了?什么错|哪些错误|什么错误|报了?什么错|哪里出错",), _errors),
+    QuestionKind(("第一|最先|最开始|一开始|最初", "问|说|要求|消息|话"), _first),
+    QuestionKind(("上一|上次|刚才|刚刚", "我", "问|说|要求|消息|话"), _last),
+    QuestionKind(("我.{0,4}(?:问|说)(?:过|了).{0,3}(?:什么|哪些)",), _all),
+    QuestionKind(("哪些文件|什么文件|哪个文件", "读|看|打开"), _files),
+    QuestionKind(("哪些文件|什么文件|哪个文件", "改|写|编辑|创建"), _changed),
+    QuestionKind(("哪些命令|什么命令", "运行|执行|跑"), _commands),
+    QuestionKind(("测试", "结果|通过|失败|怎么样|如何|说了?什么"), _tests),
+    QuestionKind(("出了?什么错|哪些错误|什么错误|报了?什么错|哪里出错",), _errors),
 )
 
 
-def known(history: History, say: Phrases) -> str | None:
+def known(history: ConversationHistory, say: Phrases) -> str | None:
     """The answer to a question of a known kind."""
     question = history.newest.text.strip()
     if len(question) > ASKED:
@@ -206,7 +208,7 @@ def known(history: History, say: Phrases) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Mention:
     """Somewhere in the conversation that has words of a question."""
 
     score: float
@@ -230,7 +232,7 @@ def terms(text: str) -> list[str]:
     return list(found)[:TERMS]
 
 
-def looked_up(history: History, say: Phrases) -> str | None:
+def looked_up(history: ConversationHistory, say: Phrases) -> str | None:
     """Places with the words of the newest message, or None where there are none."""
     wanted = terms(history.newest.text)
     if not wanted:
@@ -241,7 +243,7 @@ def looked_up(history: History, say: Phrases) -> str | None:
     known = [t for t in wanted if any(t in low for low in lows)]
     if not known:
         return None
-    best: dict[str, Place] = {}
+    best: dict[str, Mention] = {}
     for order, ((text, where), low) in enumerate(zip(texts, lows, strict=True)):
         for place in _places(text, low, where, order, weight):
             old = best.get(place.text)
@@ -258,7 +260,7 @@ def looked_up(history: History, say: Phrases) -> str | None:
 Where = Callable[[int], str]
 
 
-def _texts(history: History, say: Phrases) -> Iterator[tuple[str, Where]]:
+def _texts(history: ConversationHistory, say: Phrases) -> Iterator[tuple[str, Where]]:
     """What users and tools said, with the source of a line of it. What this model said
     itself is no source."""
     for said in history.earlier:
@@ -271,7 +273,7 @@ def _texts(history: History, say: Phrases) -> Iterator[tuple[str, Where]]:
         yield outcome.text, lambda line, outcome=outcome: _line_source(outcome, line)
 
 
-def _line_source(outcome: Outcome, line: int) -> str:
+def _line_source(outcome: CallOutcome, line: int) -> str:
     call = outcome.call
     if call.name == "Read" and call.path:
         return f"{call.path}:{line_number(call, outcome.text, line)}"
@@ -280,7 +282,7 @@ def _line_source(outcome: Outcome, line: int) -> str:
 
 def _places(
     text: str, low: str, where: Where, order: int, weight: dict[str, float]
-) -> Iterator[Place]:
+) -> Iterator[Mention]:
     if len(low) != len(text):  # a few letters change their length with their case
         text = low
     seen: set[int] = set()
@@ -296,5 +298,5 @@ def _places(
                 seen.add(start)
                 score = sum(w for t, w in weight.items() if t in line)
                 source = where(text.count("\n", 0, start))
-                yield Place(score, order, clip(text[start : start + len(line)]), source)
+                yield Mention(score, order, clip(text[start : start + len(line)]), source)
             at = low.find(term, at + max(1, len(line) - (at - start)))

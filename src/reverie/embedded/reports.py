@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from reverie.embedded.history import Call, Outcome
+from reverie.embedded.history import CallOutcome, PastCall
 from reverie.embedded.phrases import Phrases
 
 SHOWN = 5
@@ -30,7 +30,7 @@ def clip(text: str, width: int = WIDTH) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def named(call: Call) -> str:
+def named(call: PastCall) -> str:
     """A call as people would name it."""
     if call.name == "Bash":
         return f"`{clip(call.get('command'), 80)}`"
@@ -41,7 +41,7 @@ def named(call: Call) -> str:
     return f"{call.name} {where}".strip() or "?"
 
 
-def report(outcome: Outcome, say: Phrases) -> str:
+def report(outcome: CallOutcome, say: Phrases) -> str:
     """A few lines on one result."""
     call, text = outcome.call, outcome.text
     what = named(call)
@@ -71,7 +71,7 @@ def _kept(text: str) -> list[str]:
     ]
 
 
-def _file(what: str, call: Call, text: str, say: Phrases) -> str:
+def _file(what: str, call: PastCall, text: str, say: Phrases) -> str:
     lines = text.splitlines()
     if not text.strip():
         return say.empty.format(what=what)
@@ -82,7 +82,7 @@ def _file(what: str, call: Call, text: str, say: Phrases) -> str:
     return "\n".join(out)
 
 
-def line_number(call: Call, text: str, index: int = 0) -> int:
+def line_number(call: PastCall, text: str, index: int = 0) -> int:
     """The number in its file of a line of a result: its own, or counted from the offset."""
     own = NUMBERED.match(text)
     offset = call.input.get("offset")
@@ -127,7 +127,7 @@ def summary_lines(lines: Sequence[str]) -> list[str]:
     return [*picked, *last]
 
 
-def is_test_run(outcome: Outcome) -> bool:
+def is_test_run(outcome: CallOutcome) -> bool:
     command = outcome.call.get("command").lower()
     if outcome.call.name != "Bash":
         return False

@@ -15,7 +15,7 @@ from reverie.memory.recall.query import Query
 from reverie.text.tokens import terms
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.request import Request
-from reverie.transcript.tasks import Known, RecallTask
+from reverie.transcript.tasks import KnownMemory, RecallTask
 
 CLEAR = 0.5
 """The share of a query's weight that a chosen memory holds."""
@@ -48,5 +48,5 @@ def selected(task: RecallTask) -> tuple[str, ...]:
     return tuple(file for _, _, file in sorted(ranked)[: task.files])
 
 
-def _line(memory: Known) -> str:
+def _line(memory: KnownMemory) -> str:
     return f"{memory.file.removesuffix('.md')} {memory.name} {memory.description}"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from reverie.settings import Settings
-from reverie.world import Flags
+from reverie.world import FlagReader
 
 NAME = "dream"
 TOOLS = ("Read", "Grep", "Glob", "List", "Bash", "Edit", "Write")
@@ -24,7 +24,7 @@ TOOLS = ("Read", "Grep", "Glob", "List", "Bash", "Edit", "Write")
 class Gates:
     """What the gates ask for; each is looked at only when those above it are open."""
 
-    flags: Flags
+    flags: FlagReader
     last: Callable[[], float | None]  # when the last one was: one `stat`
     sessions: Callable[[float], int]  # transcripts touched since, but for the current one
     looked: float | None = None  # when sessions were last counted

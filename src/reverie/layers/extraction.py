@@ -182,7 +182,7 @@ def saved_itself(fresh: Fresh, inside: Callable[[str], bool]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsSaid:
     """What somebody said since, by the message it stands in; `before` is what it answers."""
 
     source: str
@@ -191,16 +191,16 @@ class Words:
     before: str = ""
 
 
-def user_words(view: View, items: Iterable[Item]) -> list[Words]:
+def user_words(view: View, items: Iterable[Item]) -> list[WordsSaid]:
     """What the user wrote, and nothing that a tool, a hook or a layer put in."""
-    found: list[Words] = []
+    found: list[WordsSaid] = []
     before = ""
     for item in items:
         entry = view.entries.find(item.id)
         text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
         record = entry.record if entry else None
         if isinstance(record, UserMessage) and record.origin == "user" and text.strip():
-            found.append(Words(item.id, text, entry.at if entry else 0.0, before))
+            found.append(WordsSaid(item.id, text, entry.at if entry else 0.0, before))
         if item.role == "assistant" and text.strip():
             before = text
     return found

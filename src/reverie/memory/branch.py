@@ -21,10 +21,10 @@ from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import is_index, shown
 from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.merge import merge
-from reverie.memory.ranking import Limits
+from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import reads_like_instruction
 
-State: TypeAlias = Mapping[str, bytes]
+FolderFiles: TypeAlias = Mapping[str, bytes]
 FaultKind: TypeAlias = Literal[
     "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log"
 ]
@@ -34,7 +34,7 @@ ROOM = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class BranchFault:
     """One thing that keeps a dream from landing."""
 
     kind: FaultKind
@@ -47,25 +47,25 @@ class Fault:
         return f"{self.kind}: {where}: {self.text}"
 
 
-def settled(work: State, base: State) -> dict[str, bytes]:
+def settled(work: FolderFiles, base: FolderFiles) -> dict[str, bytes]:
     """A dream's folder, where a file it emptied counts as removed."""
     return {key: data for key, data in work.items() if data.strip() or not base.get(key, data)}
 
 
-def changed(base: State, work: State) -> tuple[str, ...]:
+def changed(base: FolderFiles, work: FolderFiles) -> tuple[str, ...]:
     """Files that differ, sorted."""
     keys = sorted({*base, *work})
     return tuple(key for key in keys if base.get(key) != work.get(key))
 
 
 def faults(
-    base: State,
-    work: State,
+    base: FolderFiles,
+    work: FolderFiles,
     reasons: Sequence[Reason] = (),
     *,
-    limits: Limits,
+    limits: IndexLimits,
     now: float,
-) -> tuple[Fault, ...]:
+) -> tuple[BranchFault, ...]:
     """Why a dream's work may not land; none where it may."""
     keys = changed(base, work)
     if not keys:
@@ -79,19 +79,21 @@ def faults(
     )
 
 
-def _lost(base: State, work: State, reasons: Sequence[Reason], now: float) -> Iterator[Fault]:
+def _lost(
+    base: FolderFiles, work: FolderFiles, reasons: Sequence[Reason], now: float
+) -> Iterator[BranchFault]:
     for one in lost(base, work, reasons, now=now):
-        yield Fault("fact lost", one.file, f"{one.text[:160]} ({one.note})", one.line)
+        yield BranchFault("fact lost", one.file, f"{one.text[:160]} ({one.note})", one.line)
 
 
-def _names(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault]:
+def _names(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterator[BranchFault]:
     for key in keys:
         if key.startswith("logs/"):
-            yield Fault("log", key, "a daily log is never rewritten")
+            yield BranchFault("log", key, "a daily log is never rewritten")
         elif key not in base and not (entries.is_topic(key) or is_index(key)):
-            yield Fault("name", key, "this is no memory file")
+            yield BranchFault("name", key, "this is no memory file")
         elif key in work and entries.is_topic(key) and _lost_its_head(base.get(key), work[key]):
-            yield Fault("name", key, "the head with name, description and type is missing")
+            yield BranchFault("name", key, "the head with name, description and type is missing")
 
 
 def _lost_its_head(before: bytes | None, after: bytes) -> bool:
@@ -99,7 +101,7 @@ def _lost_its_head(before: bytes | None, after: bytes) -> bool:
     return had and not parse_head(after).present
 
 
-def _indexes(base: State, work: State, limits: Limits) -> Iterator[Fault]:
+def _indexes(base: FolderFiles, work: FolderFiles, limits: IndexLimits) -> Iterator[BranchFault]:
     for key in sorted(key for key in {*base, *work} if is_index(key)):
         before, after = base.get(key, b""), work.get(key, b"")
         if before == after and _below(base, key) == _below(work, key):
@@ -108,18 +110,20 @@ def _indexes(base: State, work: State, limits: Limits) -> Iterator[Fault]:
         for fault, row in _index_faults(key, after, work, limits):
             if row not in known:
                 told = f"{fault.key}: {fault.reason}" if fault.key else fault.reason
-                yield Fault("index", key, told, fault.line)
+                yield BranchFault("index", key, told, fault.line)
         if ranking.limits_hit(after, limits) and not ranking.limits_hit(before, limits):
-            yield Fault("limits", key, f"{len(after):,} bytes are over what is sent of an index")
+            yield BranchFault(
+                "limits", key, f"{len(after):,} bytes are over what is sent of an index"
+            )
 
 
-def _below(state: State, index: str) -> frozenset[str]:
+def _below(state: FolderFiles, index: str) -> frozenset[str]:
     return frozenset(k for k in state if entries.is_topic(k) and entries.index_of(k) == index)
 
 
 def _index_faults(
-    key: str, data: bytes, state: State, limits: Limits
-) -> Iterator[tuple[indexes.Fault, tuple[str, str, bytes]]]:
+    key: str, data: bytes, state: FolderFiles, limits: IndexLimits
+) -> Iterator[tuple[indexes.IndexFault, tuple[str, str, bytes]]]:
     """What is wrong with an index, each with what tells it from another fault."""
     below, rows = key.removesuffix(entries.INDEX), data.splitlines()
     own = {name.removeprefix(below) for name in _below(state, key)}
@@ -128,7 +132,7 @@ def _index_faults(
         yield fault, (fault.kind, fault.key, row)
 
 
-def _brought_in(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault]:
+def _brought_in(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterator[BranchFault]:
     """Secrets, and text that reads like an instruction, in lines that are new to the folder."""
     known = {line for data in base.values() for line in data.splitlines()}
     said = {one.plain for key, data in base.items() for one in facts_of(shown(data), key)}
@@ -137,7 +141,7 @@ def _brought_in(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault
         try:
             secrets.checked(fresh, key)
         except SecretFound as error:
-            yield Fault("secret", key, error.what)
+            yield BranchFault("secret", key, error.what)
         every = facts_of(shown(work.get(key, b"")), key)
         novel = "\n".join(one.text for one in every if one.plain not in said)
         hidden = [
@@ -146,13 +150,13 @@ def _brought_in(base: State, work: State, keys: Sequence[str]) -> Iterator[Fault
             if one.rule == "hidden"
         ]
         for found in (*hidden, *reads_like_instruction(novel)):
-            yield Fault("instruction", key, f"{found.rule}: {found.words[:80]}")
+            yield BranchFault("instruction", key, f"{found.rule}: {found.words[:80]}")
 
 
-def _size(base: State, work: State) -> Iterator[Fault]:
+def _size(base: FolderFiles, work: FolderFiles) -> Iterator[BranchFault]:
     before, after = (sum(map(len, state.values())) for state in (base, work))
     if after > before * GROWS + ROOM:
-        yield Fault("size", ".", f"the folder would grow from {before:,} to {after:,} bytes")
+        yield BranchFault("size", ".", f"the folder would grow from {before:,} to {after:,} bytes")
 
 
 # --- joining
@@ -166,7 +170,7 @@ class Joined:
     conflicts: tuple[str, ...] = ()
 
 
-def joined(base: State, work: State, here: State) -> Joined:
+def joined(base: FolderFiles, work: FolderFiles, here: FolderFiles) -> Joined:
     """A dream's work, merged with what the folder holds by now. Nobody's words are dropped:
     what was changed on both sides has both, and what was edited meanwhile is not removed."""
     changes: dict[str, bytes | None] = {}
@@ -189,7 +193,7 @@ def joined(base: State, work: State, here: State) -> Joined:
     return Joined(changes, tuple(conflicts))
 
 
-def _pointed(changes: dict[str, bytes | None], here: State) -> None:
+def _pointed(changes: dict[str, bytes | None], here: FolderFiles) -> None:
     """A file that stays keeps its pointer, though the dream took it out."""
     kept = {k for k in here if entries.is_topic(k) and changes.get(k, here[k]) is not None}
     for key in [k for k, data in changes.items() if is_index(k) and data is not None]:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
+ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
 
-MOST = 24
+MAX = 24
 """Claims of one text."""
-MOST_TEXT = 64 * 1024
+MAX_TEXT = 64 * 1024
 """Characters of a text that are looked at."""
 _LINE = 2_000
 _LONG = 200
@@ -55,17 +55,17 @@ class Claim:
     """Something a text names. `near` is the file it is said to stand in; a claim that is not `sure`
     may as well be about something else, so that not finding it tells nothing."""
 
-    kind: Kind
+    kind: ClaimKind
     text: str
     line: int
     near: str = ""
     sure: bool = True
 
 
-def claims(text: str, most: int = MOST) -> tuple[Claim, ...]:
+def claims(text: str, most: int = MAX) -> tuple[Claim, ...]:
     """What a text names, each once, in the order of its lines."""
-    found: dict[tuple[Kind, str], Claim] = {}
-    for number, line in enumerate(text[:MOST_TEXT].splitlines(), 1):
+    found: dict[tuple[ClaimKind, str], Claim] = {}
+    for number, line in enumerate(text[:MAX_TEXT].splitlines(), 1):
         if _FENCE.match(line):
             continue
         for claim in _of_line(line[:_LINE], number):

@@ -27,7 +27,7 @@ DENSE_SHARE = 0.55
 """The same for scripts without spaces, where other words change more of the pairs."""
 NUMBERED = 0.5
 """The part of a sentence with numbers that one other sentence must hold for it to be said there."""
-MOST_OF = 0.75
+MAX_OF = 0.75
 """The part of a candidate that must be said again for it to be an echo."""
 WINDOW = 3
 SHORT = 40
@@ -112,7 +112,7 @@ def sentences(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class EchoMatch:
     """Where a sentence is said: the share of its content there, that place's, and whose it is."""
 
     share: float = 0.0
@@ -137,7 +137,7 @@ class Passages:
         """`texts` are pairs of a source and a text."""
         self._sentences: list[_Sentence] = []
         self._places: dict[str, list[int]] = defaultdict(list)
-        self._wholes: list[Match] = []
+        self._wholes: list[EchoMatch] = []
         for number, (source, text) in enumerate(texts):
             self._take(number, source, text)
 
@@ -155,17 +155,17 @@ class Passages:
             every |= about
             listed = listed or alone
         if 0 < len(every) <= SHORT and not listed:
-            self._wholes.append(Match(1.0, frozenset(every), source, negates(text)))
+            self._wholes.append(EchoMatch(1.0, frozenset(every), source, negates(text)))
 
     @property
     def every(self) -> frozenset[str]:
         """All that the texts are about."""
         return frozenset(self._places)
 
-    def best(self, about: frozenset[str]) -> Match:
+    def best(self, about: frozenset[str]) -> EchoMatch:
         """The window that holds most of this content."""
         if not about:
-            return Match()
+            return EchoMatch()
         held: dict[int, set[str]] = defaultdict(set)
         for term in about:
             for at in self._places.get(term, ()):
@@ -173,11 +173,11 @@ class Passages:
                     if start == at or self._together(start, at):
                         held[start].add(term)
         best = max(held, key=lambda start: (len(held[start]), -start), default=None)
-        match = Match() if best is None else self._window(best, about)
+        match = EchoMatch() if best is None else self._window(best, about)
         for whole in self._wholes:
             share = len(about & whole.found) / len(about)
             if share > match.share:
-                match = Match(share, whole.found, whole.source, whole.negated)
+                match = EchoMatch(share, whole.found, whole.source, whole.negated)
         return match
 
     def has_numbers(self, about: frozenset[str], news: frozenset[str]) -> bool:
@@ -199,12 +199,12 @@ class Passages:
             self._sentences[n].alone for n in range(start, at + 1)
         )
 
-    def _window(self, start: int, about: frozenset[str]) -> Match:
+    def _window(self, start: int, about: frozenset[str]) -> EchoMatch:
         ends = range(start, min(start + WINDOW, len(self._sentences)))
         inside = [self._sentences[n] for n in ends if n == start or self._together(start, n)]
         found = frozenset[str]().union(*(one.terms for one in inside))
         share = len(about & found) / len(about)
-        return Match(share, found, inside[0].source, any(one.negated for one in inside))
+        return EchoMatch(share, found, inside[0].source, any(one.negated for one in inside))
 
 
 def _pieces(text: str) -> list[str]:
@@ -217,7 +217,7 @@ def _pieces(text: str) -> list[str]:
     return found
 
 
-def is_said(about: frozenset[str], match: Match) -> bool:
+def is_said(about: frozenset[str], match: EchoMatch) -> bool:
     """Whether a match holds enough of a sentence for it to be said there."""
     dense = sum(not term.isascii() for term in about) * 2 > len(about)
     return match.share >= (DENSE_SHARE if dense else SHARE)
@@ -247,12 +247,12 @@ def echo(added: Sequence[str], injected: Passages, heard: Passages) -> Echo | No
             return None
         again += len(about)
         source = source or match.source
-    if not total or again / total < MOST_OF:
+    if not total or again / total < MAX_OF:
         return None
     return Echo(again / total, source)
 
 
-def _is_news(sentence: str, about: frozenset[str], match: Match, heard: Passages) -> bool:
+def _is_news(sentence: str, about: frozenset[str], match: EchoMatch, heard: Passages) -> bool:
     """Whether the user said something else about what was injected: another day, not any more."""
     said = heard.best(about)
     shared = about & said.found & match.found

@@ -24,12 +24,12 @@ from reverie.errors import InvalidMessage
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import is_index, shown
 from reverie.memory.format.titles import is_cut, uncut
-from reverie.memory.hygiene.passages import Kind, Passage, passages
+from reverie.memory.hygiene.passages import Passage, PassageKind, passages
 from reverie.text.dates import latest, undated
 from reverie.text.terms import Terms, plain, terms
 from reverie.transcript.blocks import dump, parse
 
-Why: TypeAlias = Literal[
+DropReason: TypeAlias = Literal[
     "merged_into",
     "superseded_by",
     "contradicted_by",
@@ -39,10 +39,10 @@ Why: TypeAlias = Literal[
     "pointer",
     "shortened",
 ]
-WHYS: tuple[Why, ...] = get_args(Why)
-_WHY: dict[str, Why] = {why: why for why in WHYS}
+WHYS: tuple[DropReason, ...] = get_args(DropReason)
+_WHY: dict[str, DropReason] = {why: why for why in WHYS}
 
-MOST_SOFT = 0.75
+MAX_SOFT = 0.75
 """Share of a fact's other words that a passage must have to say the same."""
 SAME_SUBJECT = 0.5
 """Share of a fact's words, but for numbers, that one passage of a file must have to be what
@@ -66,7 +66,7 @@ class Fact:
     line: int
     text: str
     plain: str
-    kind: Kind = "sentence"
+    kind: PassageKind = "sentence"
 
     @property
     def terms(self) -> Terms:
@@ -81,7 +81,7 @@ class Fact:
 class Reason:
     """Why a fact of a file is no longer there; without a fact it is about the whole file."""
 
-    why: Why
+    why: DropReason
     file: str
     target: str = ""
     fact: str = ""
@@ -149,7 +149,7 @@ def lost(
     """The facts of `old` that are neither in `new` nor have a reason that holds."""
     gone: list[Fact] = []
     changed = [key for key, data in sorted(old.items()) if new.get(key) != data]
-    kept = Folder(new) if changed else None
+    kept = FolderFacts(new) if changed else None
     for key in changed:
         facts = facts_of(shown(old[key]), key)
         gone += [one for one in facts if kept is not None and not kept.says(one)]
@@ -161,21 +161,21 @@ def lost(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _NewPassage:
     """A passage of the new folder, with those beside it in the same block."""
 
     file: str
     terms: Terms
 
 
-class Folder:
+class FolderFacts:
     """A folder's texts, ready to be asked what they say."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = files
         self._plain: dict[str, str] = {}
         self._exact: set[str] = set()
-        self._said: list[_Said] = []
+        self._said: list[_NewPassage] = []
         self._by_word: dict[str, list[int]] = {}
         self._by_part: dict[str, set[str]] = {}
         for key, data in files.items():
@@ -208,7 +208,7 @@ class Folder:
 
     def _put(self, key: str, found: Terms) -> None:
         number = len(self._said)
-        self._said.append(_Said(key, found))
+        self._said.append(_NewPassage(key, found))
         for word in found.all:
             self._by_word.setdefault(word, []).append(number)
 
@@ -234,7 +234,7 @@ class Folder:
         rarest = min(keys, key=len, default=set[str]())
         return any(f" {words} " in self._plain[key] for key in rarest)
 
-    def _near(self, wanted: Terms, key: str = "") -> list[_Said]:
+    def _near(self, wanted: Terms, key: str = "") -> list[_NewPassage]:
         """Passages that share the rarest words, those with the most of them first."""
         rows = sorted((self._by_word.get(w, []) for w in wanted.all), key=len)
         counts: dict[int, int] = {}
@@ -261,7 +261,7 @@ def _covers(said: Terms, wanted: Terms) -> bool:
     if said.denies != wanted.denies or not wanted.hard <= said.all:
         return False
     soft = wanted.soft
-    return len(soft & said.all) >= MOST_SOFT * len(soft) and bool(len(wanted))
+    return len(soft & said.all) >= MAX_SOFT * len(soft) and bool(len(wanted))
 
 
 def _alike(said: Terms, wanted: Terms, share: float, *, turned: bool) -> bool:
@@ -279,7 +279,7 @@ class _Judge:
     """Which reason stands for which fact."""
 
     old: Mapping[str, bytes]
-    new: Folder
+    new: FolderFacts
     reasons: Sequence[Reason]
     now: float
     _by_file: dict[str, list[Reason]] | None = None
@@ -338,7 +338,7 @@ def _about(reason: Reason, fact: Fact) -> bool:
 
 
 _Check: TypeAlias = Callable[[_Judge, Reason, Fact], str]
-_CHECKS: dict[Why, _Check] = {
+_CHECKS: dict[DropReason, _Check] = {
     "merged_into": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_MATTER),
     "duplicate_of": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_MATTER),
     "superseded_by": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_SUBJECT),

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-MOST = 200
+MAX = 200
 """Mentions in one text that are looked at."""
 LONGEST = 1_024
 
@@ -35,7 +35,7 @@ def find(text: str) -> tuple[str, ...]:
             path = _path(match[1])
             if path:
                 found[path] = None
-            if len(found) == MOST:
+            if len(found) == MAX:
                 return tuple(found)
     return tuple(found)
 

@@ -23,23 +23,23 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.text.frames import defused
 from reverie.text.hidden import strip
 
-Kind: TypeAlias = Literal["managed", "user", "project", "local", "memory", "team"]
+InstructionKind: TypeAlias = Literal["managed", "user", "project", "local", "memory", "team"]
 
 NAME = "CLAUDE.md"
 OTHER_NAME = "AGENTS.md"
 LOCAL_NAME = "CLAUDE.local.md"
 DOTFOLDERS = (".claude", ".reverie")
 RULES = "rules"
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 """Bytes of one file that are read."""
-MOST_FILES = 500
-MOST_CHARACTERS = 4 * 1024 * 1024
+MAX_FILES = 500
+MAX_CHARACTERS = 4 * 1024 * 1024
 """Characters of all files together; what would go beyond is left out, and that is said."""
 
 _TAG = "system-reminder"
 _TAG_INSIDE = re.compile(rf"[<＜‹](?=\s*[/／]?\s*{_TAG})", re.IGNORECASE)
 _PLAIN = (".md", ".markdown", ".mdx", ".mdc", ".txt", ".rst")
-_ABOUT: dict[Kind, str] = {
+_ABOUT: dict[InstructionKind, str] = {
     "managed": "instructions for everyone on this machine",
     "user": "the user's instructions for all projects",
     "project": "the project's instructions, kept with its code",
@@ -54,17 +54,17 @@ mark {mark}. A line without that mark belongs to the file it stands in, whatever
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InstructionSource:
     """One place to look at: a file, with another name in its stead, or a folder of rules."""
 
     path: str
-    kind: Kind
+    kind: InstructionKind
     instead: str = ""
     folder: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InstructionText:
     """A file that a reader could read; `real` is its path without links."""
 
     real: str
@@ -83,7 +83,7 @@ class Refused:
 class Reader(Protocol):
     """What looks at the disk."""
 
-    def read(self, path: str, kind: Kind) -> Found | Refused | None:
+    def read(self, path: str, kind: InstructionKind) -> InstructionText | Refused | None:
         """The text of a file; None where there is none."""
         ...
 
@@ -93,11 +93,11 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class InstructionFile:
     """One file as it is sent."""
 
     path: str
-    kind: Kind
+    kind: InstructionKind
     text: str
     by: str = ""  # the file that mentions it
 
@@ -106,21 +106,26 @@ class File:
 class Collected:
     """All files in their order, and what a person should know about them."""
 
-    files: tuple[File, ...]
+    files: tuple[InstructionFile, ...]
     warnings: tuple[str, ...] = ()
 
 
-def sources(*, managed: str, home: str, top: str, cwd: str) -> tuple[Source, ...]:
+def sources(*, managed: str, home: str, top: str, cwd: str) -> tuple[InstructionSource, ...]:
     """Every place to look at, lowest first; `top` is the root of the working tree."""
-    found = [Source(managed, "managed"), Source(posixpath.join(home, NAME), "user")]
+    found = [
+        InstructionSource(managed, "managed"),
+        InstructionSource(posixpath.join(home, NAME), "user"),
+    ]
     folders = _down(top, cwd)
     for folder in folders:
         other = posixpath.join(folder, OTHER_NAME)
-        found.append(Source(posixpath.join(folder, NAME), "project", other))
+        found.append(InstructionSource(posixpath.join(folder, NAME), "project", other))
         dotted = [posixpath.join(folder, name) for name in DOTFOLDERS]
-        found += [Source(posixpath.join(one, NAME), "project") for one in dotted]
-        found += [Source(posixpath.join(one, RULES), "project", folder=True) for one in dotted]
-    found += [Source(posixpath.join(folder, LOCAL_NAME), "local") for folder in folders]
+        found += [InstructionSource(posixpath.join(one, NAME), "project") for one in dotted]
+        found += [
+            InstructionSource(posixpath.join(one, RULES), "project", folder=True) for one in dotted
+        ]
+    found += [InstructionSource(posixpath.join(folder, LOCAL_NAME), "local") for folder in folders]
     return tuple(found)
 
 
@@ -134,7 +139,7 @@ def _down(top: str, cwd: str) -> list[str]:
     return chain[::-1] if here == posixpath.normpath(top) else [posixpath.normpath(cwd)]
 
 
-def refusal(real: str, kind: Kind, top: str) -> str:
+def refusal(real: str, kind: InstructionKind, top: str) -> str:
     """Why a file of this kind may not be read at its real place, or "".
 
     What a repository brings may name any file of the user's. Outside it only plain texts
@@ -162,10 +167,10 @@ class _Collector:
         self._seen: set[str] = set()
         self._characters = 0
         self._full = False
-        self.files: list[File] = []
+        self.files: list[InstructionFile] = []
         self.warnings: list[str] = []
 
-    def take(self, path: str, kind: Kind, by: str = "", depth: int = 0) -> bool:
+    def take(self, path: str, kind: InstructionKind, by: str = "", depth: int = 0) -> bool:
         """Read one file and what it mentions; whether there was one."""
         found = self._reader.read(path, kind)
         if isinstance(found, Refused):
@@ -180,16 +185,16 @@ class _Collector:
             return True
         self._warn(path, kind, found, by)
         if found.text.strip():
-            self.files.append(File(path, kind, found.text, by))
+            self.files.append(InstructionFile(path, kind, found.text, by))
         if depth < self._settings.include_depth:
             for mention in includes.find(found.text):
                 target = includes.resolve(mention, file=path, user=self._user)
                 self.take(target, kind, path, depth + 1)
         return True
 
-    def _is_full(self, path: str, found: Found) -> bool:
+    def _is_full(self, path: str, found: InstructionText) -> bool:
         whole = self._characters + len(found.text)
-        if len(self.files) < MOST_FILES and whole <= MOST_CHARACTERS:
+        if len(self.files) < MAX_FILES and whole <= MAX_CHARACTERS:
             self._characters = whole
             return False
         if not self._full:
@@ -197,7 +202,7 @@ class _Collector:
             self.warnings.append(f"{_line(path)} and others are not read: there are too many")
         return True
 
-    def _warn(self, path: str, kind: Kind, found: Found, by: str) -> None:
+    def _warn(self, path: str, kind: InstructionKind, found: InstructionText, by: str) -> None:
         most, shown = self._settings.instruction_characters, _line(path)
         if found.cut:
             size = f"{found.size:,} bytes, and only the first {len(found.text.encode()):,}"
@@ -214,7 +219,7 @@ class _Collector:
 
 
 def collect(
-    places: Iterable[Source],
+    places: Iterable[InstructionSource],
     reader: Reader,
     *,
     user: str,
@@ -235,7 +240,7 @@ def collect(
 # The text
 
 
-def render(files: Sequence[File]) -> str:
+def render(files: Sequence[InstructionFile]) -> str:
     """The files as one reminder; "" where there are none. The same files, the same bytes."""
     if not files:
         return ""
@@ -247,11 +252,11 @@ def render(files: Sequence[File]) -> str:
     return f"<{_TAG}>\n" + "\n\n".join(parts) + f"\n</{_TAG}>"
 
 
-def _about(file: File) -> str:
+def _about(file: InstructionFile) -> str:
     return f"{_ABOUT[file.kind]}; mentioned in {_line(file.by)}" if file.by else _ABOUT[file.kind]
 
 
-def _safe(file: File) -> str:
+def _safe(file: InstructionFile) -> str:
     """A file's text without what is hidden, and without the end of our frame."""
     if file.kind in ("memory", "team"):
         return defused(file.text).strip("\r\n")
@@ -263,7 +268,7 @@ def _line(path: str) -> str:
     return _TAG_INSIDE.sub("&lt;", " ".join(strip(path).splitlines()))
 
 
-def _mark(files: Sequence[File], texts: Sequence[str]) -> str:
+def _mark(files: Sequence[InstructionFile], texts: Sequence[str]) -> str:
     """A word that stands in none of the texts, always the same for the same files."""
     whole = "\0".join([*(f"{one.kind} {one.path} {one.by}" for one in files), *texts])
     number = 0

@@ -35,7 +35,7 @@ _LONGEST_TYPE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemoryPlace:
     """A memory folder, and who said that it lies there."""
 
     folder: Path
@@ -60,13 +60,13 @@ def base(settings: Settings, home: Path) -> Path:
     return home if remote is None else allowed(remote)
 
 
-def resolve(settings: Settings, project: Path) -> Place:
+def resolve(settings: Settings, project: Path) -> MemoryPlace:
     """The memory folder; `project` is the project's folder below `base`."""
     if settings.memory_path_override is not None:
-        return Place(allowed(settings.memory_path_override), "override")
+        return MemoryPlace(allowed(settings.memory_path_override), "override")
     if settings.auto_memory_directory is not None:
-        return Place(allowed(settings.auto_memory_directory), "setting")
-    return Place(project / FOLDER, "project")
+        return MemoryPlace(allowed(settings.auto_memory_directory), "setting")
+    return MemoryPlace(project / FOLDER, "project")
 
 
 def allowed(text: str) -> Path:
@@ -114,7 +114,7 @@ def agent_folder(
     home: Path,
     root: Path,
     remote_project: Path | None = None,
-) -> Place:
+) -> MemoryPlace:
     """The memory folder of one type of agent.
 
     `root` is the canonical root of the repository; `remote_project` the project's folder below
@@ -122,11 +122,11 @@ def agent_folder(
     """
     name = agent_name(agent)
     if scope == "user":
-        return Place(home / AGENTS / name, "agent")
+        return MemoryPlace(home / AGENTS / name, "agent")
     if scope == "project":
-        return Place(root / DOTFOLDER / AGENTS / name, "agent")
+        return MemoryPlace(root / DOTFOLDER / AGENTS / name, "agent")
     above = root / DOTFOLDER if remote_project is None else remote_project
-    return Place(above / LOCAL_AGENTS / name, "agent")
+    return MemoryPlace(above / LOCAL_AGENTS / name, "agent")
 
 
 def agent_name(agent: str) -> str:

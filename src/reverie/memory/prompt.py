@@ -88,7 +88,7 @@ def _reading(options: Options) -> Iterator[str]:
         yield f"{words.EXTRA}\n\n{options.extra.strip()}"
 
 
-def _kind(kind: words.Kind, *, scoped: bool) -> str:
+def _kind(kind: words.MemoryKind, *, scoped: bool) -> str:
     rows = [f"### {kind.name}", "", kind.what, ""]
     if scoped:
         rows.append(f"- Scope: {kind.scope}")

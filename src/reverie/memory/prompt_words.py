@@ -12,7 +12,7 @@ from reverie.memory.format.entry import Type
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MemoryKind:
     """What the prompt says of one type of memory."""
 
     name: Type
@@ -67,7 +67,7 @@ TYPES = """\
 Every memory is of one of these four types. There is no fifth."""
 
 KINDS = (
-    Kind(
+    MemoryKind(
         "user",
         (
             "The person you work for: role, goals, skill, preferences. Never a verdict on them: "
@@ -88,7 +88,7 @@ KINDS = (
         ),
         "private, always.",
     ),
-    Kind(
+    MemoryKind(
         "feedback",
         (
             "How your work should be done. Approval counts as much as objection: whoever writes "
@@ -120,7 +120,7 @@ KINDS = (
         ),
         "private, unless it is a rule for everyone on the project.",
     ),
-    Kind(
+    MemoryKind(
         "project",
         (
             "What goes on around the work and stands in no file: who does what, why, by when; "
@@ -152,7 +152,7 @@ KINDS = (
         ),
         "shared, as a rule.",
     ),
-    Kind(
+    MemoryKind(
         "reference",
         "Where outside this repository something is found, and what it is good for.",
         "when a system, document or channel is named that holds what you may need.",

@@ -26,7 +26,7 @@ _ADVICE = "Keep each line short and move detail into topic files."
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class IndexLimits:
     """What of an index may be sent."""
 
     lines: int = 200
@@ -34,7 +34,7 @@ class Limits:
     width: int = WIDTH
 
     @classmethod
-    def of(cls, settings: Settings = DEFAULTS) -> Limits:
+    def of(cls, settings: Settings = DEFAULTS) -> IndexLimits:
         return cls(settings.index_lines, settings.index_bytes, settings.index_line_characters)
 
 
@@ -47,7 +47,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentIndex:
     """An index as it is sent; `hidden` counts the entries that are not in `text`."""
 
     text: str
@@ -58,7 +58,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _IndexRow:
     """A line that may be kept: its place in the file, its text, and the heading it is under."""
 
     number: int
@@ -72,7 +72,7 @@ def count_lines(data: bytes) -> int:
     return len(data.splitlines())
 
 
-def limits_hit(data: bytes, limits: Limits) -> tuple[str, ...]:
+def limits_hit(data: bytes, limits: IndexLimits) -> tuple[str, ...]:
     """Which limits an index is over, in words."""
     lines, size = count_lines(data), len(data)
     hit: list[str] = []
@@ -83,7 +83,7 @@ def limits_hit(data: bytes, limits: Limits) -> tuple[str, ...]:
     return tuple(hit)
 
 
-def write_warning(data: bytes, limits: Limits, name: str = "MEMORY.md") -> str:
+def write_warning(data: bytes, limits: IndexLimits, name: str = "MEMORY.md") -> str:
     """What to tell whoever has just written an index that is over its limits, or ""."""
     hit = limits_hit(data, limits)
     if not hit:
@@ -91,24 +91,24 @@ def write_warning(data: bytes, limits: Limits, name: str = "MEMORY.md") -> str:
     return f"{name} is too large to be loaded whole: it has {' and '.join(hit)}. {_ADVICE}"
 
 
-def sent(data: bytes, limits: Limits, facts: Mapping[str, Facts] | None = None) -> Sent:
+def sent(data: bytes, limits: IndexLimits, facts: Mapping[str, Facts] | None = None) -> SentIndex:
     """What of an index is sent; without facts there is no ranking."""
     index = parse(data)
     hit = limits_hit(data, limits)
     if not hit:
-        return Sent(shown(data), "", len(index.pointers))
+        return SentIndex(shown(data), "", len(index.pointers))
     warning = f"WARNING: only a part of this index is loaded: it has {' and '.join(hit)}. {_ADVICE}"
     ranked = None if facts is None else _ranked(index, limits, facts)
     if ranked is not None:
         text, kept = ranked
         hidden = len(index.pointers) - kept
-        return Sent(text, warning, kept, hidden, ranked=True)
+        return SentIndex(text, warning, kept, hidden, ranked=True)
     head = plain_cut(data, limits)
     kept = sum(one.end <= len(head) + 2 for one in index.pointers)
-    return Sent(shown(head), warning, kept, len(index.pointers) - kept)
+    return SentIndex(shown(head), warning, kept, len(index.pointers) - kept)
 
 
-def plain_cut(data: bytes, limits: Limits) -> bytes:
+def plain_cut(data: bytes, limits: IndexLimits) -> bytes:
     """The first lines, then the last line end before the byte limit; whole characters only."""
     rows = data.splitlines(keepends=True)
     head = b"".join(rows[: limits.lines])
@@ -126,7 +126,9 @@ def plain_cut(data: bytes, limits: Limits) -> bytes:
 # Ranking
 
 
-def _ranked(index: Index, limits: Limits, facts: Mapping[str, Facts]) -> tuple[str, int] | None:
+def _ranked(
+    index: Index, limits: IndexLimits, facts: Mapping[str, Facts]
+) -> tuple[str, int] | None:
     """The best part that fits and how many entries it has; None where ranking is no help."""
     rows, headings = _rows(index, limits.width)
     pointers = [row for row in rows if row.pointer]
@@ -158,22 +160,22 @@ def _note(hidden: int, total: int, others: int) -> str:
     return f"- ({'; '.join(said)}: search the files of this folder for the rest)"
 
 
-def _rows(index: Index, width: int) -> tuple[list[_Row], dict[int, str]]:
+def _rows(index: Index, width: int) -> tuple[list[_IndexRow], dict[int, str]]:
     """The lines that may be kept, shortened to the width, and the headings by line."""
     pointers = {one.number: one for one in index.pointers}
-    rows: list[_Row] = []
+    rows: list[_IndexRow] = []
     headings: dict[int, str] = {}
     under = 0
     for number, raw in enumerate(index.data.removeprefix(BOM).splitlines(), 1):
         text = shorten(raw[: 4 * width + 4].decode("utf-8", "replace").rstrip(), width)
         found = pointers.get(number)
         if found is not None:
-            rows.append(_Row(number, text, under, found.key, pointer=True))
+            rows.append(_IndexRow(number, text, under, found.key, pointer=True))
         elif text.startswith("#"):
             headings[number] = text
             under = number
         elif text.strip():
-            rows.append(_Row(number, text, under))
+            rows.append(_IndexRow(number, text, under))
     return rows, headings
 
 
@@ -186,7 +188,7 @@ class _Room:
         self._texts = headings
         self.headings: set[int] = set()
 
-    def take(self, row: _Row) -> bool:
+    def take(self, row: _IndexRow) -> bool:
         texts = [row.text]
         if row.under and row.under not in self.headings:
             texts.append(self._texts[row.under])
@@ -200,23 +202,23 @@ class _Room:
         return True
 
 
-def _by_rank(rows: Sequence[_Row], facts: Mapping[str, Facts]) -> list[_Row]:
+def _by_rank(rows: Sequence[_IndexRow], facts: Mapping[str, Facts]) -> list[_IndexRow]:
     """The newest, then the rest by points; among equals the later line goes first."""
     newest = _newest(rows, facts)
     start = _modified(newest, facts)
 
-    def rank(row: _Row) -> tuple[bool, int, float, int]:
+    def rank(row: _IndexRow) -> tuple[bool, int, float, int]:
         points = _points(facts.get(row.key), start)
         return row.number == newest.number, points, _modified(row, facts), row.number
 
     return sorted(rows, key=rank, reverse=True)
 
 
-def _newest(rows: Sequence[_Row], facts: Mapping[str, Facts]) -> _Row:
+def _newest(rows: Sequence[_IndexRow], facts: Mapping[str, Facts]) -> _IndexRow:
     return max(rows, key=lambda row: (_modified(row, facts), row.number))
 
 
-def _modified(row: _Row, facts: Mapping[str, Facts]) -> float:
+def _modified(row: _IndexRow, facts: Mapping[str, Facts]) -> float:
     known = facts.get(row.key)
     return float("-inf") if known is None else known.modified
 

@@ -27,7 +27,7 @@ ABSENT = ""
 OUTSIDE = "outside"
 _NO_NEWLINE = "\n\\ no newline at the end\n"
 
-Content: TypeAlias = Callable[[str], bytes]
+ReadContent: TypeAlias = Callable[[str], bytes]
 By: TypeAlias = Literal["session", "agent", "tool", "kind", "group"]
 BY: tuple[By, ...] = ("session", "agent", "tool", "kind", "group")
 
@@ -144,7 +144,7 @@ def _version(value: dict[str, Any]) -> Version:
 
 
 @dataclass(slots=True)
-class State:
+class HistoryState:
     """A log read so far: the versions that count, each file's head, and what is undecided."""
 
     versions: dict[str, Version] = field(default_factory=dict[str, Version])
@@ -205,7 +205,7 @@ class Blamed:
     version: Version
 
 
-def blame(versions: Sequence[Version], content: Content) -> list[Blamed]:
+def blame(versions: Sequence[Version], content: ReadContent) -> list[Blamed]:
     """Each line of a file as its last version leaves it; `versions` are those of one file."""
     found: list[Blamed] = []
     for version in versions:
@@ -234,7 +234,7 @@ def _shown(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _text(name: str, content: Content) -> str:
+def _text(name: str, content: ReadContent) -> str:
     return content(name).decode("utf-8", "surrogateescape") if name else ""
 
 
@@ -254,7 +254,11 @@ class Undone:
 
 
 def undo(
-    version: Version, head: str, content: Content, *, merges: Callable[[str, str, str, str], Merged]
+    version: Version,
+    head: str,
+    content: ReadContent,
+    *,
+    merges: Callable[[str, str, str, str], Merged],
 ) -> Undone:
     """Take one step back, and nothing else.
 
@@ -282,7 +286,7 @@ def undo(
 
 
 def undo_all(
-    versions: Sequence[Version], heads: Mapping[str, str], content: Content
+    versions: Sequence[Version], heads: Mapping[str, str], content: ReadContent
 ) -> list[Undone]:
     """Take back many steps, given oldest first: the newest first, file by file."""
     results: dict[str, Undone] = {}

@@ -48,14 +48,14 @@ _FREE = frozenset({"input"})
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ForgetWords:
     """What is to be forgotten: the words as they are compared, and as a file's name has them."""
 
     needles: tuple[str, ...]
     mark: str
 
     @classmethod
-    def of(cls, text: str) -> Words:
+    def of(cls, text: str) -> ForgetWords:
         folded = fold(text).strip()
         wide = sum(2 if ord(c) >= 0x2E80 else 1 for c in folded if not c.isspace())
         if wide < SHORTEST:

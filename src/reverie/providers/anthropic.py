@@ -35,7 +35,7 @@ COUNT_BETA = "token-counting-2024-11-01"
 MANAGEMENT_BETA = "context-management-2025-06-27"
 COMPACTION_BETA = "compact-2026-09-04"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
-MOST_OUTPUT = 32_000  # where the options set no limit
+MAX_OUTPUT = 32_000  # where the options set no limit
 OURS = frozenset({"betas", "openai", "prompt_cache_key", "stream"})
 COUNTED = frozenset(
     {"cache_control", "context_management", "output_config", "thinking", "tool_choice"}
@@ -123,7 +123,7 @@ class AnthropicModel:
         text = _named(request, {k: raw for k, raw in options.items() if k not in OURS}).body()
         known = self.capabilities
         if "max_tokens" not in options:
-            text = added(text, "max_tokens", str(min(known.max_output or 8192, MOST_OUTPUT)))
+            text = added(text, "max_tokens", str(min(known.max_output or 8192, MAX_OUTPUT)))
         if known.diagnostics and "diagnostics" not in options:
             previous = self._answers.get(request.source)
             text = added(text, "diagnostics", dump({"previous_message_id": previous}))

@@ -44,7 +44,7 @@ PLAIN = Capabilities()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """Models by a pattern over their names."""
 
     pattern: str
@@ -52,28 +52,30 @@ class Row:
     sources: str
 
 
-TABLE: tuple[Row, ...] = (
-    Row(
+TABLE: tuple[ModelRow, ...] = (
+    ModelRow(
         r"claude-(fable|mythos|opus)-5",
         replace(FIVES, min_cacheable=512),
         "caching sdk compaction models",
     ),
-    Row(r"claude-(sonnet|haiku)-5", FIVES, "caching sdk compaction models"),
-    Row(r"claude-mythos", replace(CLAUDE, min_cacheable=512), "caching sdk compaction"),
-    Row(r"claude-opus-4-8|claude-sonnet-4-6", CLAUDE, "caching sdk compaction"),
-    Row(r"claude-opus-4-7", replace(CLAUDE, min_cacheable=2048), "caching sdk compaction"),
-    Row(r"claude-opus-4-6", replace(CLAUDE, min_cacheable=4096), "caching sdk compaction"),
-    Row(r"claude-sonnet-4-5", FOURS, "caching sdk models"),
-    Row(
+    ModelRow(r"claude-(sonnet|haiku)-5", FIVES, "caching sdk compaction models"),
+    ModelRow(r"claude-mythos", replace(CLAUDE, min_cacheable=512), "caching sdk compaction"),
+    ModelRow(r"claude-opus-4-8|claude-sonnet-4-6", CLAUDE, "caching sdk compaction"),
+    ModelRow(r"claude-opus-4-7", replace(CLAUDE, min_cacheable=2048), "caching sdk compaction"),
+    ModelRow(r"claude-opus-4-6", replace(CLAUDE, min_cacheable=4096), "caching sdk compaction"),
+    ModelRow(r"claude-sonnet-4-5", FOURS, "caching sdk models"),
+    ModelRow(
         r"claude-(opus|haiku)-4-5",
         replace(FOURS, window=200_000, min_cacheable=4096),
         "caching sdk models",
     ),
-    Row(r"claude", replace(CLAUDE, compaction=False, min_cacheable=4096), "caching sdk"),
-    Row(r"gpt-5(\.[12])?(-|$)", replace(PLAIN, window=272_000, max_output=128_000), "openai"),
-    Row(r"gpt-4\.1", replace(PLAIN, window=1_047_576, max_output=32_768), "openai"),
-    Row(r"gpt-4o", replace(PLAIN, window=128_000, max_output=16_384), "openai"),
-    Row(r"o[134](-|$)|codex-mini", replace(PLAIN, window=200_000, max_output=100_000), "openai"),
+    ModelRow(r"claude", replace(CLAUDE, compaction=False, min_cacheable=4096), "caching sdk"),
+    ModelRow(r"gpt-5(\.[12])?(-|$)", replace(PLAIN, window=272_000, max_output=128_000), "openai"),
+    ModelRow(r"gpt-4\.1", replace(PLAIN, window=1_047_576, max_output=32_768), "openai"),
+    ModelRow(r"gpt-4o", replace(PLAIN, window=128_000, max_output=16_384), "openai"),
+    ModelRow(
+        r"o[134](-|$)|codex-mini", replace(PLAIN, window=200_000, max_output=100_000), "openai"
+    ),
 )
 _WINDOWS = (
     "max_input_tokens",  # Anthropic

@@ -19,7 +19,7 @@ from reverie.clock import SystemClock
 from reverie.errors import InvalidInput
 from reverie.providers import anthropic, openai
 from reverie.providers.anthropic import AnthropicModel, anthropic_model
-from reverie.providers.openai import Format, OpenAIModel, openai_model
+from reverie.providers.openai import OpenAIModel, WireFormat, openai_model
 from reverie.providers.retry import Retries
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.tokens import family
@@ -30,7 +30,7 @@ DEFAULT_ANTHROPIC = "claude-sonnet-5"
 DEFAULT_OPENAI = "gpt-5.5"
 OLLAMA = "http://localhost:11434"
 PREFIXES = ("anthropic", "openai", "openai-chat", "openai-responses", "ollama")
-_WIRES: Mapping[str, Format] = {
+_WIRES: Mapping[str, WireFormat] = {
     "ollama": "chat",
     "openai-chat": "chat",
     "openai-responses": "responses",

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from reverie.errors import AuthFailed, InvalidInput, NotAvailable
 from reverie.wire.failures import (
-    Said,
+    ProviderWords,
     Setback,
     from_status,
     malformed,
@@ -31,7 +31,7 @@ NO_KEY = "no-key"  # what a local server that asks for none is sent
 LARGEST_ANSWER = 256 * 1024 * 1024
 
 
-class Response(Protocol):
+class OpenResponse(Protocol):
     """An answer whose body has not been read."""
 
     @property
@@ -51,7 +51,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class SdkErrors:
     """The exceptions that an SDK and its HTTP client raise."""
 
     status: type[Exception]
@@ -64,7 +64,7 @@ class Connection:
     """One provider at one address."""
 
     client: Client
-    faults: Faults
+    faults: SdkErrors
     raw: type[object]  # asks the SDK for the answer as it came
     where: str
     secret: str = field(repr=False)
@@ -72,7 +72,7 @@ class Connection:
     @asynccontextmanager
     async def post(
         self, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> AsyncGenerator[Response, None]:
+    ) -> AsyncGenerator[OpenResponse, None]:
         """Send a body; the answer is open inside the block."""
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             raise InvalidInput("a header has characters that no header has", where=str(headers))
@@ -81,7 +81,7 @@ class Connection:
             found = await self.client.post(
                 path, cast_to=self.raw, content=body, options=options, stream=True
             )
-            response = cast("Response", found)
+            response = cast("OpenResponse", found)
             try:
                 yield response
             finally:
@@ -91,7 +91,7 @@ class Connection:
         """A whole answer as text."""
         async with self._caught():
             found = await self.client.get(path, cast_to=self.raw, options={}, stream=True)
-            response = cast("Response", found)
+            response = cast("OpenResponse", found)
             try:
                 return await whole(response, self.where)
             finally:
@@ -117,7 +117,7 @@ class Connection:
         body = cast("str", response.text)
         words = said(body.replace(self.secret, "…"))  # some servers repeat the key
         if "text/html" in headers.get("content-type", "") and not words.page:
-            words = Said("", page=True)
+            words = ProviderWords("", page=True)
         return from_status(int(response.status_code), words, headers, self.where)
 
     def _unreachable(self, error: Exception) -> Setback:
@@ -134,7 +134,7 @@ def _reason(error: BaseException) -> str:
     return str(error) or name
 
 
-async def whole(response: Response, where: str) -> str:
+async def whole(response: OpenResponse, where: str) -> str:
     """The whole body of an answer."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
@@ -184,7 +184,7 @@ def connect(
         )
     except http.InvalidURL as error:
         raise _bad_address(base_url) from error
-    faults = Faults(module.APIStatusError, module.APIConnectionError, http.HTTPError)
+    faults = SdkErrors(module.APIStatusError, module.APIConnectionError, http.HTTPError)
     return Connection(cast("Client", built), faults, http.Response, where, secret)
 
 

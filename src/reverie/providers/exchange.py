@@ -15,7 +15,7 @@ from typing import Protocol
 import anyio
 
 from reverie.errors import InvalidMessage
-from reverie.providers.connection import Connection, Response, whole
+from reverie.providers.connection import Connection, OpenResponse, whole
 from reverie.transcript.blocks import parse
 from reverie.wire.failures import Setback, broken_off, from_event, malformed
 from reverie.wire.sse import BadStream, Events
@@ -24,7 +24,7 @@ from reverie.world import Delta, Event, Reply
 DRAIN = 0.5  # seconds for what follows the last event, so that the connection can be used again
 
 
-class Answer(Protocol):
+class AnswerReader(Protocol):
     """An answer on its way, in one wire format. InvalidMessage says that it makes no sense."""
 
     @property
@@ -48,7 +48,7 @@ class Answer(Protocol):
 
 
 async def exchange(
-    connection: Connection, path: str, body: bytes, headers: Mapping[str, str], answer: Answer
+    connection: Connection, path: str, body: bytes, headers: Mapping[str, str], answer: AnswerReader
 ) -> AsyncGenerator[Event, None]:
     """Deltas as they come, and last the reply."""
     where = connection.where
@@ -80,14 +80,14 @@ async def exchange(
     yield reply
 
 
-def _in_one_piece(text: str, answer: Answer, where: str) -> Reply:
+def _in_one_piece(text: str, answer: AnswerReader, where: str) -> Reply:
     value = parse(text)
     if isinstance(value, dict) and value.get("error"):
         raise from_event(value, where)
     return answer.read(text)
 
 
-async def event_data(response: Response, where: str) -> AsyncGenerator[str, None]:
+async def event_data(response: OpenResponse, where: str) -> AsyncGenerator[str, None]:
     """The data of each event of a stream, as it was sent."""
     if "html" in response.headers.get("content-type", ""):
         await whole(response, where)

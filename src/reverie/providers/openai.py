@@ -29,7 +29,7 @@ from reverie.wire.openai import cache_key
 from reverie.world import Capabilities, Event
 
 BASE_URL = "https://api.openai.com/v1"
-Format: TypeAlias = Literal["chat", "responses"]
+WireFormat: TypeAlias = Literal["chat", "responses"]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class OpenAIModel:
     name: str
     connection: Connection
     retries: Retries
-    format: Format = "responses"
+    format: WireFormat = "responses"
     settings: Settings = DEFAULTS
     streaming: bool = True
     official: bool = True  # OpenAI's own names for options, not those of local servers
@@ -118,7 +118,7 @@ def openai_model(
     retries: Retries,
     key: str = "",
     base_url: str = BASE_URL,
-    wire: Format | None = None,
+    wire: WireFormat | None = None,
     settings: Settings = DEFAULTS,
     streaming: bool = True,
     cache_key: str = "",

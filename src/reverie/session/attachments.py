@@ -28,10 +28,10 @@ PLAN = "plan"
 SKILLS_FOLDER = ".reverie/skills"
 SKILL_FILE = "SKILL.md"
 PLAN_FILE = ".reverie/plan.md"
-MOST_SKILLS = 200
-MOST_NAME = 64
-MOST_ABOUT = 200
-MOST_FILE = 1024 * 1024
+MAX_SKILLS = 200
+MAX_NAME = 64
+MAX_ABOUT = 200
+MAX_FILE = 1024 * 1024
 _TODAY = re.compile(r"^Today is (\d{4}-\d{2}-\d{2})\b", re.MULTILINE)
 _NAME = re.compile(r"[\w][\w.-]*")
 _FIELD = re.compile(r"([A-Za-z_-]+):[ \t]*(.*)")
@@ -111,7 +111,7 @@ def find_skills(root: Path) -> tuple[Skill, ...]:
     """The project's skills by name; files that cannot be used are left out."""
     base = root / SKILLS_FOLDER
     try:
-        names = sorted(os.listdir(base))[:MOST_SKILLS]
+        names = sorted(os.listdir(base))[:MAX_SKILLS]
     except OSError:
         return ()
     found: dict[str, Skill] = {}
@@ -122,8 +122,8 @@ def find_skills(root: Path) -> tuple[Skill, ...]:
             continue
         fields = frontmatter(text)[0]
         name = fields.get("name") or folder
-        if _NAME.fullmatch(name) and len(name) <= MOST_NAME:
-            about = " ".join(fields.get("description", "").split())[:MOST_ABOUT]
+        if _NAME.fullmatch(name) and len(name) <= MAX_NAME:
+            about = " ".join(fields.get("description", "").split())[:MAX_ABOUT]
             shown = f"{SKILLS_FOLDER}/{folder}/{SKILL_FILE}"
             found.setdefault(name, Skill(name, about or "(not described)", path, shown))
     return tuple(found[name] for name in sorted(found))
@@ -134,7 +134,7 @@ def _inside(path: Path, base: Path) -> str | None:
     real = os.path.realpath(path)
     if not real.startswith(os.path.realpath(base) + os.sep):
         return None
-    text = git.small_text(Path(real), MOST_FILE)
+    text = git.small_text(Path(real), MAX_FILE)
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8", "replace")
 
 

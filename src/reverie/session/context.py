@@ -18,13 +18,20 @@ from pathlib import Path
 from reverie.errors import StoreError
 from reverie.memory import instructions, prompt
 from reverie.memory.format.entry import INDEX, TEAM, shown
-from reverie.memory.instructions import MOST_BYTES, Collected, File, Found, Kind, Refused
+from reverie.memory.instructions import (
+    MAX_BYTES,
+    Collected,
+    InstructionFile,
+    InstructionKind,
+    InstructionText,
+    Refused,
+)
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder
-from reverie.world import Notice, Say, unheard
+from reverie.world import Notice, Say, say_nothing
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
-MOST_RULES = 200
+MAX_RULES = 200
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SNIFFED = 8 * 1024
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -36,11 +43,11 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 class DiskReader:
     """`instructions.Reader` over the file system; `top` is the root of the working tree."""
 
-    def __init__(self, top: Path, *, most: int = MOST_BYTES) -> None:
+    def __init__(self, top: Path, *, most: int = MAX_BYTES) -> None:
         self._top = str(top)
         self._most = most
 
-    def read(self, path: str, kind: Kind) -> Found | Refused | None:
+    def read(self, path: str, kind: InstructionKind) -> InstructionText | Refused | None:
         if "\0" in path:
             return None
         real = os.path.realpath(path)
@@ -49,7 +56,7 @@ class DiskReader:
         why = instructions.refusal(real, kind, self._top)
         return Refused(why) if why else self._read(real)
 
-    def _read(self, real: str) -> Found | Refused | None:
+    def _read(self, real: str) -> InstructionText | Refused | None:
         try:
             fd = os.open(real, _OPEN)
         except FileNotFoundError:
@@ -75,15 +82,15 @@ class DiskReader:
         except OSError:
             return ()
         kept = [name for name in names if name.lower().endswith(".md")]
-        return [os.path.join(folder, name) for name in kept[:MOST_RULES]]
+        return [os.path.join(folder, name) for name in kept[:MAX_RULES]]
 
 
-def _found(real: str, data: bytes, size: int, most: int) -> Found:
+def _found(real: str, data: bytes, size: int, most: int) -> InstructionText:
     if len(data) <= most:
-        return Found(real, shown(data), size)
+        return InstructionText(real, shown(data), size)
     head = data[:most]
     end = head.rfind(b"\n")
-    return Found(real, shown(head[: end + 1] if end > 0 else head), size, cut=True)
+    return InstructionText(real, shown(head[: end + 1] if end > 0 else head), size, cut=True)
 
 
 def _is_text(data: bytes) -> bool:
@@ -142,7 +149,7 @@ def memory_section(
     team: bool = False,
     daily_log: bool = False,
     search_past: bool = True,
-    say: Say = unheard,
+    say: Say = say_nothing,
 ) -> str:
     """The part of the system prompt about memory; "" where there is none."""
     if memory is None:
@@ -168,17 +175,17 @@ def memory_section(
     )
 
 
-def index_files(memory: MemoryFolder, *, team: bool = False) -> tuple[File, ...]:
+def index_files(memory: MemoryFolder, *, team: bool = False) -> tuple[InstructionFile, ...]:
     """The memory index as it is sent, and the team's after it."""
-    found: list[File] = []
-    kinds: list[tuple[str, Kind]] = [(INDEX, "memory")]
+    found: list[InstructionFile] = []
+    kinds: list[tuple[str, InstructionKind]] = [(INDEX, "memory")]
     if team:
         kinds.append((f"{TEAM}/{INDEX}", "team"))
     for key, kind in kinds:
         sent = memory.index_sent(key)
         text = "\n\n".join(filter(None, (sent.text.rstrip("\r\n"), sent.warning)))
         if text.strip():
-            found.append(File(str(memory.root / key), kind, text))
+            found.append(InstructionFile(str(memory.root / key), kind, text))
     return tuple(found)
 
 
@@ -187,7 +194,7 @@ class Context:
     """The text at the head of the first user message, and the files it was made from."""
 
     text: str
-    files: tuple[File, ...]
+    files: tuple[InstructionFile, ...]
 
 
 def gather(
@@ -199,7 +206,7 @@ def gather(
     memory: MemoryFolder | None = None,
     team: bool = False,
     managed: Path = MANAGED,
-    say: Say = unheard,
+    say: Say = say_nothing,
 ) -> Context:
     """Instruction files, then the memory index, as one text: the head's context."""
     collected = instruction_files(cwd, settings, home=home, environ=environ, managed=managed)

@@ -28,7 +28,7 @@ from reverie.session.budget import Budget, reserved, settled, weight
 from reverie.session.compaction import compacting
 from reverie.session.conversation import Conversation, Log
 from reverie.session.library import NoLog
-from reverie.tools.runner import Guards, NoTools, ToolRunner
+from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
@@ -69,7 +69,7 @@ class Parent(Conversation):
     """A conversation that forks are made of."""
 
     budget: Budget | None = None
-    guards: Guards = NoTools
+    guards: MakeGuard = NoTools
 
     def agent_log(self, agent: str) -> Log:
         """Where the transcript of a fork goes; nowhere unless somebody says so."""
@@ -238,7 +238,7 @@ class Fork(Worker):
             )
 
 
-Watch: TypeAlias = "Callable[[Reply], None]"
+OnReply: TypeAlias = "Callable[[Reply], None]"
 
 
 async def run(
@@ -246,7 +246,7 @@ async def run(
     spec: ForkSpec,
     model: Model | None,
     tools: ToolRunner,
-    watch: Watch = lambda _: None,
+    watch: OnReply = lambda _: None,
 ) -> ForkResult:
     """A background agent's whole life: instruction, rounds with guarded tools, last words."""
     if model is None:

@@ -25,7 +25,7 @@ from reverie.tools.process import Command, Gathered, run
 from reverie.tools.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.records import Attached
-from reverie.world import Notice, Say, unheard
+from reverie.world import Notice, Say, say_nothing
 
 HookEvent: TypeAlias = Literal[
     "SessionStart",
@@ -39,9 +39,9 @@ HookEvent: TypeAlias = Literal[
 EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
 KEY = "hooks"
 BLOCKED = 2  # the exit status that blocks, with standard error as the reason
-MOST_OUTPUT = 1024 * 1024
-MOST_CONTEXT = 10_000
-MOST_REASON = 2_000
+MAX_OUTPUT = 1024 * 1024
+MAX_CONTEXT = 10_000
+MAX_REASON = 2_000
 _MEMBERS = frozenset({"command", "matcher", "timeout"})
 
 
@@ -60,7 +60,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HookVerdict:
     """What the hooks of one event said together."""
 
     blocked: bool = False
@@ -72,7 +72,7 @@ class Verdict:
         return tuple(Attached((text_block(framed(c)),), "hook") for c in self.context)
 
 
-NOTHING = Verdict()
+NOTHING = HookVerdict()
 
 
 def framed(text: str) -> str:
@@ -163,7 +163,7 @@ class Hooks:
         session: str = "",
         cwd: str = "",
         seconds: float = 60.0,
-        say: Say = unheard,
+        say: Say = say_nothing,
     ) -> None:
         self._hooks = tuple(hooks)
         self._session = session
@@ -174,14 +174,14 @@ class Hooks:
     def __len__(self) -> int:
         return len(self._hooks)
 
-    async def run(self, event: HookEvent, **told: object) -> Verdict:
+    async def run(self, event: HookEvent, **told: object) -> HookVerdict:
         """Run all hooks of an event side by side; what they said, in the order of the files."""
         tool = str(told.get("tool_name", ""))
         hooks = [h for h in self._hooks if h.event == event and h.fits(tool)]
         if not hooks:
             return NOTHING
         known = {"event": event, "session_id": self._session, "cwd": self._cwd, **told}
-        said: list[Verdict] = [NOTHING] * len(hooks)
+        said: list[HookVerdict] = [NOTHING] * len(hooks)
         given = dump(known).encode()
 
         async def one(at: int) -> None:
@@ -192,21 +192,21 @@ class Hooks:
                 group.start_soon(one, at)
         reasons = [v.reason for v in said if v.blocked]
         context = tuple(c for v in said for c in v.context)
-        return Verdict(bool(reasons), "\n".join(filter(None, reasons)), context)
+        return HookVerdict(bool(reasons), "\n".join(filter(None, reasons)), context)
 
-    async def _one(self, hook: Hook, given: bytes) -> Verdict:
+    async def _one(self, hook: Hook, given: bytes) -> HookVerdict:
         limit = self._seconds if hook.seconds is None else hook.seconds
         ran = await heard(hook.command, given, cwd=self._cwd, seconds=limit)
         if ran.fault:
             return self._failed(hook, ran.fault)
         if ran.status == BLOCKED:
-            return Verdict(True, _shown(ran.errors, MOST_REASON) or "a hook blocked this")
+            return HookVerdict(True, _shown(ran.errors, MAX_REASON) or "a hook blocked this")
         if ran.status:
             errors = _shown(ran.errors, 300)
             return self._failed(hook, f"ended with status {ran.status}. {errors}".rstrip(". "))
         return self._answer(hook, ran.output)
 
-    def _answer(self, hook: Hook, output: bytes) -> Verdict:
+    def _answer(self, hook: Hook, output: bytes) -> HookVerdict:
         text = output.decode("utf-8", "replace").strip()
         if not text:
             return NOTHING
@@ -217,11 +217,11 @@ class Hooks:
         added = value.get("additionalContext")
         if decision not in (None, "block", "allow"):
             return self._failed(hook, 'decision must be "block" or "allow"')
-        context = (_cut(added, MOST_CONTEXT),) if isinstance(added, str) and added.strip() else ()
-        said = _cut(reason, MOST_REASON) if isinstance(reason, str) else ""
-        return Verdict(decision == "block", said, context)
+        context = (_cut(added, MAX_CONTEXT),) if isinstance(added, str) and added.strip() else ()
+        said = _cut(reason, MAX_REASON) if isinstance(reason, str) else ""
+        return HookVerdict(decision == "block", said, context)
 
-    def _failed(self, hook: Hook, why: str) -> Verdict:
+    def _failed(self, hook: Hook, why: str) -> HookVerdict:
         text = f"{hook.event} hook `{hook.command[:80]}` {why}; the session goes on"
         self._say(Notice("hooks", text, "warning"))
         return NOTHING
@@ -239,7 +239,7 @@ def _shown(data: bytes, most: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class HookRan:
     """How a command ended; `fault` says why its output must not be used."""
 
     status: int
@@ -252,18 +252,18 @@ def _in_shell(line: str, given: bytes, cwd: str) -> Command:
     return Command(["/bin/sh", "-c", line], Path(cwd).absolute(), environment(), given)
 
 
-async def heard(line: str, given: bytes, *, cwd: str, seconds: float) -> Ran:
+async def heard(line: str, given: bytes, *, cwd: str, seconds: float) -> HookRan:
     """Run a line of shell and keep what it says; nothing that it starts is left afterwards."""
-    out, errors = Gathered(MOST_OUTPUT + 1), Gathered(MOST_OUTPUT + 1)
+    out, errors = Gathered(MAX_OUTPUT + 1), Gathered(MAX_OUTPUT + 1)
     try:
         ended = await run(_in_shell(line, given, cwd), out, seconds, errors)
     except (OSError, NotFound, ToolFailed) as error:
-        return Ran(-1, fault=f"could not be started: {error}")
+        return HookRan(-1, fault=f"could not be started: {error}")
     if ended.cause == "output":
-        return Ran(-1, fault=f"printed more than {MOST_OUTPUT:,} bytes and was ended")
+        return HookRan(-1, fault=f"printed more than {MAX_OUTPUT:,} bytes and was ended")
     if ended.cause == "time":
-        return Ran(-1, fault=f"took longer than {seconds:g} s and was ended")
-    return Ran(ended.code, bytes(out.data), bytes(errors.data))
+        return HookRan(-1, fault=f"took longer than {seconds:g} s and was ended")
+    return HookRan(ended.code, bytes(out.data), bytes(errors.data))
 
 
 def hooks_for(
@@ -274,7 +274,7 @@ def hooks_for(
     root: Path,
     seconds: float,
     simple: bool = False,
-    say: Say = unheard,
+    say: Say = say_nothing,
     policy: Path = POLICY,
 ) -> Hooks:
     """The hooks of a session; none in simple mode. What was not taken is said."""

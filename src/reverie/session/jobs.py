@@ -19,7 +19,7 @@ from anyio.lowlevel import RunVar
 from reverie.alone import alone
 from reverie.world import Notice, Say
 
-Work: TypeAlias = "Callable[[], Awaitable[None]]"
+JobWork: TypeAlias = "Callable[[], Awaitable[None]]"
 Failure: TypeAlias = "Callable[[str, str], None]"
 
 LETTING_GO = 1.0
@@ -41,7 +41,7 @@ def process_limit(at_once: int) -> CapacityLimiter:
 class _Running:
     scope: anyio.CancelScope
     done: anyio.Event
-    waiting: Work | None = None
+    waiting: JobWork | None = None
 
 
 class Jobs:
@@ -58,7 +58,7 @@ class Jobs:
     def running(self) -> tuple[str, ...]:
         return tuple(self._running)
 
-    def start(self, name: str, work: Work) -> bool:
+    def start(self, name: str, work: JobWork) -> bool:
         """Run `work` in the background; False where it was kept for after the run under way."""
         under_way = self._running.get(name)
         if under_way is not None:
@@ -68,11 +68,11 @@ class Jobs:
         self._group.start_soon(self._run, name, work)
         return True
 
-    async def _run(self, name: str, work: Work) -> None:
+    async def _run(self, name: str, work: JobWork) -> None:
         running = self._running[name]
         try:
             with running.scope:
-                todo: Work | None = work
+                todo: JobWork | None = work
                 while todo is not None:
                     async with self._limit:
                         await self._once(name, todo)
@@ -81,7 +81,7 @@ class Jobs:
             del self._running[name]
             running.done.set()
 
-    async def _once(self, name: str, work: Work) -> None:
+    async def _once(self, name: str, work: JobWork) -> None:
         _, error = await alone(work(), None)
         if error:
             self._say(Notice(name, f"background work stopped: {error}", "warning"))

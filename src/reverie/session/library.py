@@ -21,7 +21,7 @@ from reverie.store import home as places
 from reverie.store.disk import NoDisk, SessionDisk
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
-from reverie.store.journal import Fault, Journal
+from reverie.store.journal import BadLine, Journal
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import fold
 from reverie.transcript.records import AssistantMessage, Entry, Unknown, UserMessage
@@ -140,7 +140,7 @@ class Library:
                 data = self.folder.read(f"{session}/{key}")
                 self.folder.write(f"{begun.id}/{key}", data)
         log = Journal.open(self.folder, f"{session}.jsonl", write=False)
-        begun.log.append([line.text for line in log.read() if not isinstance(line, Fault)])
+        begun.log.append([line.text for line in log.read() if not isinstance(line, BadLine)])
         return Begun(begun.id, begun.log, begun.disk, source, copied=True)
 
     def read(self, session: str) -> Transcript:
@@ -162,7 +162,7 @@ class Library:
         entries: list[Entry] = []
         faults: list[str] = []
         for line in log.read():
-            if isinstance(line, Fault):
+            if isinstance(line, BadLine):
                 faults.append(f"line {line.number} is skipped: {line.reason}")
                 continue
             try:

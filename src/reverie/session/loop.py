@@ -20,18 +20,18 @@ from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
 from reverie.session.attachments import Attachments
 from reverie.session.budget import weight
 from reverie.session.fork import Tally
-from reverie.session.hooks import NO_HOOKS, Hooks, Verdict, prompt_of
+from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
 from reverie.session.session import Session
 from reverie.session.turn import (
     Inbox,
-    Limits,
     OnEvent,
-    Outcome,
     Spend,
     ToolEnded,
     ToolStarted,
+    TurnLimits,
+    TurnOutcome,
     TurnResult,
-    unwatched,
+    ignore_event,
 )
 from reverie.tools.tool import Registry
 from reverie.transcript.blocks import Json, parse
@@ -41,7 +41,7 @@ from reverie.transcript.request import Request
 from reverie.wire.given import Addable, as_user, tool_result, user
 from reverie.world import Event, Model, Notice, Reply, Retrying, ToolCall
 
-MOST_TOLD = 50_000  # characters of a tool's answer that a hook is told
+MAX_TOLD = 50_000  # characters of a tool's answer that a hook is told
 
 
 class Tools(Protocol):
@@ -61,8 +61,8 @@ class Turn:
     model: Model
     tools: Tools
     said: UserMessage
-    on_event: OnEvent = unwatched
-    limits: Limits = field(default_factory=Limits)
+    on_event: OnEvent = ignore_event
+    limits: TurnLimits = field(default_factory=TurnLimits)
     spend: Spend = field(default_factory=Spend)
     hooks: Hooks = NO_HOOKS
     attachments: Attachments | None = None
@@ -74,10 +74,10 @@ class Turn:
     request: Request | None = None
     reply: Reply | None = None
     results: dict[str, UserMessage] = field(default_factory=dict[str, UserMessage])
-    verdicts: list[Verdict] = field(default_factory=list[Verdict])
+    verdicts: list[HookVerdict] = field(default_factory=list[HookVerdict])
     used: Tally = field(default_factory=Tally)
     weighted: float = 0.0
-    outcome: Outcome | None = None
+    outcome: TurnOutcome | None = None
     reason: str = ""
 
     async def run(self) -> TurnResult:
@@ -91,7 +91,7 @@ class Turn:
             self.outcome, text, self.rounds, self.used.usage, self.weighted, self.reason
         )
 
-    async def _through(self, steps: Sequence[tuple[str, Step]]) -> None:
+    async def _through(self, steps: Sequence[tuple[str, TurnStep]]) -> None:
         for _, step in steps:
             if self.outcome is None:
                 await step(self)
@@ -109,7 +109,7 @@ class Turn:
             await self.session.end_turn("cancelled")
 
 
-Step: TypeAlias = "Callable[[Turn], Awaitable[None]]"
+TurnStep: TypeAlias = "Callable[[Turn], Awaitable[None]]"
 
 
 async def run_turn(
@@ -118,8 +118,8 @@ async def run_turn(
     tools: Tools,
     said: str | Sequence[Addable],
     *,
-    on_event: OnEvent = unwatched,
-    limits: Limits | None = None,
+    on_event: OnEvent = ignore_event,
+    limits: TurnLimits | None = None,
     spend: Spend | None = None,
     hooks: Hooks = NO_HOOKS,
     attachments: Attachments | None = None,
@@ -127,7 +127,7 @@ async def run_turn(
 ) -> TurnResult:
     """Run a turn to its end. Cancel it at any point: the transcript stays whole."""
     message = as_user([said] if isinstance(said, str) else said)
-    turn = Turn(session, model, tools, message, on_event, limits or Limits(), spend or Spend())
+    turn = Turn(session, model, tools, message, on_event, limits or TurnLimits(), spend or Spend())
     turn.hooks, turn.attachments, turn.inbox = hooks, attachments, inbox or Inbox()
     ended = False
     try:
@@ -281,18 +281,18 @@ async def _one_tool(turn: Turn, call: ToolCall) -> None:
     turn.on_event(ended)
     turn.verdicts.append(verdict)
     if not verdict.blocked:
-        answer = ended.text[:MOST_TOLD]
+        answer = ended.text[:MAX_TOLD]
         after = await turn.hooks.run(
             "PostToolUse", tool_name=call.name, tool_input=given, tool_response=answer
         )
         turn.verdicts.append(_as_context(after))
 
 
-def _as_context(verdict: Verdict) -> Verdict:
+def _as_context(verdict: HookVerdict) -> HookVerdict:
     """A block after the fact is told to the model; the call has run."""
     if not verdict.blocked or not verdict.reason:
         return verdict
-    return Verdict(context=(*verdict.context, verdict.reason))
+    return HookVerdict(context=(*verdict.context, verdict.reason))
 
 
 def _input_of(call: ToolCall) -> Json:
@@ -314,7 +314,7 @@ async def _settled(turn: Turn) -> None:
     if turn.reply is None or turn.reply.tool_calls:
         return
     more = turn.went_on < turn.limits.goes_on
-    verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MOST_TOLD], can_go_on=more)
+    verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MAX_TOLD], can_go_on=more)
     if verdict.blocked and verdict.reason and more:
         turn.went_on += 1
         await turn.session.add(replace(user(verdict.reason), origin="hook"))
@@ -322,12 +322,12 @@ async def _settled(turn: Turn) -> None:
     turn.outcome = "completed"
 
 
-BEGIN: tuple[tuple[str, Step], ...] = (
+BEGIN: tuple[tuple[str, TurnStep], ...] = (
     ("submit", _submitted),  # UserPromptSubmit hooks: they may block, or add context
     ("message", _said),  # the user's words, and what is attached at a turn's start
     # recall begins to look here
 )
-ROUND: tuple[tuple[str, Step], ...] = (
+ROUND: tuple[tuple[str, TurnStep], ...] = (
     ("limits", _within_limits),  # rounds and cost, before anything leaves
     ("date", _date),  # midnight may have passed
     ("prepare", _prepared),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request

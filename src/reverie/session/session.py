@@ -37,9 +37,9 @@ from reverie.layers.dreaming import NAME as DREAM
 from reverie.session.background import AFTER_A_RESPONSE, AFTER_A_TURN, Consider
 from reverie.session.budget import Budget
 from reverie.session.compaction import compacting
-from reverie.session.compaction.summariser import Named, summariser_for
+from reverie.session.compaction.summariser import NamedSummariser, summariser_for
 from reverie.session.conversation import Log
-from reverie.session.dream.watch import Watch
+from reverie.session.dream.watch import DreamWatch
 from reverie.session.fork import Fork, Parent
 from reverie.session.head import Content, Head, resumed_head
 from reverie.session.jobs import Jobs, process_limit
@@ -52,7 +52,7 @@ from reverie.store.disk import NoDisk, SessionDisk
 from reverie.store.files import Folder
 from reverie.store.learned import learned_window
 from reverie.store.memories import Memories
-from reverie.tools.runner import Guards, NoTools
+from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
@@ -65,7 +65,7 @@ from reverie.world import (
     Reply,
     Say,
     World,
-    unheard,
+    say_nothing,
 )
 
 
@@ -78,9 +78,9 @@ class Session(Parent):
     memories: Memories | None
     interactive: bool
     home: Path | None  # where what is learned is kept; None in a private session
-    dreams: Watch
+    dreams: DreamWatch
     recall: Recall | None = None
-    _named: Named | None = None  # the model of the setting `summary_model`
+    _named: NamedSummariser | None = None  # the model of the setting `summary_model`
     _shortened: bool = False  # the last request stands in for one that was too long
     _disk: SessionDisk | NoDisk
     _first_byte: anyio.Event
@@ -103,9 +103,9 @@ class Session(Parent):
         environ: Mapping[str, str] | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
-        say: Say = unheard,
+        say: Say = say_nothing,
         tool_limits: Mapping[str, int | None] | None = None,
-        guards: Guards = NoTools,
+        guards: MakeGuard = NoTools,
         memories: Memories | None = None,
         selector: Model | None = None,
         summariser: Model | None = None,
@@ -164,7 +164,7 @@ class Session(Parent):
         begun: Begun,
         library: Library,
         world: World,
-        guards: Guards,
+        guards: MakeGuard,
         new_id: Callable[[], str],
     ) -> Session:
         session = cls(
@@ -177,7 +177,7 @@ class Session(Parent):
             new_id=new_id,
         )
         session.id = begun.id
-        session.dreams = Watch()
+        session.dreams = DreamWatch()
         session.library = library
         session.guards = guards
         ask = partial(compacting.ask, session)

@@ -44,11 +44,11 @@ class ToolEnded:
 
 TurnEvent: TypeAlias = Delta | Retrying | Reply | ToolStarted | ToolEnded
 OnEvent: TypeAlias = "Callable[[TurnEvent], None]"
-Outcome: TypeAlias = Literal["completed", "limit", "blocked"]
+TurnOutcome: TypeAlias = Literal["completed", "limit", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """How far a turn may go."""
 
     rounds: int = 500
@@ -94,7 +94,7 @@ class Inbox:
 class TurnResult:
     """How a turn ended, and what it used."""
 
-    outcome: Outcome
+    outcome: TurnOutcome
     text: str = ""
     rounds: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -102,7 +102,7 @@ class TurnResult:
     reason: str = ""
 
 
-def unwatched(event: TurnEvent) -> None:
+def ignore_event(event: TurnEvent) -> None:
     del event
 
 

@@ -21,7 +21,7 @@ from reverie.errors import SettingsError
 from reverie.settings import git
 from reverie.settings.jsonfile import keys_of, read_object
 from reverie.settings.numbers import DEFAULTS, Settings
-from reverie.settings.problems import Origin, Problem, nearest
+from reverie.settings.problems import Problem, ValueOrigin, nearest
 from reverie.settings.sources import POLICY, Tracks, settings_files
 from reverie.settings.switches import (
     BY_NAME,
@@ -43,7 +43,7 @@ class FlagState:
 
     flag: Flag
     value: FlagValue
-    origin: Origin
+    origin: ValueOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Read:
 
     stamp: tuple[int, ...] | None
     values: Mapping[str, FlagValue]
-    origin: Origin
+    origin: ValueOrigin
     problems: tuple[Problem, ...]
 
 
@@ -131,22 +131,22 @@ class Flags:
             return FlagState(flag, value, origin)
         own = flag.name == "extract_every"
         value = self._settings.extract_every if own else flag.default
-        return FlagState(flag, value, Origin("default", "", True))
+        return FlagState(flag, value, ValueOrigin("default", "", True))
 
-    def _given(self, flag: Flag) -> Iterator[tuple[FlagValue, Origin]]:
+    def _given(self, flag: Flag) -> Iterator[tuple[FlagValue, ValueOrigin]]:
         """Every value given for the flag, strongest first, found one by one."""
         policy, *others = self._paths
         yield from self._in_file(flag, policy)
         if flag.name in self._overrides:
-            yield self._overrides[flag.name], Origin("override", "", True)
+            yield self._overrides[flag.name], ValueOrigin("override", "", True)
         for key, text in self._variables(flag):
             value, _ = from_text(flag, text)
             if value is not None:
-                yield value, Origin("environment", key, True)
+                yield value, ValueOrigin("environment", key, True)
         for path in others:
             yield from self._in_file(flag, path)
 
-    def _in_file(self, flag: Flag, path: Path) -> Iterator[tuple[FlagValue, Origin]]:
+    def _in_file(self, flag: Flag, path: Path) -> Iterator[tuple[FlagValue, ValueOrigin]]:
         read = self._read(path)
         if flag.name in read.values:
             yield read.values[flag.name], read.origin
@@ -163,14 +163,14 @@ class Flags:
         if before is not None and stamp is not None and before.stamp == stamp:
             return before
         if stamp is None:
-            return _Read(None, {}, Origin("", str(path), True), ())
+            return _Read(None, {}, ValueOrigin("", str(path), True), ())
         read = _read_flags(self._origin(path), path, _settled(stamp))
         self._reads[path] = read
         return read
 
-    def _origin(self, path: Path) -> Origin:
+    def _origin(self, path: Path) -> ValueOrigin:
         if path.name == "flags.json":
-            return Origin("flags", str(path), True)
+            return ValueOrigin("flags", str(path), True)
         root, tracks = self._place
         files = settings_files(home=self._home, root=root, policy=self._paths[0], tracks=tracks)
         return next(file.origin for file in files if file.path == path)
@@ -185,7 +185,7 @@ def _paths(policy: Path, home: Path, root: Path | None) -> tuple[Path, ...]:
     return policy, own, folder / "settings.local.json", folder / "settings.json", user
 
 
-def _read_flags(origin: Origin, path: Path, stamp: tuple[int, ...] | None) -> _Read:
+def _read_flags(origin: ValueOrigin, path: Path, stamp: tuple[int, ...] | None) -> _Read:
     """The flags in one file, without what it may not set."""
     read, problems = read_object(path)
     prefix = ""

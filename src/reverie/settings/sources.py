@@ -18,7 +18,7 @@ from reverie.settings import git
 from reverie.settings.jsonfile import read_object
 from reverie.settings.kinds import Setting, SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
-from reverie.settings.problems import Origin, Problem, nearest
+from reverie.settings.problems import Problem, ValueOrigin, nearest
 from reverie.settings.values import from_json, from_text
 
 POLICY = Path("/etc/reverie/settings.json")
@@ -42,7 +42,7 @@ ORDERED = (
 """Pairs of which the first may not exceed the second."""
 
 _FIELD_OF = {camel(name): name for name in SETTINGS} | {name: name for name in SETTINGS}
-_DEFAULT = Origin("default", "", True)
+_DEFAULT = ValueOrigin("default", "", True)
 
 Tracks = Callable[[Path], bool]
 
@@ -52,7 +52,7 @@ class Loaded:
     """The settings, where each came from, and what was wrong on the way."""
 
     settings: Settings
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, ValueOrigin]
     problems: tuple[Problem, ...]
 
 
@@ -60,13 +60,13 @@ class Loaded:
 class SettingsFile:
     """One settings file, and whether its word counts for everything."""
 
-    origin: Origin
+    origin: ValueOrigin
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    values: Mapping[str, tuple[SettingValue, Origin]]
+    values: Mapping[str, tuple[SettingValue, ValueOrigin]]
     problems: Sequence[Problem]
 
 
@@ -106,15 +106,15 @@ def settings_files(
     *, home: Path, root: Path | None, policy: Path = POLICY, tracks: Tracks = git.tracks
 ) -> list[SettingsFile]:
     """The settings files, strongest first; they need not exist."""
-    found = [SettingsFile(Origin("policy", str(policy), True), policy)]
+    found = [SettingsFile(ValueOrigin("policy", str(policy), True), policy)]
     if root is not None:
         local = root / ".reverie" / "settings.local.json"
         own = not os.path.lexists(local) or (_owned(local) and not tracks(local))
-        found.append(SettingsFile(Origin("local", str(local), own), local))
+        found.append(SettingsFile(ValueOrigin("local", str(local), own), local))
         project = root / ".reverie" / "settings.json"
-        found.append(SettingsFile(Origin("project", str(project), False), project))
+        found.append(SettingsFile(ValueOrigin("project", str(project), False), project))
     user = home / "settings.json"
-    found.append(SettingsFile(Origin("user", str(user), True), user))
+    found.append(SettingsFile(ValueOrigin("user", str(user), True), user))
     return found
 
 
@@ -129,7 +129,7 @@ def _owned(path: Path) -> bool:
 def _from_file(file: SettingsFile, environ: Mapping[str, str]) -> _Given:
     place = file.origin.place
     read, problems = read_object(file.path)
-    values: dict[str, tuple[SettingValue, Origin]] = {}
+    values: dict[str, tuple[SettingValue, ValueOrigin]] = {}
     for key, raw in read.items():
         name = _FIELD_OF.get(key)
         if name is None:
@@ -148,7 +148,7 @@ def _from_file(file: SettingsFile, environ: Mapping[str, str]) -> _Given:
     return _Given(values, problems)
 
 
-def _refused(origin: Origin, known: Setting) -> str:
+def _refused(origin: ValueOrigin, known: Setting) -> str:
     if origin.trusted or not known.trusted_only:
         return ""
     return "ignored: a file that the repository may have brought cannot set this"
@@ -160,7 +160,7 @@ def _twice(key: str, name: str, read: Mapping[str, object]) -> str:
 
 
 def _from_environment(environ: Mapping[str, str]) -> _Given:
-    values: dict[str, tuple[SettingValue, Origin]] = {}
+    values: dict[str, tuple[SettingValue, ValueOrigin]] = {}
     problems: list[Problem] = []
     for name, known in SETTINGS.items():
         for key in (variable(name), known.alias):
@@ -169,7 +169,7 @@ def _from_environment(environ: Mapping[str, str]) -> _Given:
                 continue
             value, reason = from_text(known, text, environ)
             if not reason:
-                values[name] = value, Origin("environment", key, True)
+                values[name] = value, ValueOrigin("environment", key, True)
                 break
             problems.append(Problem("error", "environment", key, reason))
     return _Given(values, [*problems, *_misspelt(environ)])
@@ -188,7 +188,7 @@ def _misspelt(environ: Mapping[str, str]) -> list[Problem]:
     return found
 
 
-def _ordered(settings: Settings, origins: dict[str, Origin]) -> tuple[Settings, list[Problem]]:
+def _ordered(settings: Settings, origins: dict[str, ValueOrigin]) -> tuple[Settings, list[Problem]]:
     """The settings with no smaller number above its larger one."""
     problems: list[Problem] = []
     for smaller, larger in ORDERED:

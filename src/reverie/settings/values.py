@@ -19,10 +19,10 @@ _LONGEST_TEXT = 100_000
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]{0,30}", re.ASCII)
 _DRIVE = re.compile(r"[A-Za-z]:")
 
-Checked = tuple[SettingValue, str]
+CheckedValue = tuple[SettingValue, str]
 
 
-def from_json(known: Setting, raw: object, environ: Mapping[str, str]) -> Checked:
+def from_json(known: Setting, raw: object, environ: Mapping[str, str]) -> CheckedValue:
     """A setting's value as a settings file gives it."""
     if known.kind == "switch":
         return (raw, "") if isinstance(raw, bool) else (None, f"must be true or false{_not(raw)}")
@@ -36,7 +36,7 @@ def from_json(known: Setting, raw: object, environ: Mapping[str, str]) -> Checke
     return _text(raw) if known.kind == "text" else folder(raw, environ)
 
 
-def from_text(known: Setting, text: str, environ: Mapping[str, str]) -> Checked:
+def from_text(known: Setting, text: str, environ: Mapping[str, str]) -> CheckedValue:
     """A setting's value as the environment or a command line gives it."""
     if known.kind == "switch":
         return switch(text)
@@ -85,7 +85,7 @@ def folder(text: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
     return path, ""
 
 
-def _in_range(known: Setting, raw: object) -> Checked:
+def _in_range(known: Setting, raw: object) -> CheckedValue:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None, f"must be a number{_not(raw)}"
     if known.kind == "whole" and not isinstance(raw, int):

@@ -8,24 +8,24 @@ real providers, keeps to the clock it is given, and reaches nothing outside.
 from __future__ import annotations
 
 from reverie.simulator.answers import (
-    Answer,
     Answerer,
     Script,
+    SimulatedAnswer,
     call,
     from_model,
     load,
     script,
     thought,
 )
-from reverie.simulator.cache import Charge, Part, PromptCache
+from reverie.simulator.cache import CachedBlock, Charge, PromptCache
 from reverie.simulator.catalogue import CATALOGUE, Models, ModelSpec
-from reverie.simulator.engine import Engine, Outcome
-from reverie.simulator.faults import Fault, Faults
+from reverie.simulator.engine import Answered, Engine
+from reverie.simulator.faults import FaultPlan, InjectedFault
 from reverie.simulator.ledger import Bill, Ledger, Logged
 from reverie.simulator.model import SimulatedModel
 from reverie.simulator.profiles import ANTHROPIC, CACHESIM, OPENAI, PROFILES, Profile
 from reverie.simulator.refusals import ApiError, TooLong
-from reverie.simulator.response import Response
+from reverie.simulator.response import SimulatedResponse
 
 __all__ = [
     "ANTHROPIC",
@@ -33,25 +33,25 @@ __all__ = [
     "CATALOGUE",
     "OPENAI",
     "PROFILES",
-    "Answer",
+    "Answered",
     "Answerer",
     "ApiError",
     "Bill",
+    "CachedBlock",
     "Charge",
     "Engine",
-    "Fault",
-    "Faults",
+    "FaultPlan",
+    "InjectedFault",
     "Ledger",
     "Logged",
     "ModelSpec",
     "Models",
-    "Outcome",
-    "Part",
     "Profile",
     "PromptCache",
-    "Response",
     "Script",
+    "SimulatedAnswer",
     "SimulatedModel",
+    "SimulatedResponse",
     "TooLong",
     "call",
     "from_model",

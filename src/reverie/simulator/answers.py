@@ -1,7 +1,7 @@
 """Where the simulated provider's answers come from.
 
 An answerer is a callable from the request body, as the model is shown it, to an answer:
-a text, blocks, or an `Answer`; it may be a coroutine function. `script` plays a list,
+a text, blocks, or an `SimulatedAnswer`; it may be a coroutine function. `script` plays a list,
 `load` a file, `from_model` asks any `world.Model`. An answerer never sees keys, marks it
 did not ask for, or the cache.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from reverie.errors import InvalidInput
-from reverie.simulator.faults import Fault, from_json
+from reverie.simulator.faults import InjectedFault, from_json
 from reverie.simulator.prompt import blocks_in, objects
 from reverie.transcript.blocks import (
     Block,
@@ -39,43 +39,42 @@ SPENT = "The script has no more answers."
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimulatedAnswer:
     """A response in the making; `fault` befalls the request it would answer."""
 
     content: tuple[Block, ...]
     stop_reason: str = ""
-    fault: Fault | None = None
+    fault: InjectedFault | None = None
 
 
-Given: TypeAlias = (
-    "str | Answer | Fault | Mapping[str, Json] | Sequence[Mapping[str, Json] | Block]"
-)
+AnswerBlocks: TypeAlias = "Mapping[str, Json] | Sequence[Mapping[str, Json] | Block]"
+Given: TypeAlias = "str | SimulatedAnswer | InjectedFault | AnswerBlocks"
 Answerer: TypeAlias = Callable[[Object], "Given | Awaitable[Given]"]
 
 
-def answer(given: Given) -> Answer:
+def answer(given: Given) -> SimulatedAnswer:
     """An answer in any of the forms people write it."""
-    if isinstance(given, Answer):
+    if isinstance(given, SimulatedAnswer):
         return given
-    if isinstance(given, Fault):
-        return Answer((), fault=given)
+    if isinstance(given, InjectedFault):
+        return SimulatedAnswer((), fault=given)
     if isinstance(given, str):
-        return Answer(blocks_of(given))
+        return SimulatedAnswer(blocks_of(given))
     if isinstance(given, Mapping):
         return _from_mapping(given)
-    return Answer(blocks_of(given))
+    return SimulatedAnswer(blocks_of(given))
 
 
-def _from_mapping(given: Mapping[str, Json]) -> Answer:
+def _from_mapping(given: Mapping[str, Json]) -> SimulatedAnswer:
     """`{"content": …, "stop_reason": …, "fault": …}`, or one block."""
     if "type" in given:
-        return Answer((block_of(given),))
+        return SimulatedAnswer((block_of(given),))
     content = given.get("content")
     if content is not None and not isinstance(content, (str, list)):
         raise InvalidInput("a scripted answer's content is neither text nor blocks")
     fault = from_json(given["fault"]) if "fault" in given else None
     blocks = blocks_of(content) if isinstance(content, str) else blocks_of(objects(content))
-    return Answer(blocks, str(given.get("stop_reason") or ""), fault)
+    return SimulatedAnswer(blocks, str(given.get("stop_reason") or ""), fault)
 
 
 def call(name: str, given: Mapping[str, Json] | str = "{}", ident: str = "") -> Block:
@@ -142,7 +141,9 @@ def load(path: Path) -> Script:
     return Script([cast("Given", v) for v in value], cast("Given", otherwise))
 
 
-async def asked(answerer: Answerer, body: Object, request: Request | None = None) -> Answer:
+async def asked(
+    answerer: Answerer, body: Object, request: Request | None = None
+) -> SimulatedAnswer:
     """Ask, and wait where waiting is needed. A model is handed our own request if there is one."""
     if isinstance(answerer, FromModel):
         return await answerer.reply(body, request)
@@ -159,9 +160,9 @@ class FromModel:
     def __call__(self, body: Object) -> Awaitable[Given]:
         return self.reply(body, None)
 
-    async def reply(self, body: Object, request: Request | None) -> Answer:
+    async def reply(self, body: Object, request: Request | None) -> SimulatedAnswer:
         given = await complete(self.model, request or request_of(body))
-        return Answer(given.blocks, given.stop_reason)
+        return SimulatedAnswer(given.blocks, given.stop_reason)
 
 
 def from_model(model: Model) -> FromModel:

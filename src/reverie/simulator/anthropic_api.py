@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from reverie.simulator.engine import Engine
 from reverie.simulator.prompt import body_of
 from reverie.simulator.refusals import ApiError
-from reverie.simulator.response import Response
+from reverie.simulator.response import SimulatedResponse
 from reverie.simulator.wire import Sending, befallen, chunks, event, streamed, whole
 from reverie.transcript.blocks import Block, Object, dump, joined, members
 
@@ -73,7 +73,7 @@ def refusal(error: ApiError, engine: Engine) -> Sending:
 # --- events
 
 
-def events(response: Response) -> Iterator[str]:
+def events(response: SimulatedResponse) -> Iterator[str]:
     """A response as the API streams it."""
     opening: Object = {**response.usage, "output_tokens": min(1, response.output)}
     head = {**response.head(), "usage": dump(opening)}

@@ -19,7 +19,7 @@ KEPT = 50_000  # entries after which the dead ones are swept out
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CachedBlock:
     """One block of a prompt, as the cache sees it."""
 
     role: str
@@ -69,7 +69,7 @@ class PromptCache:
         entry = self._entries.get(key)
         return entry if entry is not None and entry.expires >= now else None
 
-    def charge(self, parts: Sequence[Part], now: float, minimum: int) -> Charge:
+    def charge(self, parts: Sequence[CachedBlock], now: float, minimum: int) -> Charge:
         """Bill one prompt, and keep what its marks say."""
         marks = [(i, p.ttl) for i, p in enumerate(parts) if p.ttl and p.end >= minimum]
         at = self._found(parts, marks, now)
@@ -91,7 +91,9 @@ class PromptCache:
         total = parts[-1].end if parts else 0
         return Charge(read, written["5m"], written["1h"], total - done, total)
 
-    def _found(self, parts: Sequence[Part], marks: Sequence[tuple[int, str]], now: float) -> int:
+    def _found(
+        self, parts: Sequence[CachedBlock], marks: Sequence[tuple[int, str]], now: float
+    ) -> int:
         """The last block of the longest cached prefix that any mark can see, or -1."""
         at = -1
         for i, _ in reversed(marks):
@@ -117,7 +119,7 @@ class AutomaticCache:
         self.rules = rules
         self._entries: dict[bytes, float] = {}
 
-    def charge(self, parts: Sequence[Part], now: float, minimum: int) -> Charge:
+    def charge(self, parts: Sequence[CachedBlock], now: float, minimum: int) -> Charge:
         read = stored = 0
         for tokens, key in self._steps(parts):
             if tokens < minimum:
@@ -131,7 +133,7 @@ class AutomaticCache:
         total = parts[-1].end if parts else 0
         return Charge(read, stored - read, 0, total - stored, total)
 
-    def _steps(self, parts: Sequence[Part]) -> Iterator[tuple[int, bytes]]:
+    def _steps(self, parts: Sequence[CachedBlock]) -> Iterator[tuple[int, bytes]]:
         due = self.rules.step
         for part in parts:
             begins = part.end - part.tokens

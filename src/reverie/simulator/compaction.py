@@ -6,7 +6,7 @@ request sends back first in its place. The words come from the answerer, like an
 
 from __future__ import annotations
 
-from reverie.simulator.answers import Answer
+from reverie.simulator.answers import SimulatedAnswer
 from reverie.simulator.catalogue import ModelSpec
 from reverie.simulator.prompt import blocks_in, objects
 from reverie.simulator.refusals import bad
@@ -39,6 +39,6 @@ def check_compaction(body: Object, model: ModelSpec) -> None:
         raise bad(said, code="compaction_nothing_to_summarize")
 
 
-def summary(said: Answer) -> str:
+def summary(said: SimulatedAnswer) -> str:
     """The words of an answer, as a compaction block carries them."""
     return "".join(b.get("text") for b in said.content if b.type == "text").strip() or EMPTY

@@ -46,7 +46,7 @@ def fingerprint(model: str, speed: str, options: bytes, prompt: Prompt) -> Finge
     )
 
 
-class Diagnosis:
+class RecentRequests:
     """The newest requests, and the comparison."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ CLEAR_THINKING = "clear_thinking_20251015"
 CLEARED = "[Cleared by context management]"
 TRIGGER = 100_000
 KEEP = 3
-Place = tuple[int, int]
+BlockPlace = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class _Use:
 
     call: str
     name: str
-    use: Place
-    result: Place | None = None
+    use: BlockPlace
+    result: BlockPlace | None = None
     frees: int = 0
 
 
@@ -54,7 +54,7 @@ class _Walk:
     freed: int = 0
 
 
-def shown(body: Object, count: Tokens, dropped: Sequence[Place] = ()) -> Shown:
+def shown(body: Object, count: Tokens, dropped: Sequence[BlockPlace] = ()) -> Shown:
     """The request without dropped blocks and with its edits applied."""
     messages = [dict(m) for m in objects(body.get("messages"))]
     gone = set(dropped)
@@ -70,7 +70,7 @@ def shown(body: Object, count: Tokens, dropped: Sequence[Place] = ()) -> Shown:
             gone |= places
             if turns:
                 applied.append(_applied(CLEAR_THINKING, "cleared_thinking_turns", turns, freed))
-    replaced: dict[Place, Object] = {}
+    replaced: dict[BlockPlace, Object] = {}
     for edit in edits:
         if edit["type"] == CLEAR_TOOLS:
             uses, freed = _old_results(body, messages, edit, count, gone)
@@ -86,7 +86,7 @@ def _applied(kind: str, what: str, number: int, freed: int) -> Object:
 
 
 def _rebuilt(
-    messages: list[Object], gone: set[Place], replaced: Mapping[Place, Object]
+    messages: list[Object], gone: set[BlockPlace], replaced: Mapping[BlockPlace, Object]
 ) -> list[Json]:
     out: list[Json] = []
     for at, message in enumerate(messages):
@@ -116,11 +116,11 @@ def _edits(body: Object) -> list[Object]:
     return found
 
 
-def _at(messages: list[Object], place: Place) -> Object:
+def _at(messages: list[Object], place: BlockPlace) -> Object:
     return blocks_in(messages[place[0]].get("content"))[place[1]]
 
 
-def _places(messages: list[Object]) -> Iterator[tuple[Place, str, Object]]:
+def _places(messages: list[Object]) -> Iterator[tuple[BlockPlace, str, Object]]:
     for at, message in enumerate(messages):
         for n, block in enumerate(blocks_in(message.get("content"))):
             yield (at, n), str(message.get("role")), block
@@ -129,13 +129,13 @@ def _places(messages: list[Object]) -> Iterator[tuple[Place, str, Object]]:
 # --- thinking
 
 
-def _old_thinking(messages: list[Object], edit: Object) -> tuple[set[Place], int]:
+def _old_thinking(messages: list[Object], edit: Object) -> tuple[set[BlockPlace], int]:
     """Thinking of all but the newest turns that have any; a turn ends where a user speaks."""
     keep = edit.get("keep")
     if keep == "all" or (isinstance(keep, dict) and keep.get("type") == "all"):
         return set(), 0
     number = _value(keep, 1)
-    turns: list[set[Place]] = [set()]
+    turns: list[set[BlockPlace]] = [set()]
     for place, role, block in _places(messages):
         if role == "user" and block.get("type") == "text" and turns[-1]:
             turns.append(set())
@@ -155,8 +155,8 @@ def _value(option: Json, default: int) -> int:
 
 
 def _old_results(
-    body: Object, messages: list[Object], edit: Object, count: Tokens, gone: set[Place]
-) -> tuple[dict[Place, Object], int]:
+    body: Object, messages: list[Object], edit: Object, count: Tokens, gone: set[BlockPlace]
+) -> tuple[dict[BlockPlace, Object], int]:
     """The blocks that stand for old results (and inputs), and how many tokens that frees."""
     head = sum(count(t) for t in objects(body.get("tools")))
     walk = _Walk(head + sum(count(b) for b in blocks_in(body.get("system"))))
@@ -177,7 +177,7 @@ def _old_results(
     return _cleared(walk, edit, messages), walk.freed
 
 
-def _register(walk: _Walk, place: Place, block: Object, count: Tokens) -> None:
+def _register(walk: _Walk, place: BlockPlace, block: Object, count: Tokens) -> None:
     if block.get("type") == "tool_use":
         walk.uses.append(_Use(str(block.get("id")), str(block.get("name")), place))
     elif block.get("type") == "tool_result":
@@ -207,9 +207,9 @@ def _boundary(walk: _Walk, edit: Object) -> None:
     walk.freed += freed
 
 
-def _cleared(walk: _Walk, edit: Object, messages: list[Object]) -> dict[Place, Object]:
+def _cleared(walk: _Walk, edit: Object, messages: list[Object]) -> dict[BlockPlace, Object]:
     inputs = edit.get("clear_tool_inputs")
-    out: dict[Place, Object] = {}
+    out: dict[BlockPlace, Object] = {}
     for use in walk.uses:
         if use.call not in walk.cleared or use.result is None:
             continue

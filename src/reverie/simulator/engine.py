@@ -1,6 +1,6 @@
 """The simulated provider, in process.
 
-A request goes in as text or as a value, with headers; a `Response` or an `ApiError`
+A request goes in as text or as a value, with headers; a `SimulatedResponse` or an `ApiError`
 comes out, as the real provider would answer by its written rules. The engine holds the
 caches, the binding, the log and the bills; time, answers and faults are handed in. It
 opens no socket, sleeps never, and takes no answer from a request it refused.
@@ -15,13 +15,13 @@ from hashlib import blake2b
 
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.simulator import response
-from reverie.simulator.answers import Answer, Answerer, Given, Script, answer, asked
+from reverie.simulator.answers import Answerer, Given, Script, SimulatedAnswer, answer, asked
 from reverie.simulator.binding import MODEL, THINKING, UNBOUND, Binder, Bound, Mismatch, link
 from reverie.simulator.cache import AutomaticCache, Charge, PromptCache
 from reverie.simulator.catalogue import CATALOGUE, Models, ModelSpec
 from reverie.simulator.checks import check, check_options
 from reverie.simulator.compaction import check_compaction, summary
-from reverie.simulator.diagnosis import Diagnosis, fingerprint
+from reverie.simulator.diagnosis import RecentRequests, fingerprint
 from reverie.simulator.edits import Shown, shown
 from reverie.simulator.envelope import (
     ANYBODY,
@@ -33,12 +33,12 @@ from reverie.simulator.envelope import (
     options_of,
     salt_of,
 )
-from reverie.simulator.faults import Fault, Faults
+from reverie.simulator.faults import FaultPlan, InjectedFault
 from reverie.simulator.ledger import Bill, Ledger, Logged, public, session_of
 from reverie.simulator.profiles import ANTHROPIC, Profile
 from reverie.simulator.prompt import Prompt, body_of, loads, prompt
 from reverie.simulator.refusals import ApiError, TooLong, bad
-from reverie.simulator.response import Response
+from reverie.simulator.response import SimulatedResponse
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump
 from reverie.transcript.request import Request
 
@@ -62,17 +62,17 @@ class Received:
     options: bytes
     number: int
     entry: Logged
-    fault: Fault | None = None
+    fault: InjectedFault | None = None
     dropped: tuple[Mismatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Answered:
     """An answered request; `fault` is what the wire must still do to it."""
 
-    response: Response
+    response: SimulatedResponse
     logged: Logged
-    fault: Fault | None = None
+    fault: InjectedFault | None = None
 
 
 @dataclass(eq=False)
@@ -84,14 +84,14 @@ class Engine:
     profile: Profile = ANTHROPIC
     models: Models = field(default_factory=lambda: Models(CATALOGUE))
     keys: Iterable[str] | None = None  # None: any key that is not empty
-    faults: Faults = field(default_factory=Faults)
+    faults: FaultPlan = field(default_factory=FaultPlan)
     ledger: Ledger = field(default_factory=Ledger)
     binder: Binder = field(default_factory=Binder)
     seed: str = "sim"
 
     def __post_init__(self) -> None:
         self._caches: dict[str, PromptCache | AutomaticCache] = {}
-        self._diagnosis = Diagnosis()
+        self._diagnosis = RecentRequests()
         self._count = 0
         self._ids = 0
 
@@ -119,12 +119,12 @@ class Engine:
         *,
         request: Request | None = None,
         original: str = "",
-    ) -> Outcome:
+    ) -> Answered:
         """Answer one request of the Messages API."""
         received = self.receive(given, headers, original=original)
         return await self.answered(received, request)
 
-    async def answered(self, received: Received, request: Request | None = None) -> Outcome:
+    async def answered(self, received: Received, request: Request | None = None) -> Answered:
         try:
             said = await asked(self.answerer, received.shown.body, request)
         except ApiError as error:
@@ -139,7 +139,7 @@ class Engine:
         given: str | bytes | Mapping[str, Json],
         said: Given = "ok",
         headers: Mapping[str, str] = ANYBODY,
-    ) -> Outcome:
+    ) -> Answered:
         """The same with the answer handed in, without waiting for anything."""
         return self.finish(self.receive(given, headers), answer(said))
 
@@ -286,7 +286,7 @@ class Engine:
 
     # --- answering
 
-    def finish(self, received: Received, said: Answer) -> Outcome:
+    def finish(self, received: Received, said: SimulatedAnswer) -> Answered:
         """Bill a request that was received, and make its response."""
         fault = received.fault or said.fault
         if said.fault and (error := said.fault.raised()):
@@ -296,7 +296,7 @@ class Engine:
         charge = self._charge(received)
         output = sum(received.rules.tokens(b.value) for b in content)
         thinking = response.thinking_tokens(content)
-        done = Response(
+        done = SimulatedResponse(
             id=self._id("msg"),
             model=str(received.body["model"]),
             content=content,
@@ -320,7 +320,7 @@ class Engine:
             fault=fault.kind if fault else "",
         )
         self.ledger.add(logged)
-        return Outcome(done, logged, fault)
+        return Answered(done, logged, fault)
 
     def _charge(self, received: Received) -> Charge:
         rules = received.rules
@@ -331,7 +331,7 @@ class Engine:
         minimum = received.model.minimum if rules.minimum is None else rules.minimum
         return cache.charge(received.prompt.parts, received.now, minimum)
 
-    def _content(self, received: Received, said: Answer) -> tuple[tuple[Block, ...], str]:
+    def _content(self, received: Received, said: SimulatedAnswer) -> tuple[tuple[Block, ...], str]:
         if "compaction" in received.body:
             made = self.binder.compacted(summary(said), received.body, received.bound.chain)
             return (block_of(made),), "compaction"

@@ -21,7 +21,7 @@ RetryAfter: TypeAlias = "int | float | str | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InjectedFault:
     """One thing that befalls one request."""
 
     kind: Literal["error", "cut", "slow", "garbled", "raw"]
@@ -40,52 +40,52 @@ class Fault:
         return ApiError(self.status, words, headers=self.headers)
 
 
-def error(status: int, *, retry_after: RetryAfter = None, message: str = "") -> Fault:
+def error(status: int, *, retry_after: RetryAfter = None, message: str = "") -> InjectedFault:
     """A refusal: 429, 529, 500 or another; `retry_after` in seconds, or a date as text."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-    return Fault("error", status, message, headers)
+    return InjectedFault("error", status, message, headers)
 
 
-def cut(after: int) -> Fault:
+def cut(after: int) -> InjectedFault:
     """The connection closes after so many bytes of the body."""
-    return Fault("cut", after=after)
+    return InjectedFault("cut", after=after)
 
 
-def slow(pause: float) -> Fault:
+def slow(pause: float) -> InjectedFault:
     """So many seconds between two pieces of the body."""
-    return Fault("slow", pause=pause)
+    return InjectedFault("slow", pause=pause)
 
 
-def garbled(after: int = 1, body: bytes = b"data: {not json\n\n") -> Fault:
+def garbled(after: int = 1, body: bytes = b"data: {not json\n\n") -> InjectedFault:
     """A stream whose events are nonsense from the `after`-th on; then it ends."""
-    return Fault("garbled", after=after, body=body)
+    return InjectedFault("garbled", after=after, body=body)
 
 
-def page(status: int = 502, text: str = PAGE) -> Fault:
+def page(status: int = 502, text: str = PAGE) -> InjectedFault:
     """A proxy's page in the place of an answer."""
     return raw(text.encode(), status, "text/html; charset=utf-8")
 
 
-def raw(body: bytes, status: int = 200, content_type: str = "text/event-stream") -> Fault:
+def raw(body: bytes, status: int = 200, content_type: str = "text/event-stream") -> InjectedFault:
     """These bytes and no others, for instance a recorded response."""
-    return Fault("raw", status, headers={"content-type": content_type}, body=body)
+    return InjectedFault("raw", status, headers={"content-type": content_type}, body=body)
 
 
-Plan: TypeAlias = "Iterable[Fault | None] | Callable[[int, Object], Fault | None]"
+Plan: TypeAlias = "Iterable[InjectedFault | None] | Callable[[int, Object], InjectedFault | None]"
 
 
-class Faults:
+class FaultPlan:
     """A plan being used up."""
 
     def __init__(self, plan: Plan = ()) -> None:
         self._choose = plan if callable(plan) else None
-        self._rest: list[Fault | None] = [] if callable(plan) else list(plan)
+        self._rest: list[InjectedFault | None] = [] if callable(plan) else list(plan)
         self._asked = 0
 
-    def add(self, *faults: Fault | None) -> None:
+    def add(self, *faults: InjectedFault | None) -> None:
         self._rest += faults
 
-    def take(self, body: Object) -> Fault | None:
+    def take(self, body: Object) -> InjectedFault | None:
         """What befalls the next request."""
         self._asked += 1
         if self._choose is not None:
@@ -93,7 +93,7 @@ class Faults:
         return self._rest.pop(0) if self._rest else None
 
 
-def from_json(value: Json) -> Fault:
+def from_json(value: Json) -> InjectedFault:
     """A fault as a script file writes it: `{"status": 429, "retry_after": 2}`, `{"cut": 100}`,
     `{"slow": 0.5}`, `{"garbled": 2}` or `{"page": 502}`."""
     if isinstance(value, dict):

@@ -17,7 +17,7 @@ from reverie.simulator.envelope import ANYBODY, needed_betas
 from reverie.simulator.ledger import Bill
 from reverie.simulator.prompt import loads
 from reverie.simulator.refusals import TooLong
-from reverie.simulator.response import Response
+from reverie.simulator.response import SimulatedResponse
 from reverie.transcript.blocks import Json, Object, dump
 from reverie.transcript.records import Ttl
 from reverie.transcript.request import Request
@@ -122,7 +122,7 @@ def _delta(kind: str, text: str) -> Delta | None:
             return None
 
 
-def reply_of(response: Response) -> Reply:
+def reply_of(response: SimulatedResponse) -> Reply:
     """A response in the form all providers are translated into."""
     managed = response.extra.get("context_management")
     edits: Json = managed.get("applied_edits") if isinstance(managed, dict) else []

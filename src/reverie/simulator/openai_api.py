@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from reverie.errors import InvalidMessage
-from reverie.simulator.engine import Engine, Outcome
+from reverie.simulator.engine import Answered, Engine
 from reverie.simulator.profiles import OPENAI
 from reverie.simulator.prompt import body_of, loads, objects
 from reverie.simulator.refusals import ApiError, TooLong, bad
@@ -201,7 +201,7 @@ def arguments_of(block: Block) -> str:
     return found if isinstance(found, str) and not found.lstrip().startswith("{") else text
 
 
-def chat_usage(outcome: Outcome) -> Object:
+def chat_usage(outcome: Answered) -> Object:
     charge, output = outcome.logged.charge, outcome.logged.output
     reasoning = sum(b.tokens for b in outcome.response.content if b.thinking)
     return {
@@ -217,7 +217,7 @@ def chat_usage(outcome: Outcome) -> Object:
     }
 
 
-def _head(outcome: Outcome, kind: str) -> Object:
+def _head(outcome: Answered, kind: str) -> Object:
     return {
         "id": "chatcmpl-" + outcome.response.id.removeprefix("msg_"),
         "object": kind,
@@ -227,7 +227,7 @@ def _head(outcome: Outcome, kind: str) -> Object:
     }
 
 
-def _calls(outcome: Outcome) -> list[Object]:
+def _calls(outcome: Answered) -> list[Object]:
     return [
         {
             "id": b.call,
@@ -239,15 +239,15 @@ def _calls(outcome: Outcome) -> list[Object]:
     ]
 
 
-def _text(outcome: Outcome) -> str:
+def _text(outcome: Answered) -> str:
     return "".join(b.get("text") for b in outcome.response.content if b.type == "text")
 
 
-def _finish(outcome: Outcome) -> str:
+def _finish(outcome: Answered) -> str:
     return STOPS.get(outcome.response.stop_reason, "stop")
 
 
-def completion(outcome: Outcome) -> Object:
+def completion(outcome: Answered) -> Object:
     """A whole chat completion."""
     message: Object = {"role": "assistant", "content": _text(outcome) or None, "refusal": None}
     if calls := _calls(outcome):
@@ -261,7 +261,7 @@ def completion(outcome: Outcome) -> Object:
     return {**_head(outcome, "chat.completion"), "choices": [choice], "usage": chat_usage(outcome)}
 
 
-def _chunks(outcome: Outcome, counted: bool) -> Iterator[str]:
+def _chunks(outcome: Answered, counted: bool) -> Iterator[str]:
     head = _head(outcome, "chat.completion.chunk")
 
     def chunk(delta: Object, finish: str | None = None) -> str:

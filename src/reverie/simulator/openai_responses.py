@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
-from reverie.simulator.engine import Engine, Outcome
+from reverie.simulator.engine import Answered, Engine
 from reverie.simulator.openai_api import (
     OUTPUT,
     arguments_of,
@@ -128,7 +128,7 @@ def _item(item: Object) -> tuple[str, list[Json]]:
 # --- writing
 
 
-def response(body: Object, outcome: Outcome) -> Object:
+def response(body: Object, outcome: Answered) -> Object:
     """A whole response."""
     done = outcome.response
     short = done.stop_reason == "max_tokens"
@@ -156,7 +156,7 @@ def response(body: Object, outcome: Outcome) -> Object:
     }
 
 
-def _usage(outcome: Outcome) -> Object:
+def _usage(outcome: Answered) -> Object:
     charge, output = outcome.logged.charge, outcome.logged.output
     reasoning = sum(b.tokens for b in outcome.response.content if b.thinking)
     return {
@@ -171,7 +171,7 @@ def _usage(outcome: Outcome) -> Object:
     }
 
 
-def _output(body: Object, outcome: Outcome) -> list[Object]:
+def _output(body: Object, outcome: Answered) -> list[Object]:
     include = body.get("include")
     open_ended = isinstance(include, list) and ENCRYPTED in include
     tail = outcome.response.id.removeprefix("msg_")

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from math import isinf
 from typing import cast
 
-from reverie.simulator.cache import Part
+from reverie.simulator.cache import CachedBlock
 from reverie.simulator.profiles import CONTROL, Number, Profile, plain
 from reverie.simulator.refusals import bad
 from reverie.transcript.blocks import Json, Object, dump
@@ -98,7 +98,7 @@ def deleted(body: Object) -> frozenset[str]:
 class Prompt:
     """A request's blocks, and how many tokens they are."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CachedBlock, ...]
 
     @property
     def tokens(self) -> int:
@@ -125,7 +125,7 @@ def prompt(
     `turn_salt` from the first message on."""
     chain, end, gone = salt, 0, deleted(body)
     hidden = _hidden(body)
-    parts: list[Part] = []
+    parts: list[CachedBlock] = []
     top = _automatic_mark(body)
     turned = not turn_salt
     places = list(flat(body))
@@ -139,7 +139,7 @@ def prompt(
         end += tokens
         ttl = mark_of(block) or (top[1] if top and at == top[0] else "")
         share = _share(block, before, role) if rules.caching == "automatic" else (b"", b"", 0)
-        parts.append(Part(role, chain, tokens, end, ttl, *share))
+        parts.append(CachedBlock(role, chain, tokens, end, ttl, *share))
     return Prompt(tuple(parts))
 
 

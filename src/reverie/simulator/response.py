@@ -13,7 +13,7 @@ from reverie.transcript.blocks import Block, Object, dump, estimate, joined
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class SimulatedResponse:
     """What the model said and what it is billed as."""
 
     id: str

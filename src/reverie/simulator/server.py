@@ -124,10 +124,10 @@ class Doors:
         return self._sent(openai_api.refusal(error))
 
     def _sent(self, sending: Sending) -> Response:
-        return Sent(sending, self.sleep)
+        return SlowResponse(sending, self.sleep)
 
 
-class Sent(Response):
+class SlowResponse(Response):
     """A response that can be slow, and can break off."""
 
     def __init__(self, sending: Sending, sleep: Sleep) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reverie.simulator.faults import Fault
+from reverie.simulator.faults import InjectedFault
 
 JSON = "application/json"
 EVENTS = "text/event-stream; charset=utf-8"
@@ -54,7 +54,7 @@ def chunks(text: str, size: int = PIECE) -> Iterator[str]:
         yield text[at : at + size]
 
 
-def befallen(sending: Sending, fault: Fault | None) -> Sending:
+def befallen(sending: Sending, fault: InjectedFault | None) -> Sending:
     """The same response after a fault has had its way."""
     if fault is None:
         return sending

@@ -38,14 +38,14 @@ PATIENCE = 10.0
 _BODY = 4_096
 _DIGITS = 12
 
-State: TypeAlias = Literal["never", "free", "held", "dead", "stale"]
+LockState: TypeAlias = Literal["never", "free", "held", "dead", "stale"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LockSeen:
     """What the lock file says."""
 
-    state: State
+    state: LockState
     last: float | None  # when the last consolidation was; None for never
     pid: int = 0
     token: str = ""
@@ -115,23 +115,23 @@ class Consolidation:
                 return seen.last
         return min(found.st_mtime, self._now())
 
-    def look(self) -> Seen:
+    def look(self) -> LockSeen:
         """Who holds it, if anyone, as far as can be told without taking the OS lock."""
         found = self._stat()
         if found is None:
-            return Seen("never", None)
+            return LockSeen("never", None)
         body = self._read()
         since = min(found.st_mtime, self._now())
         if body is None:
-            return Seen("free", since)
-        state: State = "held"
+            return LockSeen("free", since)
+        state: LockState = "held"
         if not _lives(body):
             state = "dead"
         elif self._now() - since >= self._stale:
             state = "stale"
         # another program may leave its number behind when all is well, and no time before it
         last = since if body.earlier is None and not body.token else body.earlier
-        return Seen(state, last, body.pid, body.token, since)
+        return LockSeen(state, last, body.pid, body.token, since)
 
     # Taking and giving back
 

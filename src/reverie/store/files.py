@@ -33,8 +33,8 @@ from reverie.store.durable import (
     flush_directory,
     temporary,
 )
-from reverie.store.lock import let_go, take_soon
-from reverie.store.walk import Walk, parts_of
+from reverie.store.lock import release, take_soon
+from reverie.store.walk import FolderWalk, parts_of
 
 _CHUNK = 1 << 20
 
@@ -72,9 +72,9 @@ class Folder:
     """A root folder, held open; every method takes a key below it."""
 
     def __init__(self, root: Path | str, *, create: bool = True) -> None:
-        self._adopt(Walk.from_root(Path(root), create=create))
+        self._adopt(FolderWalk.from_root(Path(root), create=create))
 
-    def _adopt(self, walk: Walk) -> None:
+    def _adopt(self, walk: FolderWalk) -> None:
         self.root = walk.root
         self._walk = walk
 
@@ -171,7 +171,7 @@ class Folder:
                 take_soon(fd, self._walk.shown(key))
                 append_whole(fd, line + b"\n")
             finally:
-                let_go(fd)
+                release(fd)
 
     def remove(self, key: str, *, durable: bool = True, expect: str | None = None) -> None:
         """Remove the file; with `expect`, only while it still has that SHA-256."""

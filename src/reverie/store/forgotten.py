@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import InvalidInput, NotFound, StoreError
-from reverie.memory.words import Words, fold, unescaped
+from reverie.memory.words import ForgetWords, fold, unescaped
 from reverie.store.files import Changed, Folder
 
 FOLDER = "forgotten"
@@ -34,7 +34,7 @@ class Forgotten(StoreError, InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ForgottenMark:
     """One thing forgotten: what it hashes to, when, and whether all of it is done."""
 
     id: str
@@ -49,27 +49,29 @@ class ForgottenWords:
     def __init__(self, home: Path, *, create: bool = True) -> None:
         self.files = Folder(home, create=create)
         self._salt = b""
-        self._known: tuple[int, dict[str, Mark]] = (-1, {})
+        self._known: tuple[int, dict[str, ForgottenMark]] = (-1, {})
 
     def close(self) -> None:
         self.files.close()
 
     # Adding
 
-    def add(self, words: Words, at: float, *, done: bool) -> tuple[Mark, ...]:
+    def add(self, words: ForgetWords, at: float, *, done: bool) -> tuple[ForgottenMark, ...]:
         """Refuse these words from now on; `done` once they are gone everywhere."""
         salt = self._make_salt()
-        marks = tuple(Mark(_hash(salt, needle), len(needle), at, done) for needle in words.needles)
+        marks = tuple(
+            ForgottenMark(_hash(salt, needle), len(needle), at, done) for needle in words.needles
+        )
         for mark in marks:
             body = {"v": 1, "hash": mark.id, "length": mark.length, "at": at, "done": done}
             self.files.append_line(LIST, json.dumps(body, separators=(",", ":")).encode())
         self.files.flush(LIST)
         return marks
 
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[ForgottenMark, ...]:
         return tuple(self._marks().values())
 
-    def unfinished(self) -> tuple[Mark, ...]:
+    def unfinished(self) -> tuple[ForgottenMark, ...]:
         """What was begun and has not been seen through."""
         return tuple(mark for mark in self.marks() if not mark.done)
 
@@ -100,13 +102,13 @@ class ForgottenWords:
 
     # The files
 
-    def _marks(self) -> dict[str, Mark]:
+    def _marks(self) -> dict[str, ForgottenMark]:
         try:
             size = self.files.stat(LIST).size
         except NotFound:
             return {}
         if size != self._known[0]:
-            found: dict[str, Mark] = {}
+            found: dict[str, ForgottenMark] = {}
             for line in self.files.read(LIST).split(b"\n"):
                 mark = _mark(line)
                 if mark is not None:
@@ -130,11 +132,11 @@ def _hash(salt: bytes, text: str) -> str:
     return blake2b(data, key=salt[:64], digest_size=16).hexdigest()
 
 
-def _mark(line: bytes) -> Mark | None:
+def _mark(line: bytes) -> ForgottenMark | None:
     try:
         value: Any = json.loads(line)
         found = cast("dict[str, Any]", value)
-        return Mark(
+        return ForgottenMark(
             str(found["hash"]), int(found["length"]), float(found["at"]), bool(found["done"])
         )
     except (ValueError, KeyError, TypeError):

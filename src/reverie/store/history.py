@@ -25,14 +25,14 @@ from uuid import uuid4
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
-from reverie.memory.versions import ABSENT, Origin, State, Version, decode, encode, outside
+from reverie.memory.versions import ABSENT, HistoryState, Origin, Version, decode, encode, outside
 from reverie.store.digests import digest
 from reverie.store.durable import words
 from reverie.store.files import Folder
-from reverie.store.journal import Fault, Journal
-from reverie.store.memory import MOST_KEPT, Change, MemoryFolder
+from reverie.store.journal import BadLine, Journal
+from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
 from reverie.transcript.blocks import dump
-from reverie.world import Notice, Say, unheard
+from reverie.world import Notice, Say, say_nothing
 
 LOG = "log.jsonl"
 OBJECTS = "objects"
@@ -61,11 +61,11 @@ class History:
         *,
         now: Callable[[], float],
         new_id: Callable[[], str] = lambda: uuid4().hex[:16],
-        say: Say = unheard,
+        say: Say = say_nothing,
         create: bool = True,
     ) -> None:
         self.files = Folder(root, create=create)
-        self.state = State()
+        self.state = HistoryState()
         self.faults: dict[int, str] = {}
         self._now = now
         self.new_id = new_id
@@ -103,7 +103,7 @@ class History:
             return  # one pointer, shown to the guards before the whole index is
         self.intend(key, data)
 
-    def landed(self, change: Change) -> None:
+    def landed(self, change: FileChange) -> None:
         """Say that it was written. A failure here is made good at the next look."""
         try:
             self._land(change)
@@ -122,11 +122,11 @@ class History:
         if before != after:
             self._append([encode(self._version(key, before, after))], durable=True)
 
-    def _land(self, change: Change) -> None:
+    def _land(self, change: FileChange) -> None:
         self.refresh()
         head = self.state.heads.get(change.key, ABSENT)
         before = ABSENT if change.before is None else head
-        if change.before is not None and len(change.before) < MOST_KEPT:  # else it may be cut
+        if change.before is not None and len(change.before) < MAX_KEPT:  # else it may be cut
             before = self.put(change.before)
         after = ABSENT if change.after is None else self.put(change.after)
         lines: list[str] = []
@@ -234,9 +234,9 @@ class History:
         inode, size = os.fstat(fd).st_ino, os.fstat(fd).st_size
         os.close(fd)
         if inode != self._read[0] or size < self._read[1]:  # rewritten
-            self.state, self.faults, self._read = State(), {}, (inode, 0)
+            self.state, self.faults, self._read = HistoryState(), {}, (inode, 0)
         for line in Journal.open(self.files, LOG, write=False).read(self._read[1]):
-            if isinstance(line, Fault):
+            if isinstance(line, BadLine):
                 self.faults[line.offset] = line.reason
                 continue
             self._take(line.text, line.offset)

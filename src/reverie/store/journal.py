@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
 from reverie.store.durable import append_whole, flush_file, words
 from reverie.store.files import Folder
-from reverie.store.lock import held_by, holder_of, let_go, take
+from reverie.store.lock import held_by, holder_of, release, take
 
 LINE_CAP = 256 * 2**20
 """The longest line, in bytes, that is written or read."""
@@ -49,7 +49,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class BadLine:
     """A line that cannot be used, where it is, and why."""
 
     number: int
@@ -64,7 +64,7 @@ class Journal:
 
     def __init__(self, folder: Folder, key: str, fd: int | None, cap: int) -> None:
         self.key = key
-        self.tail: Fault | None = None
+        self.tail: BadLine | None = None
         self._folder = folder
         self._fd = fd
         self._cap = cap
@@ -123,7 +123,7 @@ class Journal:
         """Give the journal's length in bytes, the offset where the next line will start."""
         return self._folder.stat(self.key).size if self._fd is None else os.fstat(self._fd).st_size
 
-    def read(self, from_offset: int = 0, *, checked: bool = True) -> Iterator[Line | Fault]:
+    def read(self, from_offset: int = 0, *, checked: bool = True) -> Iterator[Line | BadLine]:
         """Give the lines from an offset at which one starts, numbered from 1 there.
 
         Unchecked, lines without a checksum pass too: those of other programs. The end that a
@@ -135,7 +135,7 @@ class Journal:
             for number, piece in enumerate(_split(fd, from_offset, self._cap), 1):
                 text, reason = _understand(piece, checked=checked)
                 if reason:
-                    yield Fault(number, piece.offset, reason)
+                    yield BadLine(number, piece.offset, reason)
                 elif text:
                     yield Line(text, piece.offset, number, piece.end)
         except OSError as error:
@@ -151,7 +151,7 @@ class Journal:
         if fd is None:
             return
         if self._pid == os.getpid():
-            let_go(fd)
+            release(fd)
         else:
             os.close(fd)
 
@@ -189,7 +189,7 @@ class Journal:
             raise InvalidMessage(f"A record is longer than {self._cap} bytes", where=self._where())
         return line + b"\n"
 
-    def _look_at_tail(self, fd: int) -> Fault | None:
+    def _look_at_tail(self, fd: int) -> BadLine | None:
         end = os.fstat(fd).st_size
         start = _line_start(fd, end)
         if start == end:
@@ -199,7 +199,7 @@ class Journal:
         else:
             piece = _Piece(os.pread(fd, end - start, start), start, end, False)
             reason = _understand(piece, checked=True)[1] or "whole, but without its newline"
-        return Fault(_count_lines(fd, start) + 1, start, reason)
+        return BadLine(_count_lines(fd, start) + 1, start, reason)
 
 
 def seal(text: str) -> bytes:
@@ -324,12 +324,12 @@ def _open_locked(folder: Folder, key: str) -> int:
             if folder.is_current(key, fd):
                 return fd
         except OSError as error:
-            let_go(fd)
+            release(fd)
             raise StoreError(
                 f"The journal cannot be locked: {words(error)}", where=where
             ) from error
         except BaseException:
-            let_go(fd)
+            release(fd)
             raise
-        let_go(fd)
+        release(fd)
     raise StoreError("The journal is replaced again and again", where=where, do="Try again")

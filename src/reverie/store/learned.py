@@ -18,7 +18,7 @@ from reverie.store.digests import digest
 from reverie.store.files import Changed, Folder
 
 FILE = "learned.json"
-LEAST, MOST = 1_000, 100_000_000
+LEAST, MAX = 1_000, 100_000_000
 _MOST_BYTES = 1_000_000
 _MOST_MODELS = 1_000
 _TRIES = 20
@@ -34,7 +34,7 @@ def learned_window(home: Path, model: str) -> int | None:
 def learn_window(home: Path, model: str, limit: int) -> bool:
     """Keep a limit; False where it is not one a window can have. Others learn meanwhile:
     what they wrote stays."""
-    if not model or not LEAST <= limit <= MOST:
+    if not model or not LEAST <= limit <= MAX:
         return False
     with Folder(home) as folder:
         for _ in range(_TRIES):
@@ -78,5 +78,5 @@ def _windows(data: bytes | None) -> dict[str, int]:
     return {
         name: limit
         for name, limit in cast("dict[str, Any]", found).items()
-        if isinstance(limit, int) and not isinstance(limit, bool) and LEAST <= limit <= MOST
+        if isinstance(limit, int) and not isinstance(limit, bool) and LEAST <= limit <= MAX
     }

@@ -76,12 +76,12 @@ class FileLock:
                 if _is_at(self.path, fd):
                     break
             except OSError as error:
-                let_go(fd)
+                release(fd)
                 raise self._failed(error) from error
             except BaseException:
-                let_go(fd)
+                release(fd)
                 raise
-            let_go(fd)
+            release(fd)
         self._fd = fd
         self._pid = os.getpid()
         _write_holder(fd)
@@ -96,7 +96,7 @@ class FileLock:
             return
         with contextlib.suppress(OSError):
             os.ftruncate(fd, 0)
-        let_go(fd)
+        release(fd)
 
     def holder(self) -> Holder | None:
         """Give what the lock file says of its last holder, or None where it says nothing."""
@@ -167,7 +167,7 @@ def take_soon(fd: int, where: str) -> None:
         raise held_by(holder_of(fd), where)
 
 
-def let_go(fd: int) -> None:
+def release(fd: int) -> None:
     """Unlock and close, also where a forked child still has the file open."""
     with contextlib.suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_UN)

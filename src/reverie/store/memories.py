@@ -19,10 +19,10 @@ from pathlib import Path
 from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import Entry
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.format.index import shorten
 from reverie.memory.format.titles import sort_of, title_of
-from reverie.memory.ranking import Limits
+from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
 from reverie.settings import DEFAULTS, Settings
@@ -31,9 +31,9 @@ from reverie.store import landing
 from reverie.store.digests import digest
 from reverie.store.forgotten import ForgottenWords
 from reverie.store.history import NAME, History
-from reverie.store.memory import Change, MemoryFolder, Saved
-from reverie.store.review import Item, Review
-from reverie.world import Notice, Say, unheard
+from reverie.store.memory import FileChange, MemoryFolder, Saved
+from reverie.store.review import Review, ReviewItem
+from reverie.world import Notice, Say, say_nothing
 
 _LINE = 140
 
@@ -44,7 +44,7 @@ class Remembered:
 
     key: str
     saved: Saved | None = None
-    queued: Item | None = None
+    queued: ReviewItem | None = None
 
     @property
     def outcome(self) -> str:
@@ -70,7 +70,7 @@ class Memories:
         home: Path,
         *,
         now: Callable[[], float],
-        say: Say = unheard,
+        say: Say = say_nothing,
         create: bool = True,
         settings: Settings = DEFAULTS,
     ) -> None:
@@ -83,7 +83,7 @@ class Memories:
             guard=self._guard,
             landed=self.history.landed,
             say=say,
-            limits=Limits.of(settings),
+            limits=IndexLimits.of(settings),
             header_lines=settings.recall_header_lines,
         )
         self.history.bind(self.folder)
@@ -98,7 +98,7 @@ class Memories:
         settings: Settings,
         *,
         now: Callable[[], float],
-        say: Say = unheard,
+        say: Say = say_nothing,
     ) -> Memories:
         """The memory of the project at `root`, its folders made where they are missing."""
         places.project_folder(home, root, environ=environ)
@@ -204,7 +204,7 @@ class Memories:
 
     # Removing
 
-    def find(self, name: str) -> Entry:
+    def find(self, name: str) -> TopicFile:
         """A memory by its file's name, with or without ending, or by its own name."""
         keys = self.folder.keys()
         wanted = name.strip().casefold()
@@ -288,7 +288,7 @@ class Memories:
         self.history.intend(key, None)
         before = files.read(key)
         files.remove(key, expect=expect)
-        self.history.landed(Change(key, before, None))
+        self.history.landed(FileChange(key, before, None))
 
     def _restore(self, undone: Undone) -> None:
         if undone.data is not None:
@@ -302,13 +302,13 @@ class Memories:
 
     # The review queue
 
-    def accept(self, item: Item, origin: Origin) -> Remembered:
+    def accept(self, item: ReviewItem, origin: Origin) -> Remembered:
         """Save what waited: a person has seen it. Its own origin stays in the note."""
         done = self.save(item.key, item.text.encode(), origin, reviewed=True)
         self.review.remove(item.id)
         return done
 
-    def drop(self, item: Item) -> None:
+    def drop(self, item: ReviewItem) -> None:
         self.review.remove(item.id)
 
 

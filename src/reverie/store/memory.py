@@ -32,33 +32,33 @@ from reverie.errors import (
 from reverie.memory import ranking
 from reverie.memory.format import entry as entries
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import INDEX, MOST_READ, Entry
-from reverie.memory.format.frontmatter import BOM, MOST_BYTES
-from reverie.memory.format.index import Fault, Index, Proposal
-from reverie.memory.format.manifest import HEADER_LINES, Record, newest_first, record
-from reverie.memory.ranking import Facts, Limits, Sent
+from reverie.memory.format.entry import INDEX, MAX_READ, TopicFile
+from reverie.memory.format.frontmatter import BOM, MAX_BYTES
+from reverie.memory.format.index import Index, IndexFault, Proposal
+from reverie.memory.format.manifest import HEADER_LINES, ManifestLine, newest_first, record
+from reverie.memory.ranking import Facts, IndexLimits, SentIndex
 from reverie.store.digests import digest
 from reverie.store.durable import words
 from reverie.store.files import Changed, Folder, Refusal
-from reverie.store.lock import held_by, holder_of, let_go
+from reverie.store.lock import held_by, holder_of, release
 from reverie.store.turns import take_turn
-from reverie.world import Notice, Say, unheard
+from reverie.world import Notice, Say, say_nothing
 
 LOCK = ".reverie-memory.lock"
 PATIENCE = 60.0
 """Seconds to wait for others that write to the same folder."""
-MOST_INDEX = 4 * 1024 * 1024
+MAX_INDEX = 4 * 1024 * 1024
 """Bytes of an index that are read; a longer one is not changed either."""
-MOST_KEPT = 16 * 1024 * 1024
+MAX_KEPT = 16 * 1024 * 1024
 """Bytes of a file's old contents that a change carries."""
-_HEAD = MOST_BYTES + len(BOM) + 1
+_HEAD = MAX_BYTES + len(BOM) + 1
 _TRIES = 20
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A file before and after a write; None where there was or is none."""
 
     key: str
@@ -71,13 +71,13 @@ class Saved:
     """What a write did: the files it changed, and what its caller should be told."""
 
     key: str
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
     warnings: tuple[str, ...] = ()
 
 
-Guard: TypeAlias = Callable[[str, bytes], None]
+WriteGuard: TypeAlias = Callable[[str, bytes], None]
 """Called with key and bytes before they are written; refuses by raising a ReverieError."""
-Landed: TypeAlias = Callable[[Change], None]
+OnLanded: TypeAlias = Callable[[FileChange], None]
 """Called under the folder's lock for each change that was made, in their order."""
 
 
@@ -89,14 +89,14 @@ class MemoryFolder:
         root: Path,
         *,
         create: bool = True,
-        guard: Guard | None = None,
-        landed: Landed | None = None,
-        say: Say = unheard,
-        limits: Limits | None = None,
+        guard: WriteGuard | None = None,
+        landed: OnLanded | None = None,
+        say: Say = say_nothing,
+        limits: IndexLimits | None = None,
         header_lines: int = HEADER_LINES,
     ) -> None:
         self.root = root
-        self.limits = limits or Limits()
+        self.limits = limits or IndexLimits()
         self.files = Folder(root, create=create)
         self._guard = guard
         self._landed = landed
@@ -126,14 +126,14 @@ class MemoryFolder:
         """What lies in the folder and is none of our files: links, pipes, names."""
         return self._soft(lambda: self.files.survey().refused, ())
 
-    def read(self, key: str, limit: int = MOST_READ) -> Entry:
+    def read(self, key: str, limit: int = MAX_READ) -> TopicFile:
         """One topic file; of a large one the beginning, and the entry says so."""
         found = self.files.stat(key)
-        return Entry(key, self.files.read(key, limit), found.modified / 1e9, found.size)
+        return TopicFile(key, self.files.read(key, limit), found.modified / 1e9, found.size)
 
-    def scan(self) -> tuple[Record, ...]:
+    def scan(self) -> tuple[ManifestLine, ...]:
         """Every topic file by its first lines, the newest first."""
-        found: list[Record] = []
+        found: list[ManifestLine] = []
         for key in self.keys():
             with contextlib.suppress(StoreError, NotFound):
                 known = self.files.stat(key)
@@ -146,7 +146,7 @@ class MemoryFolder:
         """The index, or the team's; an empty one where there is none."""
         return indexes.parse(self._soft(lambda: self._index_bytes(key), b""))
 
-    def index_sent(self, key: str = INDEX) -> Sent:
+    def index_sent(self, key: str = INDEX) -> SentIndex:
         """What of an index a session is sent."""
         data = self.index(key).data
         if not ranking.limits_hit(data, self.limits):
@@ -159,7 +159,7 @@ class MemoryFolder:
         }
         return ranking.sent(data, self.limits, facts)
 
-    def check_index(self, key: str = INDEX) -> tuple[Fault, ...]:
+    def check_index(self, key: str = INDEX) -> tuple[IndexFault, ...]:
         """What is wrong with an index."""
         return indexes.check(self.index(key), self._own(key), width=self.limits.width)
 
@@ -197,7 +197,7 @@ class MemoryFolder:
         """
         if not entries.is_topic(key):
             raise InvalidInput("This is no topic file", where=key, do="Name it `topic.md`")
-        one = Entry(key, data)
+        one = TopicFile(key, data)
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
 
@@ -223,13 +223,13 @@ class MemoryFolder:
         name = key.removeprefix(index.removesuffix(INDEX))
         warnings: list[str] = []
         with self.locked():
-            before = self.files.read(key, MOST_KEPT)
+            before = self.files.read(key, MAX_KEPT)
             found = self.files.digest(key)
             if expect not in (None, found):
                 raise Changed("The file has changed since it was read", where=key)
             changes = self._change_index(index, lambda i: i.without(name), warnings, asked=False)
             self.files.remove(key, expect=found)
-            changes.append(self._told(Change(key, before, None)))
+            changes.append(self._told(FileChange(key, before, None)))
         return Saved(key, tuple(changes), tuple(warnings))
 
     def write(
@@ -272,7 +272,7 @@ class MemoryFolder:
                 yield
             finally:
                 self._depth -= 1
-                let_go(fd)
+                release(fd)
 
     def _take_lock(self) -> int:
         while True:
@@ -283,18 +283,18 @@ class MemoryFolder:
                 if self.files.is_current(LOCK, fd):
                     return fd
             except OSError as error:
-                let_go(fd)
+                release(fd)
                 what = f"The memory folder could not be locked: {words(error)}"
                 raise WriteFailed(what, where=str(self.root)) from error
             except BaseException:
-                let_go(fd)
+                release(fd)
                 raise
-            let_go(fd)
+            release(fd)
 
-    def _put(self, key: str, data: bytes, *, expect: str | None, exclusive: bool) -> Change:
+    def _put(self, key: str, data: bytes, *, expect: str | None, exclusive: bool) -> FileChange:
         before = self._before(key)
         self.files.write(key, data, expect=expect, exclusive=exclusive)
-        return self._told(Change(key, before, data))
+        return self._told(FileChange(key, before, data))
 
     def _change_index(
         self,
@@ -303,7 +303,7 @@ class MemoryFolder:
         warnings: list[str],
         *,
         asked: bool = True,
-    ) -> list[Change]:
+    ) -> list[FileChange]:
         """Land an edit on the index as it is by then; others may write it without our lock."""
         for attempt in range(_TRIES):
             before = self._whole_index(key)
@@ -321,7 +321,7 @@ class MemoryFolder:
                     raise
                 continue
             warnings += self._over(key, new)
-            return [self._told(Change(key, before, new))]
+            return [self._told(FileChange(key, before, new))]
         return []
 
     def _over(self, key: str, data: bytes) -> tuple[str, ...]:
@@ -334,28 +334,28 @@ class MemoryFolder:
         if self._guard is not None:
             self._guard(key, data)
 
-    def _told(self, change: Change) -> Change:
+    def _told(self, change: FileChange) -> FileChange:
         if self._landed is not None:
             self._landed(change)
         return change
 
-    def _before(self, key: str, most: int = MOST_KEPT) -> bytes | None:
+    def _before(self, key: str, most: int = MAX_KEPT) -> bytes | None:
         try:
             return self.files.read(key, most)
         except NotFound:
             return None
 
     def _whole_index(self, key: str) -> bytes | None:
-        data = self._before(key, MOST_INDEX + 1)
-        if data is not None and len(data) > MOST_INDEX:
+        data = self._before(key, MAX_INDEX + 1)
+        if data is not None and len(data) > MAX_INDEX:
             raise InvalidInput(
-                f"The index is over {MOST_INDEX:,} bytes", where=key, do="Shorten it by hand"
+                f"The index is over {MAX_INDEX:,} bytes", where=key, do="Shorten it by hand"
             )
         return data
 
     def _index_bytes(self, key: str) -> bytes:
         try:
-            return self.files.read(key, MOST_INDEX)
+            return self.files.read(key, MAX_INDEX)
         except (NotFound, PathRefused):
             self._must_be_there()
             return b""

@@ -22,7 +22,7 @@ FOLDER = "review"
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ReviewItem:
     """A memory that waits: its file's name and bytes, origin, and the reasons."""
 
     id: str
@@ -44,18 +44,18 @@ class Review:
 
     def add(
         self, key: str, text: str, at: float, origin: Origin, evidence: Sequence[Evidence]
-    ) -> Item:
+    ) -> ReviewItem:
         """Put a memory in the queue; the same text from the same file waits once."""
         for item in self.items():
             if (item.key, item.text) == (key, text):
                 return item
-        item = Item(self._new_id(), key, text, at, origin, tuple(evidence))
+        item = ReviewItem(self._new_id(), key, text, at, origin, tuple(evidence))
         self._files.write(_key(item.id), _encode(item), exclusive=True)
         return item
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[ReviewItem]:
         """All that waits, oldest first."""
-        found: list[Item] = []
+        found: list[ReviewItem] = []
         for name in self._names():
             try:
                 found.append(self._read(name))
@@ -68,7 +68,7 @@ class Review:
         known = {item.id for item in self.items()}
         return [name for name in self._names() if name not in known]
 
-    def find(self, name: str) -> Item:
+    def find(self, name: str) -> ReviewItem:
         """The item that an id, or the beginning of one, names."""
         found = [item for item in self.items() if item.id.startswith(name)]
         if len(found) == 1 and name:
@@ -91,7 +91,7 @@ class Review:
             return []
         return [key.removeprefix(f"{FOLDER}/").removesuffix(".json") for key in keys]
 
-    def _read(self, name: str) -> Item:
+    def _read(self, name: str) -> ReviewItem:
         data = self._files.read(_key(name))
         try:
             return _decode(name, json.loads(data))
@@ -103,7 +103,7 @@ def _key(name: str) -> str:
     return f"{FOLDER}/{name}.json"
 
 
-def _encode(item: Item) -> bytes:
+def _encode(item: ReviewItem) -> bytes:
     body = {
         "v": 1,
         "key": item.key,
@@ -115,7 +115,7 @@ def _encode(item: Item) -> bytes:
     return json.dumps(body, indent=1).encode() + b"\n"
 
 
-def _decode(name: str, found: Any) -> Item:
+def _decode(name: str, found: Any) -> ReviewItem:
     value = cast("dict[str, Any]", found)
     about = cast("dict[str, Any]", value["origin"])
     origin = Origin(
@@ -130,4 +130,6 @@ def _decode(name: str, found: Any) -> Item:
     evidence = tuple(
         Evidence(str(e["rule"]), int(e["line"]), str(e["words"])) for e in value["evidence"]
     )
-    return Item(name, str(value["key"]), str(value["text"]), float(value["at"]), origin, evidence)
+    return ReviewItem(
+        name, str(value["key"]), str(value["text"]), float(value["at"]), origin, evidence
+    )

@@ -11,7 +11,7 @@ import fcntl
 import os
 import threading
 
-from reverie.store.lock import let_go, take
+from reverie.store.lock import release, take
 
 
 class _Waiter(threading.Thread):
@@ -33,7 +33,7 @@ class _Waiter(threading.Thread):
         with self._ending:
             self._ended = True
             if self._abandoned:
-                let_go(self._fd)
+                release(self._fd)
             else:
                 os.close(self._fd)
 

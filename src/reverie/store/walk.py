@@ -1,6 +1,6 @@
 """The way from a root folder to what lies below it, name by name.
 
-A `Walk` holds its root open and goes down by descriptor, never through a link and never onto
+A `FolderWalk` holds its root open and goes down by descriptor, never through a link and never onto
 another mount: what a path meant when it was looked at is what is opened. It also says, in the
 house's words, what went wrong under a key. It writes nothing but the folders it is asked for.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store import names
 from reverie.store.durable import SAFE, close, flush_directory, words
-from reverie.store.lock import let_go, take_soon
+from reverie.store.lock import release, take_soon
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
@@ -26,7 +26,7 @@ _NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUP
 _NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
 
 
-class Walk:
+class FolderWalk:
     """A root folder, held open until it is closed, and every way down from it."""
 
     def __init__(self, root: Path, fd: int) -> None:
@@ -41,7 +41,7 @@ class Walk:
             raise
 
     @classmethod
-    def from_root(cls, path: Path, *, create: bool) -> Walk:
+    def from_root(cls, path: Path, *, create: bool) -> FolderWalk:
         """Open a root by its path, which whoever gives it answers for."""
         try:
             if create:
@@ -56,11 +56,11 @@ class Walk:
                 do="See that it is a folder you may write to",
             ) from error
 
-    def from_here(self, key: str, *, create: bool) -> Walk:
+    def from_here(self, key: str, *, create: bool) -> FolderWalk:
         """Open a folder below this one as a root of its own."""
         parts = parts_of(key)
         with self.writes(key, *_NO_FOLDER) if create else self.reads(key):
-            return Walk(self.root / key, self.down(parts, key, create=create))
+            return FolderWalk(self.root / key, self.down(parts, key, create=create))
 
     def down(self, parts: Sequence[str], key: str, *, create: bool = False) -> int:
         """Open the folder that these names lead to; the caller closes it."""
@@ -154,7 +154,7 @@ class Walk:
                     raise
             yield
         finally:
-            let_go(fd)
+            release(fd)
 
     def refuse_twin(self, at: int, name: str, key: str) -> None:
         """Refuse a new name that some file system would take for one that is there."""

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-MOST = 8
+MAX = 8
 """Spans that are taken from one query."""
 
 _DAY = 86_400.0
@@ -68,7 +68,7 @@ _CHINESE_DATE = re.compile(r"(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})[日号])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DaySpan:
     """From a day's beginning to another's end, in seconds; `words` is how the query said it."""
 
     start: float
@@ -79,13 +79,13 @@ class Span:
         return self.start <= at < self.end
 
 
-def without_dates(text: str, now: float) -> tuple[str, tuple[Span, ...]]:
+def without_dates(text: str, now: float) -> tuple[str, tuple[DaySpan, ...]]:
     """The text without its relative dates, and the spans that its dates mean.
 
     Written dates stay in the text: a memory may be written with the same words.
     """
     today = _today(now)
-    spans: list[Span] = []
+    spans: list[DaySpan] = []
 
     def put(days: tuple[date, date] | None, words: str) -> None:
         if days is not None:
@@ -100,7 +100,7 @@ def without_dates(text: str, now: float) -> tuple[str, tuple[Span, ...]]:
         for found in pattern.finditer(seen):
             put(read(found, today), found[0])
         seen = pattern.sub(" ", seen)
-    return text, tuple(spans[:MOST])
+    return text, tuple(spans[:MAX])
 
 
 def months(text: str) -> frozenset[int]:
@@ -110,7 +110,7 @@ def months(text: str) -> frozenset[int]:
     return frozenset(number for number in found if 1 <= number <= 12)
 
 
-def closeness(at: float, spans: tuple[Span, ...], named: frozenset[int] = frozenset()) -> float:
+def closeness(at: float, spans: tuple[DaySpan, ...], named: frozenset[int] = frozenset()) -> float:
     """How well a moment fits the times that were asked for, 0 to 1.
 
     People tell of a day soon after it, and seldom before it: what was said a week after the span
@@ -133,10 +133,10 @@ def _today(now: float) -> date:
         return date(1970, 1, 1)
 
 
-def _span(first: date, last: date, words: str) -> Span:
+def _span(first: date, last: date, words: str) -> DaySpan:
     start = datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
     end = datetime(last.year, last.month, last.day, tzinfo=UTC).timestamp() + 86_400
-    return Span(start, end, " ".join(words.split()))
+    return DaySpan(start, end, " ".join(words.split()))
 
 
 def _back(today: date, days: int) -> date:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from reverie.tools.box import Toolbox
-from reverie.tools.guard import Denial, Guard, Guards, Limits
+from reverie.tools.guard import Denial, Guard, GuardLimits, Guards
 from reverie.tools.listing import GLOB, LIST
 from reverie.tools.permissions import (
-    Answer,
     Asker,
-    Ground,
     Judgement,
-    Policy,
+    PermissionAnswer,
+    PermissionPolicy,
+    PermissionRoots,
+    PermissionRule,
     Question,
-    Rule,
     Verdict,
 )
 from reverie.tools.places import AnyFiles
@@ -24,12 +24,12 @@ from reverie.tools.searching import GREP
 from reverie.tools.shell import BASH, BASH_OUTPUT, KILL_SHELL
 from reverie.tools.tool import (
     Denied,
-    Found,
     Output,
     ReadLog,
+    Referenced,
+    ReferenceSource,
     Registry,
-    Source,
-    Stored,
+    StoredResults,
     Tool,
     ToolContext,
     ToolFailed,
@@ -58,26 +58,26 @@ def standard() -> Registry:
 
 __all__ = [
     "STANDARD",
-    "Answer",
     "AnyFiles",
     "Asker",
     "Denial",
     "Denied",
-    "Found",
-    "Ground",
     "Guard",
+    "GuardLimits",
     "Guards",
     "Judgement",
-    "Limits",
     "Output",
-    "Policy",
+    "PermissionAnswer",
+    "PermissionPolicy",
+    "PermissionRoots",
+    "PermissionRule",
     "Question",
     "ReadLog",
+    "ReferenceSource",
+    "Referenced",
     "Registry",
-    "Rule",
     "Sandbox",
-    "Source",
-    "Stored",
+    "StoredResults",
     "Tool",
     "ToolContext",
     "ToolFailed",

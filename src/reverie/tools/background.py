@@ -19,7 +19,7 @@ from reverie.tools import process
 from reverie.tools.tool import ToolContext, ToolFailed
 
 UNREAD = 1024 * 1024
-MOST = 16
+MAX = 16
 
 
 @dataclass
@@ -54,9 +54,9 @@ class BackgroundShells:
 
     async def start(self, argv: Sequence[str], context: ToolContext) -> str:
         """Start a command; gives its id."""
-        if len(self.running) >= MOST:
+        if len(self.running) >= MAX:
             raise ToolFailed(
-                f"{MOST} commands already run in the background", do="End one with KillShell"
+                f"{MAX} commands already run in the background", do="End one with KillShell"
             )
         shell = _Shell(f"shell_{len(self._shells) + 1}", argv[-1])
         command = process.Command(argv, Path(context.cwd), context.environ)

@@ -22,7 +22,7 @@ from reverie.alone import alone
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.tools import schema
 from reverie.tools.background import BackgroundShells
-from reverie.tools.permissions import Judgement, Policy
+from reverie.tools.permissions import Judgement, PermissionPolicy
 from reverie.tools.tool import Input, Output, Registry, Tool, ToolContext
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
@@ -35,7 +35,7 @@ GRACE = 15.0
 class Toolbox:
     """Tools, who may use them, and what they work on."""
 
-    def __init__(self, registry: Registry, policy: Policy, context: ToolContext) -> None:
+    def __init__(self, registry: Registry, policy: PermissionPolicy, context: ToolContext) -> None:
         self.registry = registry
         self.policy = policy
         self.context = context

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from reverie.errors import InvalidInput
 
-MOST_COMMANDS = 16
-MOST_CHARACTERS = 10_000
+MAX_COMMANDS = 16
+MAX_CHARACTERS = 10_000
 _OPERATORS = ("&&", "||", "|", ";")
 _QUIET = ("2>/dev/null", "2>&1")
 _GLOBS = "*?["
@@ -31,7 +31,7 @@ class Unclear(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ShellWord:
     """One word: what it says, and how to write it so that a shell reads just that."""
 
     text: str
@@ -43,7 +43,7 @@ class Word:
 class Simple:
     """One command of a line, and the operator that follows it."""
 
-    words: tuple[Word, ...]
+    words: tuple[ShellWord, ...]
     then: str = ""
 
     @property
@@ -56,30 +56,30 @@ class Simple:
 
 def parse(line: str) -> tuple[Simple, ...]:
     """The commands of a line, or Unclear."""
-    if len(line) > MOST_CHARACTERS:
-        raise Unclear(f"the command is longer than {MOST_CHARACTERS:,} characters")
+    if len(line) > MAX_CHARACTERS:
+        raise Unclear(f"the command is longer than {MAX_CHARACTERS:,} characters")
     commands: list[Simple] = []
-    words: list[Word] = []
+    words: list[ShellWord] = []
     for token in _tokens(line.strip(_SPACE)):
-        if isinstance(token, Word):
+        if isinstance(token, ShellWord):
             words.append(token)
             continue
         commands.append(_simple(words, token))
         words = []
     if words or not commands or commands[-1].then != ";":
         commands.append(_simple(words, ""))
-    if len(commands) > MOST_COMMANDS:
-        raise Unclear(f"the line has more than {MOST_COMMANDS} commands")
+    if len(commands) > MAX_COMMANDS:
+        raise Unclear(f"the line has more than {MAX_COMMANDS} commands")
     return tuple(commands)
 
 
-def _simple(words: list[Word], then: str) -> Simple:
+def _simple(words: list[ShellWord], then: str) -> Simple:
     if not words or words[0].quoted in _QUIET:
         raise Unclear("a command is empty")
     return Simple(tuple(words), then)
 
 
-def _tokens(line: str) -> Iterator[Word | str]:
+def _tokens(line: str) -> Iterator[ShellWord | str]:
     at = 0
     while at < len(line):
         if line[at] in _SPACE:
@@ -92,7 +92,7 @@ def _tokens(line: str) -> Iterator[Word | str]:
             continue
         quiet = next((q for q in _QUIET if _stands_alone(line, q, at)), "")
         if quiet:
-            yield Word(quiet, quiet)
+            yield ShellWord(quiet, quiet)
             at += len(quiet)
             continue
         word, at = _word(line, at)
@@ -104,7 +104,7 @@ def _stands_alone(line: str, text: str, at: int) -> bool:
     return line.startswith(text, at) and (end == len(line) or line[end] in " \t|;")
 
 
-def _word(line: str, at: int) -> tuple[Word, int]:
+def _word(line: str, at: int) -> tuple[ShellWord, int]:
     text, quoted, globs = "", "", False
     while at < len(line) and line[at] not in _SPACE and line[at] not in "|;&":
         character = line[at]
@@ -121,7 +121,7 @@ def _word(line: str, at: int) -> tuple[Word, int]:
         at += 1
     if at < len(line) and line[at] == "&" and not line.startswith("&&", at):
         raise Unclear("the command has '&' outside quotes")
-    return Word(text, quoted, globs), at
+    return ShellWord(text, quoted, globs), at
 
 
 def _quoted(line: str, at: int) -> tuple[str, int]:

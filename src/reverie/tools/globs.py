@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from reverie.errors import InvalidInput
 
-MOST = 64
+MAX = 64
 _LONGEST = 1_000
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
@@ -35,8 +35,8 @@ def expand(pattern: str) -> list[str]:
             done.append(one)
         else:
             todo += [one[: found.start()] + c + one[found.end() :] for c in found[1].split(",")]
-        if len(done) + len(todo) > MOST:
-            raise BadPattern(f"the pattern stands for more than {MOST} others")
+        if len(done) + len(todo) > MAX:
+            raise BadPattern(f"the pattern stands for more than {MAX} others")
     return done
 
 

@@ -48,7 +48,7 @@ class Denial:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GuardLimits:
     """What one background agent may do."""
 
     tools: frozenset[str]
@@ -64,7 +64,7 @@ class Guard:
         self,
         registry: Registry,
         context: ToolContext,
-        limits: Limits,
+        limits: GuardLimits,
         sandbox: Sandbox,
         name: str = "agent",
     ) -> None:
@@ -170,7 +170,7 @@ class Guards:
     sandbox: Sandbox
 
     def __call__(self, spec: ForkSpec, also_readable: Iterable[Path] = ()) -> Guard:
-        limits = Limits(
+        limits = GuardLimits(
             frozenset(spec.tools), (*self.readable, *also_readable), spec.writable, self.refused
         )
         return Guard(self.registry, self.context(), limits, self.sandbox, spec.source)

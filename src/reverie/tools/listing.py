@@ -27,7 +27,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NON
 
 
 @dataclass
-class Walk:
+class ListingWalk:
     """A walk below one folder; counts what it looks at."""
 
     base: Path
@@ -94,7 +94,7 @@ def _glob(pattern: str, path: Path, context: ToolContext) -> Output:
     skipped = SKIPPED - frozenset(pattern.split("/"))
     fd = _opened(path, context)
     try:
-        walk = Walk(path, context.files, skipped)
+        walk = ListingWalk(path, context.files, skipped)
         found = [names for names in walk.below(fd) if test(names)]
     finally:
         os.close(fd)

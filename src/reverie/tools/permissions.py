@@ -30,7 +30,7 @@ _RULED = frozenset({"settings.json", "settings.local.json"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PermissionRule:
     """`Tool(pattern)` and what becomes of it. An empty pattern covers every call.
 
     For a path: a glob from the project's root, `/` or `~/`; it covers what lies below.
@@ -52,12 +52,12 @@ class Question:
     tool: str
     subject: str  # the path or the command
     reason: str
-    rule: Rule | None = None
+    rule: PermissionRule | None = None
     input: Input | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PermissionAnswer:
     """Yes or no; for how long; and words for the model, if any."""
 
     allow: bool
@@ -65,7 +65,7 @@ class Answer:
     words: str = ""
 
 
-Asker: TypeAlias = Callable[[Question], Awaitable[Answer]]
+Asker: TypeAlias = Callable[[Question], Awaitable[PermissionAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PermissionRoots:
     """The folders a judgement stands on; all real paths."""
 
     root: Path
@@ -90,7 +90,7 @@ class Ground:
     writable: tuple[Path, ...] = ()  # written without asking: the memory folder
 
     @classmethod
-    def of(cls, root: Path, user: Path, home: Path) -> Ground:
+    def of(cls, root: Path, user: Path, home: Path) -> PermissionRoots:
         return cls(root.resolve(), user.resolve(), home.resolve())
 
     def protected(self, path: Path, writing: bool) -> str:
@@ -113,17 +113,17 @@ class Ground:
         return ""
 
 
-class Policy:
+class PermissionPolicy:
     """The rules of one session, and what was answered in it."""
 
     def __init__(
         self,
-        ground: Ground,
+        ground: PermissionRoots,
         *,
         mode: Verdict = "ask",
-        rules: Iterable[Rule] = (),
+        rules: Iterable[PermissionRule] = (),
         asker: Asker | None = None,
-        keep: Callable[[Rule], Awaitable[None]] | None = None,
+        keep: Callable[[PermissionRule], Awaitable[None]] | None = None,
     ) -> None:
         self.ground = ground
         self.mode = mode
@@ -185,7 +185,7 @@ class Policy:
         reason = "it writes a file" if inside else "it is outside the project"
         return Judgement("ask", reason, subject, path)
 
-    def _covers(self, rule: Rule, tool: Tool, found: Judgement) -> bool:
+    def _covers(self, rule: PermissionRule, tool: Tool, found: Judgement) -> bool:
         if rule.tool not in ("*", tool.name) and not (
             rule.tool.endswith("*") and tool.name.startswith(rule.tool[:-1])
         ):
@@ -212,22 +212,22 @@ class Policy:
         return replace(found, verdict="allow")
 
 
-def suggestion(tool: Tool, found: Judgement, ground: Ground) -> Rule | None:
+def suggestion(tool: Tool, found: Judgement, ground: PermissionRoots) -> PermissionRule | None:
     """The narrowest rule that would cover the same call; None where none would."""
     if tool.command:
         if command.plain_words(found.subject) is None:
             return None
-        return Rule(tool.name, found.subject.strip())
+        return PermissionRule(tool.name, found.subject.strip())
     if found.path is None:
-        return Rule(tool.name)
+        return PermissionRule(tool.name)
     path = found.path
     if set("*?[]{}").intersection(str(path)):
         return None
     inside = beneath(ground.root, path)
-    return Rule(tool.name, str(path.relative_to(ground.root) if inside else path))
+    return PermissionRule(tool.name, str(path.relative_to(ground.root) if inside else path))
 
 
-def _covers_command(rule: Rule, line: str) -> bool:
+def _covers_command(rule: PermissionRule, line: str) -> bool:
     open_end = rule.pattern.endswith((" *", ":*"))
     wanted = command.plain_words(rule.pattern[:-2] if open_end else rule.pattern)
     if rule.verdict != "allow":
@@ -239,7 +239,7 @@ def _covers_command(rule: Rule, line: str) -> bool:
     return words[: len(wanted)] == wanted if open_end else words == wanted
 
 
-def _covers_path(rule: Rule, path: Path, ground: Ground) -> bool:
+def _covers_path(rule: PermissionRule, path: Path, ground: PermissionRoots) -> bool:
     pattern = rule.pattern
     if pattern.startswith("~/"):
         base, pattern = ground.user, pattern[2:]

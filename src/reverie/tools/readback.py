@@ -21,7 +21,7 @@ from anyio import to_thread
 from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
 from reverie.layers.tool_results import FOLDER
 from reverie.store.names import beneath
-from reverie.tools.tool import Input, Output, Stored, Tool, ToolContext, ToolFailed
+from reverie.tools.tool import Input, Output, StoredResults, Tool, ToolContext, ToolFailed
 from reverie.transcript.blocks import parse, text_of
 from reverie.transcript.records import ResultDecided
 
@@ -31,7 +31,7 @@ _ANNOUNCED = re.compile(r"stored whole in (.+?)\\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadRange:
     """Which part of a text: from a line on, so many lines, perhaps only those with a query."""
 
     query: str
@@ -51,7 +51,7 @@ class Shelf:
 async def read_back(value: Input, context: ToolContext) -> Output:
     reference = str(value["reference"]).strip()
     settings = context.settings
-    wanted = Wanted(
+    wanted = ReadRange(
         str(value.get("query") or ""),
         int(value.get("offset") or 1),
         value.get("limit"),
@@ -74,7 +74,7 @@ async def read_back(value: Input, context: ToolContext) -> Output:
     )
 
 
-def _stored(reference: str, wanted: Wanted, stored: Stored) -> Output | None:
+def _stored(reference: str, wanted: ReadRange, stored: StoredResults) -> Output | None:
     shelf = locate(reference, stored)
     if shelf is None:
         return None
@@ -87,7 +87,7 @@ def _stored(reference: str, wanted: Wanted, stored: Stored) -> Output | None:
         return _page(shelf.key, warning, _text(file, shelf.key), wanted)
 
 
-def locate(reference: str, stored: Stored) -> Shelf | None:
+def locate(reference: str, stored: StoredResults) -> Shelf | None:
     """The file a reference names; None where it names none of this project's."""
     records = {c: d for c, d in stored.view().decisions.items() if d.path}
     if reference in records:
@@ -106,7 +106,7 @@ def locate(reference: str, stored: Stored) -> Shelf | None:
     return Shelf(key, next((r for r in records.values() if _key(r, stored) == key), None))
 
 
-def _exists_or_known(key: str, stored: Stored, records: dict[str, ResultDecided]) -> bool:
+def _exists_or_known(key: str, stored: StoredResults, records: dict[str, ResultDecided]) -> bool:
     if any(_key(r, stored) == key for r in records.values()):
         return True
     try:
@@ -115,7 +115,7 @@ def _exists_or_known(key: str, stored: Stored, records: dict[str, ResultDecided]
         return False
 
 
-def _key(record: ResultDecided, stored: Stored) -> str:
+def _key(record: ResultDecided, stored: StoredResults) -> str:
     """Where a record's file lies: in this session, or in the one this is a copy of."""
     own = f"{stored.session}/{record.path}"
     if stored.folder.exists(own):
@@ -128,7 +128,7 @@ def _key(record: ResultDecided, stored: Stored) -> str:
     return own
 
 
-def _difference(shelf: Shelf, stored: Stored) -> str:
+def _difference(shelf: Shelf, stored: StoredResults) -> str:
     if shelf.record is None:
         return ""
     try:
@@ -171,7 +171,7 @@ def _half_a_character(data: bytes) -> bytes:
     return b""
 
 
-def _page(title: str, warning: str, file: BinaryIO, wanted: Wanted) -> Output:
+def _page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> Output:
     needle = wanted.query.casefold()
     rows = [f"[{title}{': ' + warning if warning else ''}]"]
     used, number = len(rows[0]), 0

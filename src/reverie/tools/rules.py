@@ -21,7 +21,7 @@ from reverie.settings.jsonfile import parse_object, read_object
 from reverie.settings.sources import SettingsFile, settings_files
 from reverie.store.digests import digest
 from reverie.store.files import Folder
-from reverie.tools.permissions import Rule, Verdict
+from reverie.tools.permissions import PermissionRule, Verdict
 
 KEY = "permissions"
 FOLDER = ".reverie"
@@ -30,15 +30,15 @@ _VERDICTS: tuple[Verdict, ...] = ("deny", "ask", "allow")
 _RULE = re.compile(r"([\w*.-]{1,128})(?:\((.{0,4000})\))?", re.DOTALL)
 
 
-def parse_rule(text: str, verdict: Verdict) -> Rule | None:
+def parse_rule(text: str, verdict: Verdict) -> PermissionRule | None:
     """`Tool` or `Tool(pattern)`; None where it is neither."""
     found = _RULE.fullmatch(text.strip())
-    return None if found is None else Rule(found[1], found[2] or "", verdict)
+    return None if found is None else PermissionRule(found[1], found[2] or "", verdict)
 
 
-def load_rules(*, home: Path, root: Path) -> tuple[list[Rule], list[str]]:
+def load_rules(*, home: Path, root: Path) -> tuple[list[PermissionRule], list[str]]:
     """All rules that hold for a project, and what was wrong on the way."""
-    rules: list[Rule] = []
+    rules: list[PermissionRule] = []
     problems: list[str] = []
     for file in settings_files(home=home, root=root):
         value, bad = read_object(file.path)
@@ -54,7 +54,7 @@ def load_rules(*, home: Path, root: Path) -> tuple[list[Rule], list[str]]:
     return rules, problems
 
 
-def _rules(given: object, file: SettingsFile, problems: list[str]) -> Iterator[Rule]:
+def _rules(given: object, file: SettingsFile, problems: list[str]) -> Iterator[PermissionRule]:
     if not isinstance(given, Mapping):
         problems.append(f"{file.path}: {KEY} is not an object")
         return
@@ -72,7 +72,7 @@ def _rules(given: object, file: SettingsFile, problems: list[str]) -> Iterator[R
                 yield rule
 
 
-def with_rule(text: str, rule: Rule, place: str = LOCAL) -> str:
+def with_rule(text: str, rule: PermissionRule, place: str = LOCAL) -> str:
     """The settings text with a rule more; everything else in it stays."""
     value, bad = parse_object(text or "{}", place)
     if bad:
@@ -87,12 +87,12 @@ def with_rule(text: str, rule: Rule, place: str = LOCAL) -> str:
     return json.dumps({**value, KEY: lists}, indent=2, ensure_ascii=False) + "\n"
 
 
-async def keep(root: Path, rule: Rule) -> None:
+async def keep(root: Path, rule: PermissionRule) -> None:
     """Put a rule into the project's local settings, which are not committed."""
     await to_thread.run_sync(_keep, root, rule)
 
 
-def _keep(root: Path, rule: Rule) -> None:
+def _keep(root: Path, rule: PermissionRule) -> None:
     with Folder(root, create=False) as project, project.sub(FOLDER) as folder:
         try:
             data = folder.read(LOCAL)

@@ -25,7 +25,7 @@ class ToolRunner(Protocol):
     def close(self) -> None: ...
 
 
-Guards: TypeAlias = "Callable[[ForkSpec], ToolRunner]"
+MakeGuard: TypeAlias = "Callable[[ForkSpec], ToolRunner]"
 """Makes the guard of a fork from what its spec allows."""
 
 

@@ -16,7 +16,7 @@ from anyio import to_thread
 from reverie.errors import NotFound, StoreError
 from reverie.store.digests import digest
 from reverie.store.files import Folder
-from reverie.tools.tool import Found
+from reverie.tools.tool import Referenced
 from reverie.transcript.blocks import text_of
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import AssistantMessage, ResultDecided, UserMessage
@@ -31,19 +31,21 @@ class SealedCalls:
     folder: Folder
     session: str
 
-    async def find(self, reference: str) -> Found | None:
+    async def find(self, reference: str) -> Referenced | None:
         if not REFERENCE.fullmatch(reference):
             return None
         return await to_thread.run_sync(self._find, reference)
 
-    def _find(self, wanted: str) -> Found | None:
+    def _find(self, wanted: str) -> Referenced | None:
         view = self.view()
         calls = [call for name, call in view.calls.items() if reference(name) == wanted]
         if not calls:
             return _said(view, wanted)
         parts = [self._whole(view, call) for call in calls]
         title = ", ".join(f"{call.name} {call.id}" for call in calls)
-        return Found(title, "\n\n".join(t for t, _ in parts), " ".join(w for _, w in parts if w))
+        return Referenced(
+            title, "\n\n".join(t for t, _ in parts), " ".join(w for _, w in parts if w)
+        )
 
     def _whole(self, view: View, call: Call) -> tuple[str, str]:
         """A call with its result, and a warning where the result cannot be vouched for."""
@@ -65,14 +67,14 @@ class SealedCalls:
         return data.decode("utf-8", "replace"), warning
 
 
-def _said(view: View, wanted: str) -> Found | None:
+def _said(view: View, wanted: str) -> Referenced | None:
     """A message of the user's, whole, where a summary had to cut it."""
     for entry in view.entries:
         record = entry.record
         if not isinstance(record, UserMessage) or record.origin == "tool":
             continue
         if reference(entry.id) == wanted:
-            return Found(f"user message {entry.id}", "\n".join(b.text for b in record.blocks))
+            return Referenced(f"user message {entry.id}", "\n".join(b.text for b in record.blocks))
     return None
 
 

@@ -25,13 +25,13 @@ from reverie.tools.process import Command, Gathered, readable, run
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
 
 SHOWN = 250
-MOST = 1024 * 1024
+MAX = 1024 * 1024
 CONTEXT = 20
 _HIT = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SearchInput:
     """A search, as the model asked for it."""
 
     pattern: str
@@ -42,7 +42,7 @@ class Ask:
     head: int
 
     @classmethod
-    def of(cls, value: Input) -> Ask:
+    def of(cls, value: Input) -> SearchInput:
         return cls(
             str(value["pattern"]),
             str(value.get("output_mode") or "files_with_matches"),
@@ -54,7 +54,7 @@ class Ask:
 
 
 async def grep(value: Input, context: ToolContext) -> Output:
-    ask = Ask.of(value)
+    ask = SearchInput.of(value)
     if "\0" in ask.pattern + ask.glob:
         raise ToolFailed("the pattern has a NUL character")
     globs.expand(ask.glob)
@@ -66,7 +66,7 @@ async def grep(value: Input, context: ToolContext) -> Output:
         os.close(fd)
 
 
-async def _search(ask: Ask, path: Path, fd: int, context: ToolContext) -> Output:
+async def _search(ask: SearchInput, path: Path, fd: int, context: ToolContext) -> Output:
     is_file = not stat.S_ISDIR(os.fstat(fd).st_mode)
     left_out = () if is_file else context.files.hidden_below(path)
     program = shutil.which("rg", path=context.environ.get("PATH"))
@@ -82,7 +82,7 @@ async def _search(ask: Ask, path: Path, fd: int, context: ToolContext) -> Output
         stdin=fd if is_file else b"",
         forks=False,
     )
-    sink = Gathered(MOST)
+    sink = Gathered(MAX)
     seconds = context.settings.tool_seconds
     ended = await run(command, sink, seconds)
     if ended.cause == "time":
@@ -93,7 +93,9 @@ async def _search(ask: Ask, path: Path, fd: int, context: ToolContext) -> Output
     return _output(rows, ask, cut=ended.cause == "output")
 
 
-def ripgrep_argv(program: str, ask: Ask, left_out: tuple[str, ...], is_file: bool) -> list[str]:
+def ripgrep_argv(
+    program: str, ask: SearchInput, left_out: tuple[str, ...], is_file: bool
+) -> list[str]:
     kind = {"files_with_matches": "-l", "count": "-c", "content": "-n"}
     argv = [
         program,
@@ -117,7 +119,7 @@ def ripgrep_argv(program: str, ask: Ask, left_out: tuple[str, ...], is_file: boo
     return [*argv, "-e", ask.pattern, "--", "-" if is_file else "."]
 
 
-def finder_argv(ask: Ask, left_out: tuple[str, ...], is_file: bool) -> list[str]:
+def finder_argv(ask: SearchInput, left_out: tuple[str, ...], is_file: bool) -> list[str]:
     asked = {
         "pattern": ask.pattern,
         "mode": ask.mode,
@@ -154,7 +156,7 @@ def _shown(name: bytes, path: Path) -> str:
     return readable(os.path.join(os.fsencode(path), found) if found else os.fsencode(path))
 
 
-def _output(rows: list[str], ask: Ask, cut: bool) -> Output:
+def _output(rows: list[str], ask: SearchInput, cut: bool) -> Output:
     if not rows:
         return Output("No matches")
     kept = rows[: ask.head]

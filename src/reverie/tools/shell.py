@@ -16,7 +16,7 @@ from anyio.lowlevel import checkpoint
 
 from reverie.errors import NotAvailable
 from reverie.tools.process import Command, Exit, run
-from reverie.tools.spool import MOST, Spool
+from reverie.tools.spool import MAX, Spool
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
 
 QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "PAGER": "cat", "TERM": "dumb"}
@@ -56,7 +56,7 @@ def _output(text: str, ended: Exit, seconds: float) -> Output:
     if ended.cause == "time":
         note = f"[ended after {seconds:g} s, with everything it had started]"
     elif ended.cause == "output":
-        note = f"[ended: it said more than {MOST:,} bytes]"
+        note = f"[ended: it said more than {MAX:,} bytes]"
     elif ended.code:
         note = f"[exit code {ended.code}]"
     else:

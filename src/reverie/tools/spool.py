@@ -3,7 +3,7 @@
 Small output stays in memory. From `MEMORY` bytes on it goes to a file among the
 session's stored results, under a name made from the call's id, and only its beginning
 and end are kept here. Where there is no such file (a private session, a full disk) the
-middle is dropped, and the text says so. Past `MOST` bytes the command is told to end.
+middle is dropped, and the text says so. Past `MAX` bytes the command is told to end.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from reverie.errors import StoreError
 from reverie.layers.tool_results import FOLDER, file_name
 from reverie.store.durable import write_whole
 from reverie.tools.process import readable
-from reverie.tools.tool import Stored
+from reverie.tools.tool import StoredResults
 
 MEMORY = 10 * 1024 * 1024
-MOST = 512 * 1024 * 1024
+MAX = 512 * 1024 * 1024
 EDGE = 20_000
 
 
 class Spool:
     """A sink for one command. Close it when the command is over."""
 
-    def __init__(self, stored: Stored | None, call: str, *, memory: int = MEMORY) -> None:
+    def __init__(self, stored: StoredResults | None, call: str, *, memory: int = MEMORY) -> None:
         self._stored = stored
         self._call = call
         self._memory = memory
@@ -47,7 +47,7 @@ class Spool:
             await to_thread.run_sync(self._append, piece)
         if self.size > self._memory:
             self._tail = (self._tail + piece)[-EDGE:]
-        return self.size < MOST
+        return self.size < MAX
 
     def _open(self) -> None:
         whole = bytes(self._held)

@@ -19,7 +19,7 @@ from reverie.errors import InvalidInput, ReverieError
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.files import Folder
 from reverie.transcript.view import View
-from reverie.world import Clock, Say, ToolCall, unheard
+from reverie.world import Clock, Say, ToolCall, say_nothing
 
 Input: TypeAlias = "dict[str, Any]"
 Schema: TypeAlias = "Mapping[str, Any]"
@@ -108,7 +108,7 @@ class Files(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredResults:
     """The session's own files: stored results, and the decisions that name them."""
 
     folder: Folder
@@ -117,7 +117,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Referenced:
     """Something a reference names, as text."""
 
     title: str
@@ -125,10 +125,10 @@ class Found:
     warning: str = ""
 
 
-class Source(Protocol):
+class ReferenceSource(Protocol):
     """A place that ReadBack looks in beside the stored results."""
 
-    async def find(self, reference: str) -> Found | None: ...
+    async def find(self, reference: str) -> Referenced | None: ...
 
 
 class Shells(Protocol):
@@ -149,10 +149,10 @@ class ToolContext:
     clock: Clock
     reads: ReadLog = field(default_factory=ReadLog)
     settings: Settings = DEFAULTS
-    say: Say = unheard
+    say: Say = say_nothing
     environ: Mapping[str, str] = field(default_factory=lambda: NO_ENVIRONMENT)
-    stored: Stored | None = None  # None in a private session
-    sources: tuple[Source, ...] = ()
+    stored: StoredResults | None = None  # None in a private session
+    sources: tuple[ReferenceSource, ...] = ()
     shells: Shells | None = None
     call: str = ""  # the id of the call being run
 

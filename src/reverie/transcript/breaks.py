@@ -1,6 +1,6 @@
 """Cache breaks: which answer read less from the prompt cache than it should have, and why.
 
-`Watch` is a value that is told of each request and each answer. It expects an answer to
+`BreakWatch` is a value that is told of each request and each answer. It expects an answer to
 read what the last one read and wrote; a clear drop that no announced change explains is
 a `Break`. The break names the first changed block and byte where both requests are at
 hand, the part alone where only digests are, the lifetime that ran out, or the provider,
@@ -66,7 +66,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedPart:
     """The first thing that differs: its part, its name, and the place where it is known."""
 
     part: str
@@ -87,7 +87,7 @@ class Break:
     expected: int
     read: int
     cause: Cause
-    change: Change | None = None
+    change: ChangedPart | None = None
     idle: float = 0.0  # seconds since the request before
     expired: str = ""  # the longest lifetime that ran out meanwhile
     diagnosis: Diagnosis | None = None
@@ -137,7 +137,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class BreakWatch:
     """The watch over one conversation; a fork is watched from its parent's value on."""
 
     settings: Settings = DEFAULTS
@@ -145,18 +145,18 @@ class Watch:
     asked: tuple[What, float] | None = None
     reasons: tuple[str, ...] = ()  # announced since the last answer
 
-    def announced(self, *reasons: str) -> Watch:
+    def announced(self, *reasons: str) -> BreakWatch:
         """The prefix moves, and this is why: the next answer sets a new baseline."""
         said = tuple(r for r in reasons if r != UNSAID)
         return replace(self, reasons=(*self.reasons, *said)) if said else self
 
-    def sent(self, what: What, at: float, moved: Sequence[str] = ()) -> Watch:
+    def sent(self, what: What, at: float, moved: Sequence[str] = ()) -> BreakWatch:
         """A request leaves. One that stays without an answer keeps its announcements."""
         return replace(self.announced(*moved), asked=(what, at))
 
     def answered(
         self, usage: Usage | None, diagnostics: str = "null", applied: str = "[]"
-    ) -> tuple[Watch, Break | None]:
+    ) -> tuple[BreakWatch, Break | None]:
         """The answer to the last request: its usage, the provider's diagnosis of the cache
         and the edits it applied to the context, as the JSON texts of a reply."""
         if self.asked is None:
@@ -174,7 +174,7 @@ class Watch:
             new = replace(new, tokens=cached, long=min(cached, kept + usage.written_1h))
         elif left is not None and calm:
             new = replace(new, tokens=left.tokens, long=left.long)
-        return Watch(self.settings, new), found
+        return BreakWatch(self.settings, new), found
 
     def _judged(
         self, left: Left, what: What, at: float, usage: Usage, diagnosis: Diagnosis | None
@@ -190,7 +190,7 @@ class Watch:
         elif not self._dropped(alive, usage.read):
             cause = "expired"
         elif not certain and diagnosis is not None and diagnosis.part:
-            cause, change = "changed", Change(diagnosis.part)
+            cause, change = "changed", ChangedPart(diagnosis.part)
         elif not certain:
             cause = "unknown"
         return Break(
@@ -219,14 +219,14 @@ class Watch:
 
 
 def watch_entries(
-    entries: Iterable[Entry], watch: Watch | None = None, base: View = EMPTY
+    entries: Iterable[Entry], watch: BreakWatch | None = None, base: View = EMPTY
 ) -> list[Break]:
     """All breaks of a recorded transcript. Each request is rendered again and taken for
     what was sent where its digests agree; where they do not, the digests alone speak.
     For a fork: its parent's watch where it starts, and its view's `base`."""
-    start = watch or Watch()
+    start = watch or BreakWatch()
     view = base if base is EMPTY else replace(base, base=base)
-    watches: dict[str, Watch] = {}
+    watches: dict[str, BreakWatch] = {}
     source = ""
     found: list[Break] = []
     for entry in entries:
@@ -283,14 +283,14 @@ def _same(a: str, b: str) -> bool:
 # --- comparing
 
 
-def compared(before: What, after: What) -> tuple[Change | None, bool]:
+def compared(before: What, after: What) -> tuple[ChangedPart | None, bool]:
     """The first change from one request to a later one, and whether all could be compared."""
     if isinstance(before, Request) and isinstance(after, Request):
         return _head_change(before.head, after.head) or _message_change(before, after), True
     old, new = _parts(before), _parts(after)
     for part in ("model", "tools", "system"):
         if getattr(old, part) != getattr(new, part):
-            return Change(part), True
+            return ChangedPart(part), True
     if isinstance(after, Request):
         extends: bool | None = chain_at(after, old.blocks).hex() == old.messages
     elif new.blocks > old.blocks:
@@ -298,9 +298,9 @@ def compared(before: What, after: What) -> tuple[Change | None, bool]:
     else:
         extends = (new.blocks, new.messages) == (old.blocks, old.messages)
     if extends is False:
-        return Change("messages"), True
+        return ChangedPart("messages"), True
     if old.options != new.options:
-        return Change("options"), True
+        return ChangedPart("options"), True
     return None, extends is True
 
 
@@ -308,7 +308,7 @@ def _parts(what: What) -> Parts:
     return what.parts() if isinstance(what, Request) else what.parts
 
 
-def _head_change(before: HeadSet, after: HeadSet) -> Change | None:
+def _head_change(before: HeadSet, after: HeadSet) -> ChangedPart | None:
     if before.model != after.model:
         return _change("model", "the model", 0, before.model, after.model)
     if before.options != after.options:
@@ -327,7 +327,7 @@ def _members(text: str) -> dict[str, str]:
     return {key: raw for key, (raw, _) in members(text).items()}
 
 
-def _array_change(part: str, before: str, after: str) -> Change | None:
+def _array_change(part: str, before: str, after: str) -> ChangedPart | None:
     nothing: tuple[str, Json] = ("", None)
     pairs = zip_longest(elements(before), elements(after), fillvalue=nothing)
     for at, ((old, was), (new, now)) in enumerate(pairs):
@@ -339,7 +339,7 @@ def _array_change(part: str, before: str, after: str) -> Change | None:
     return None  # only the space between the elements differs, and that is not sent
 
 
-def _message_change(before: Request, after: Request) -> Change | None:
+def _message_change(before: Request, after: Request) -> ChangedPart | None:
     if chain_at(after, before.blocks) == chain_at(before, before.blocks):
         return None
     pairs = zip_longest(_flat(before), _flat(after))
@@ -352,7 +352,7 @@ def _message_change(before: Request, after: Request) -> Change | None:
             name = f"{role} message {number}, block {index} ({piece.block.type or 'no type'})"
             raw = new[3].block.raw if new is not None else ""
             return _change("messages", name, at, piece.block.raw, raw)
-    return Change("messages")
+    return ChangedPart("messages")
 
 
 def _flat(request: Request) -> Iterator[tuple[str, int, int, Piece]]:
@@ -361,10 +361,12 @@ def _flat(request: Request) -> Iterator[tuple[str, int, int, Piece]]:
             yield message.role, number, index, piece
 
 
-def _change(part: str, name: str, block: int, before: str, after: str) -> Change:
+def _change(part: str, name: str, block: int, before: str, after: str) -> ChangedPart:
     old, new = before.encode("utf-8", "replace"), after.encode("utf-8", "replace")
     byte = first_byte(old, new)
-    return Change(part, name, Difference(part, block, byte, _around(old, byte), _around(new, byte)))
+    return ChangedPart(
+        part, name, Difference(part, block, byte, _around(old, byte), _around(new, byte))
+    )
 
 
 def first_byte(a: bytes, b: bytes) -> int:

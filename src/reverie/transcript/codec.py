@@ -24,7 +24,6 @@ from reverie.transcript.records import (
     Entry,
     Extracted,
     Failed,
-    Forgotten,
     ForkEnded,
     HeadSet,
     Mark,
@@ -43,6 +42,7 @@ from reverie.transcript.records import (
     Unknown,
     Usage,
     UserMessage,
+    WordsRemoved,
 )
 
 VERSION = 1
@@ -61,7 +61,7 @@ NAMES: dict[str, type[Record]] = {
     "notes": NotesTaken,
     "extracted": Extracted,
     "recalled": Recalled,
-    "forgotten": Forgotten,
+    "forgotten": WordsRemoved,
     "user": UserMessage,
     "assistant": AssistantMessage,
     "attached": Attached,

@@ -20,7 +20,6 @@ from reverie.transcript.records import (
     Entry,
     Extracted,
     Failed,
-    Forgotten,
     HeadSet,
     NotesTaken,
     Recalled,
@@ -30,6 +29,7 @@ from reverie.transcript.records import (
     Started,
     TurnEnded,
     UserMessage,
+    WordsRemoved,
 )
 from reverie.transcript.trail import Roll, Trail
 from reverie.transcript.view import EMPTY, Call, View, copied, put
@@ -259,7 +259,7 @@ _FOLDS: Mapping[type, _Folds] = {
     Replaced: replaced,
     HeadSet: head_set,
     Started: _noted("started"),
-    Forgotten: forgotten,
+    WordsRemoved: forgotten,
     TurnEnded: _turn,
     NotesTaken: _noted("notes"),
     Extracted: _noted("extracted"),

@@ -18,11 +18,11 @@ from reverie.transcript.blocks import Block
 from reverie.transcript.messages import HEAD, Item, Piece, message
 from reverie.transcript.records import (
     Entry,
-    Forgotten,
     HeadSet,
     Replaced,
     ResultDecided,
     Strip,
+    WordsRemoved,
 )
 from reverie.transcript.trail import Trail
 from reverie.transcript.view import STANDING, View, head_blocks, put
@@ -87,7 +87,7 @@ def head_set(view: View, _: Entry, record: HeadSet) -> View:
     return put(moved(view, record.reason or "head", 0), marks=())
 
 
-def forgotten(view: View, _: Entry, record: Forgotten) -> View:
+def forgotten(view: View, _: Entry, record: WordsRemoved) -> View:
     """The words are gone from every entry before it; nothing sent can be relied on."""
     items = _stripped(view, list(view.items), record.strips)
     gone = len(view.items) - len(items)

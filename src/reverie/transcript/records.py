@@ -214,7 +214,7 @@ class Recalled:
 
 
 @unchanging
-class Forgotten:
+class WordsRemoved:
     """Words were taken out of this transcript: what was sent before no longer stands."""
 
     count: int
@@ -310,7 +310,7 @@ SessionScoped: TypeAlias = (
     | NotesTaken
     | Extracted
     | Recalled
-    | Forgotten
+    | WordsRemoved
     | Unknown
 )
 ChainScoped: TypeAlias = UserMessage | AssistantMessage | Attached | Replaced | Rewound

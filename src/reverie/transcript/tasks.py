@@ -42,7 +42,7 @@ class SummaryTask(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownMemory:
     """A memory that exists: a line of the manifest."""
 
     file: str
@@ -60,7 +60,7 @@ class ExtractTask(Task):
     folder: str = ""
     since: str = ""  # the last message already seen; empty for none
     times: tuple[tuple[str, float], ...] = ()  # when each new user message was said
-    memories: tuple[Known, ...] = ()
+    memories: tuple[KnownMemory, ...] = ()
     index: str = ""  # the text of MEMORY.md
     injected: tuple[str, ...] = ()  # texts that recall put into this conversation
     instructions: str = ""  # what instruction files already say
@@ -72,7 +72,7 @@ class RecallTask(Task):
 
     kind: str = "recall"
     query: str = ""
-    memories: tuple[Known, ...] = ()
+    memories: tuple[KnownMemory, ...] = ()
     tools: tuple[str, ...] = ()  # used lately
     files: int = 5  # at most so many
 
@@ -86,7 +86,7 @@ class DreamTask(Task):
     transcripts: str = ""  # where past sessions can be searched
     root: str = ""  # the repository the memories are about
     now: float = 0.0
-    memories: tuple[Known, ...] = ()  # with the time each was saved
+    memories: tuple[KnownMemory, ...] = ()  # with the time each was saved
     index_lines: int = 200
     index_bytes: int = 25_000
 

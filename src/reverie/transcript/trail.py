@@ -1,6 +1,6 @@
 """Lists and maps that share what they have in common.
 
-A `Trail` is a shared list and a length, a `Roll` one with an index, a `Ledger` a map with a
+A `Trail` is a shared list and a length, a `Roll` one with an index, a `VersionedMap` a map with a
 past. Growing the newest one costs the same however long it is; growing an older
 one copies first, so a value once handed out never changes. None is meant for several
 threads.
@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-N = TypeVar("N", bound="Named")
+N = TypeVar("N", bound="HasId")
 _Past: TypeAlias = "tuple[int, V, _Past[V] | None]"  # when it was set, to what, and before
 _blank: Any = object.__new__
 
@@ -82,7 +82,7 @@ class Trail(Generic[T]):
         return f"Trail({self[:]!r})"
 
 
-class Named(Protocol):
+class HasId(Protocol):
     """What a roll holds."""
 
     @property
@@ -129,7 +129,7 @@ class Roll(Trail[N]):
         return None if place is None else self._shared[place]
 
 
-class Ledger(Generic[K, V]):
+class VersionedMap(Generic[K, V]):
     """An immutable map; each key remembers when it was set, so older versions stay true."""
 
     __slots__ = ("_kept", "_length", "_order")
@@ -139,14 +139,14 @@ class Ledger(Generic[K, V]):
         self._kept: dict[K, _Past[V]] = {}
         self._length = 0
 
-    def put(self, key: K, value: V) -> Ledger[K, V]:
+    def put(self, key: K, value: V) -> VersionedMap[K, V]:
         """The same map with `key` set to `value`."""
         order, kept, length = self._order, self._kept, self._length
         if len(order) != length or not length:
             order, kept = self._copied()
         order.append(key)
         kept[key] = (length, value, kept.get(key))
-        new: Ledger[K, V] = _blank(Ledger)
+        new: VersionedMap[K, V] = _blank(VersionedMap)
         new._order, new._kept, new._length = order, kept, length + 1
         return new
 
@@ -185,9 +185,9 @@ class Ledger(Generic[K, V]):
                 yield key, value
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ledger):
+        if not isinstance(other, VersionedMap):
             return False
-        return dict(self.items()) == dict(cast("Ledger[K, V]", other).items())
+        return dict(self.items()) == dict(cast("VersionedMap[K, V]", other).items())
 
     def __hash__(self) -> int:
         return hash(self._length)

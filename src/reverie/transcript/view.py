@@ -25,7 +25,7 @@ from reverie.transcript.records import (
     Usage,
     unchanging,
 )
-from reverie.transcript.trail import Ledger, Roll, Trail
+from reverie.transcript.trail import Roll, Trail, VersionedMap
 
 STANDING = ("head", "replaced")  # kinds of items that stand in front of the live tail
 
@@ -62,10 +62,12 @@ class View:
     reread: int = 0  # the live tokens each of them answered to, added up
     sealed_last: bool = False  # whether `sealed` ends right there, on a block that takes a mark
     waiting: tuple[Item, ...] = ()  # attachments with no unsent user message yet
-    calls: Ledger[str, Call] = field(default_factory=Ledger[str, Call])
+    calls: VersionedMap[str, Call] = field(default_factory=VersionedMap[str, Call])
     open_calls: tuple[str, ...] = ()
     called: Mapping[str, int] = field(default_factory=dict[str, int])  # calls by tool
-    decisions: Ledger[str, ResultDecided] = field(default_factory=Ledger[str, ResultDecided])
+    decisions: VersionedMap[str, ResultDecided] = field(
+        default_factory=VersionedMap[str, ResultDecided]
+    )
 
     sent: Sent | None = None
     sent_items: int = 0

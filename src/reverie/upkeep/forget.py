@@ -24,7 +24,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from reverie.errors import NotFound, PathRefused, ReverieError
-from reverie.memory.words import Words
+from reverie.memory.words import ForgetWords
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.forgotten import FOLDER as HASHES
@@ -46,11 +46,11 @@ _SESSION = re.compile(
 _DERIVED = re.compile(r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?", re.ASCII)
 _OWN = ("settings.json", "flags.json")
 
-Step = Callable[[str], None]
+ForgetProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class ForgetHit:
     """A file that holds the words, or is named by them."""
 
     path: Path
@@ -59,7 +59,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ForgetReport:
     """What was changed where, and what still holds the words, with the reason."""
 
     touched: tuple[Touched, ...] = ()
@@ -80,20 +80,20 @@ class Forgetting:
     environ: Mapping[str, str]
     now: Callable[[], float]
     outside: Sequence[tuple[Path, Path]] = ()
-    step: Step = lambda _: None
+    step: ForgetProgress = lambda _: None
     new_id: Callable[[], str] = lambda: str(uuid4())
     searched: int = field(default=0, init=False)
 
-    def run(self, text: str, *, dry_run: bool = False) -> Report:
+    def run(self, text: str, *, dry_run: bool = False) -> ForgetReport:
         """Forget these words; a dry run only says where they are."""
-        words = Words.of(text)
+        words = ForgetWords.of(text)
         if not self.home.is_dir():
-            return Report(dry_run=dry_run)
+            return ForgetReport(dry_run=dry_run)
         if dry_run:
             hits = self.search(words)
             found = tuple(Touched(str(h.path), h.kind, h.count) for h in hits if self._ours(h))
             left = tuple((str(h.path), _WHY) for h in hits if not self._ours(h))
-            return Report(found, left, self.searched, True)
+            return ForgetReport(found, left, self.searched, True)
         lock = FileLock(self.home / LOCK)
         lock.acquire(timeout=_PATIENCE)
         try:
@@ -101,7 +101,7 @@ class Forgetting:
         finally:
             lock.release()
 
-    def _forgotten(self, words: Words) -> Report:
+    def _forgotten(self, words: ForgetWords) -> ForgetReport:
         marks = ForgottenWords(self.home)
         touched: list[Touched] = []
         try:
@@ -117,9 +117,9 @@ class Forgetting:
             marks.add(words, self.now(), done=True)
         finally:
             marks.close()
-        return Report(tuple(touched), left, self.searched)
+        return ForgetReport(tuple(touched), left, self.searched)
 
-    def _left(self, words: Words) -> tuple[tuple[str, str], ...]:
+    def _left(self, words: ForgetWords) -> tuple[tuple[str, str], ...]:
         self.searched = 0
         left = [
             (str(hit.path), "it could not be changed" if self._ours(hit) else _WHY)
@@ -131,16 +131,16 @@ class Forgetting:
 
     # Searching
 
-    def search(self, words: Words) -> list[Hit]:
+    def search(self, words: ForgetWords) -> list[ForgetHit]:
         """Every file that holds the words, read whole as a plain search would read it."""
-        found: list[Hit] = []
+        found: list[ForgetHit] = []
         for path in self._files():
             self.searched += 1
             self.step(str(path))
             count = _count(words, path)
             named = words.names(path.stem) if path.suffix == ".md" else words.within(path.name)
             if count or named:
-                found.append(Hit(path, self._kind(path), max(count, 1)))
+                found.append(ForgetHit(path, self._kind(path), max(count, 1)))
         return found
 
     def _files(self) -> Iterator[Path]:
@@ -179,7 +179,7 @@ class Forgetting:
             found.append((project / "memory", kept / NAME))
         return found
 
-    def _ours(self, hit: Hit) -> bool:
+    def _ours(self, hit: ForgetHit) -> bool:
         """Whether a file is one that we may rewrite."""
         if hit.path.name.startswith(".reverie-") and hit.kind != "temporary":
             return False
@@ -196,7 +196,7 @@ class Forgetting:
     # Changing
 
     @contextlib.contextmanager
-    def _locked(self, hits: Sequence[Hit]) -> Generator[None]:
+    def _locked(self, hits: Sequence[ForgetHit]) -> Generator[None]:
         """Hold every session and memory folder that is to be changed, or change nothing."""
         with contextlib.ExitStack() as stack:
             for base, session in self._sessions(hits):
@@ -213,11 +213,11 @@ class Forgetting:
                     stack.enter_context(open_folder.locked())
             yield
 
-    def _sessions(self, hits: Sequence[Hit]) -> list[tuple[str, str]]:
+    def _sessions(self, hits: Sequence[ForgetHit]) -> list[tuple[str, str]]:
         found = [_SESSION.fullmatch(self._relative(h.path)) for h in hits if h.kind == "session"]
         return sorted({(one["base"], one["id"]) for one in found if one})
 
-    def _pairs_of(self, hits: Sequence[Hit]) -> list[tuple[Path, Path]]:
+    def _pairs_of(self, hits: Sequence[ForgetHit]) -> list[tuple[Path, Path]]:
         paths = [hit.path for hit in hits if hit.kind in ("memory", "history")]
         return [
             pair
@@ -225,7 +225,9 @@ class Forgetting:
             if any(path.is_relative_to(root) for path in paths for root in pair)
         ]
 
-    def _rewrite(self, words: Words, hits: Sequence[Hit], touched: list[Touched]) -> None:
+    def _rewrite(
+        self, words: ForgetWords, hits: Sequence[ForgetHit], touched: list[Touched]
+    ) -> None:
         with Folder(self.home) as files:
             rewriter = Rewriter(files, words, self.now(), self.new_id, touched)
             for base, session in self._sessions(hits):
@@ -246,10 +248,10 @@ class Forgetting:
                 if hit.kind == "temporary":
                     _swept(hit.path, touched)
 
-    def _derived(self) -> Iterator[Hit]:
+    def _derived(self) -> Iterator[ForgetHit]:
         """Every index there is: it holds stems and pages, which a plain search may not find."""
         for path in self._files():
-            hit = Hit(path, "derived", 1)
+            hit = ForgetHit(path, "derived", 1)
             if self._relative(path) and _DERIVED.fullmatch(path.name) and self._ours(hit):
                 yield hit
 
@@ -274,7 +276,7 @@ def _swept(path: Path, touched: list[Touched]) -> None:
             touched.append(Touched(str(path), "temporary", 1))
 
 
-def _count(words: Words, path: Path) -> int:
+def _count(words: ForgetWords, path: Path) -> int:
     """How often a file holds the words; a packed version is unpacked first."""
     data = read_whole(path)
     if path.suffix == ".z" and OBJECTS in path.parts:

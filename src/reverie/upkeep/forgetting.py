@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reverie.errors import InvalidMessage, NotFound
-from reverie.memory.words import Words
+from reverie.memory.words import ForgetWords
 from reverie.store.digests import digest
 from reverie.store.files import Folder
 from reverie.store.history import LOG, OBJECTS, is_kept, object_key
@@ -46,7 +46,7 @@ class Rewriter:
     """Takes words out of files below one folder; `touched` tells what it did."""
 
     files: Folder
-    words: Words
+    words: ForgetWords
     at: float
     new_id: Callable[[], str]
     touched: list[Touched] = field(default_factory=list[Touched])

@@ -29,7 +29,7 @@ from reverie.transcript.records import (
 
 
 @dataclass
-class Figures:
+class Metrics:
     """The figures of some sessions together."""
 
     sessions: int = 0
@@ -62,9 +62,9 @@ class Figures:
         return {name: weight(one.usage, settings) for name, one in sorted(self.sources.items())}
 
 
-def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Figures:
+def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Metrics:
     """Read the transcripts and count."""
-    out = Figures()
+    out = Metrics()
     for file in files:
         try:
             entries = library.read(file.id).view.entries
@@ -76,7 +76,7 @@ def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Fig
     return out
 
 
-def _count(out: Figures, entries: Iterable[Entry], breaker: int) -> None:
+def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
     in_a_row = 0
     for entry in entries:
         match entry.record:

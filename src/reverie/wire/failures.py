@@ -77,7 +77,7 @@ class Setback(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProviderWords:
     """A provider's own words about a failure."""
 
     message: str
@@ -92,38 +92,40 @@ def quoted(text: str) -> str:
     return plain if len(plain) <= QUOTED else plain[: QUOTED - 1] + "…"
 
 
-def said(body: str) -> Said:
+def said(body: str) -> ProviderWords:
     """What an error body says, whatever its shape."""
     text = body.strip()
     if text[:1] == "<":
         title = re.search(r"<title[^>]*>(.{0,400}?)</title>", text, re.IGNORECASE | re.DOTALL)
-        return Said(quoted(html.unescape(title[1])) if title else "", page=True)
+        return ProviderWords(quoted(html.unescape(title[1])) if title else "", page=True)
     try:
         value = parse(text)
     except InvalidMessage:
-        return Said(quoted(text))
+        return ProviderWords(quoted(text))
     return said_in(value)
 
 
-def said_in(value: Json) -> Said:
+def said_in(value: Json) -> ProviderWords:
     """The same for a body already read."""
     found = value.get("error", value) if isinstance(value, dict) else value
     if isinstance(found, str):
-        return Said(quoted(found))
+        return ProviderWords(quoted(found))
     if not isinstance(found, dict):
-        return Said("")
+        return ProviderWords("")
     details = found.get("details")
     code = details.get("error_code") if isinstance(details, dict) else None
     code = code or found.get("code")
     message, kind = found.get("message"), found.get("type")
-    return Said(
+    return ProviderWords(
         quoted(message) if isinstance(message, str) else "",
         kind if isinstance(kind, str) else "",
         code if isinstance(code, str) else "",
     )
 
 
-def from_status(status: int, words: Said, headers: Mapping[str, str], where: str) -> Setback:
+def from_status(
+    status: int, words: ProviderWords, headers: Mapping[str, str], where: str
+) -> Setback:
     """The failure that an answer with an error status stands for."""
     error = _error(status, words, where)
     wish = headers.get("x-should-retry", "")
@@ -170,7 +172,7 @@ def unreachable(what: str, where: str, *, retry: bool = True) -> Setback:
     return Setback(error, retry=retry)
 
 
-def _error(status: int, words: Said, where: str) -> ProviderError:
+def _error(status: int, words: ProviderWords, where: str) -> ProviderError:
     if words.page:
         title = f": {words.message}" if words.message else ""
         return ProviderError(
@@ -201,7 +203,7 @@ def _error(status: int, words: Said, where: str) -> ProviderError:
     return ProviderError(f"the provider refused the request{because}", where=where)
 
 
-def _not_found(words: Said, because: str, where: str) -> ProviderError:
+def _not_found(words: ProviderWords, because: str, where: str) -> ProviderError:
     if words.code == "model_not_found" or "model" in words.message.lower():
         return UnknownModel(
             f"the provider has no such model{because}", where=where, do="Check the model's name"
@@ -211,7 +213,7 @@ def _not_found(words: Said, because: str, where: str) -> ProviderError:
     )
 
 
-def too_long(status: int, words: Said, where: str) -> PromptTooLong | None:
+def too_long(status: int, words: ProviderWords, where: str) -> PromptTooLong | None:
     """The refusal as a prompt that is too long, with what it needs and what is allowed."""
     lengths = _lengths(words.message)
     if lengths is None and status != 413 and words.code not in _LENGTH_CODES:

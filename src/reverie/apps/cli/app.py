@@ -25,7 +25,7 @@ from reverie.settings import environment
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LazyCommand:
     """Where a command is, as `module:name`, and its line in the help."""
 
     place: str
@@ -41,23 +41,31 @@ class Target:
 
 HERE = "reverie.apps.cli"
 COMMANDS = {
-    "chat": Target(f"{HERE}.chat:chat", "Talk with an agent; the same as no command at all."),
-    "demo": Target(f"{HERE}.demo:demo", "See each layer at work; no key, no network."),
-    "sessions": Target(f"{HERE}.sessions:app", "List, show, export, import and prune sessions."),
-    "replay": Target(f"{HERE}.replay:replay", "Run recorded sessions again under a policy."),
-    "cache": Target(f"{HERE}.cache:cache", "Show what the prompt cache did, and why it broke."),
-    "config": Target(f"{HERE}.config:app", "Show every setting and where it comes from."),
-    "flags": Target(f"{HERE}.flags:app", "Show and throw the switches that act at run time."),
-    "doctor": Target(f"{HERE}.doctor:doctor", "Check this installation, and mend what it can."),
-    "memory": Target(
+    "chat": LazyCommand(f"{HERE}.chat:chat", "Talk with an agent; the same as no command at all."),
+    "demo": LazyCommand(f"{HERE}.demo:demo", "See each layer at work; no key, no network."),
+    "sessions": LazyCommand(
+        f"{HERE}.sessions:app", "List, show, export, import and prune sessions."
+    ),
+    "replay": LazyCommand(f"{HERE}.replay:replay", "Run recorded sessions again under a policy."),
+    "cache": LazyCommand(
+        f"{HERE}.cache:cache", "Show what the prompt cache did, and why it broke."
+    ),
+    "config": LazyCommand(f"{HERE}.config:app", "Show every setting and where it comes from."),
+    "flags": LazyCommand(f"{HERE}.flags:app", "Show and throw the switches that act at run time."),
+    "doctor": LazyCommand(
+        f"{HERE}.doctor:doctor", "Check this installation, and mend what it can."
+    ),
+    "memory": LazyCommand(
         f"{HERE}.memory:app", "List, show, change, search, undo, forget, review and move memories."
     ),
-    "recall": Target(f"{HERE}.recall:recall", "Find the memories that help, and say why."),
-    "ask": Target(f"{HERE}.ask:ask", "Answer from memories and past sessions, with sources."),
-    "dream": Target(f"{HERE}.dream:app", "Tidy the memory, as a branch that is checked first."),
-    "stats": Target(f"{HERE}.stats:stats", "Show how well it works, and what it costs."),
-    "team": Target(f"{HERE}.team:app", "Search what would be shared for secrets."),
-    "simulate": Target(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
+    "recall": LazyCommand(f"{HERE}.recall:recall", "Find the memories that help, and say why."),
+    "ask": LazyCommand(f"{HERE}.ask:ask", "Answer from memories and past sessions, with sources."),
+    "dream": LazyCommand(
+        f"{HERE}.dream:app", "Tidy the memory, as a branch that is checked first."
+    ),
+    "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works, and what it costs."),
+    "team": LazyCommand(f"{HERE}.team:app", "Search what would be shared for secrets."),
+    "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
 }
 DEFAULT = "chat"
 OWN_OPTIONS = ("--help", "--version", "--install-completion", "--show-completion")
@@ -68,7 +76,7 @@ _Usage: type[Exception] = next(
 )
 
 
-class Commands(TyperGroup):
+class LazyGroup(TyperGroup):
     """The top group: a command is a name and a line of help until it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -166,7 +174,7 @@ def _top(
 
 def build() -> typer.Typer:
     """The program: every command by name, none of them imported."""
-    top = typer.Typer(cls=Commands, rich_markup_mode=_style())
+    top = typer.Typer(cls=LazyGroup, rich_markup_mode=_style())
     top.callback()(_top)
     for name, target in COMMANDS.items():
         top.command(name, help=target.about)(_placeholder)

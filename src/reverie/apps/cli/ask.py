@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.recall import entry_of, opened
-from reverie.apps.cli.show import Json, document, line, plural, say
+from reverie.apps.cli.show import JsonOption, document, line, plural, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
 from reverie.session.recall.text import days
@@ -30,7 +30,7 @@ def ask(
     sessions: Annotated[
         bool, typer.Option("--sessions/--no-sessions", help="Look into earlier sessions too.")
     ] = True,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """An answer from memories and earlier sessions, with sources."""
@@ -39,7 +39,7 @@ def ask(
         raise InvalidInput("There is no question")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    with opened(Place.of(project)) as found:
+    with opened(ProjectPlace.of(project)) as found:
         if found is not None:
             index, memory = found
             hits = index.search(text, now, k=LOOKED)

@@ -14,14 +14,14 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli.place import CURRENT, Place, Project, one
-from reverie.apps.cli.show import Column, Json, age, document, note, plural, say, table
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli.show import Column, JsonOption, age, document, note, plural, say, table
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.session.budget import weight
 from reverie.session.library import Library, Transcript
 from reverie.settings import Settings
-from reverie.store.journal import Fault, Journal
-from reverie.transcript.breaks import Break, Watch, watch_entries
+from reverie.store.journal import BadLine, Journal
+from reverie.transcript.breaks import Break, BreakWatch, watch_entries
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import apply, branch
 from reverie.transcript.records import AssistantMessage, Entry, ForkEnded, Sent, Started, Usage
@@ -33,7 +33,7 @@ NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnsweredRequest:
     """One answered request."""
 
     at: float
@@ -45,11 +45,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CacheReport:
     """What the cache did for one session."""
 
     session: str
-    asked: tuple[Asked, ...]
+    asked: tuple[AnsweredRequest, ...]
     breaks: tuple[tuple[str, Break], ...]  # agent, break
     unanswered: int = 0
     blind: int = 0  # answers whose requests were not recorded: their breaks cannot be told
@@ -61,11 +61,11 @@ def cache(
         str, typer.Argument(metavar="[SESSION]", help="Its id; else the newest.")
     ] = "",
     last: Annotated[int, typer.Option("--last", min=0, help="Requests to list.")] = LAST,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Requests, hit rate and cost of a session, and each cache break with its cause."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     settings = place.loaded().settings
     library = place.library()
     if library is None or not (session or library.sessions()):
@@ -82,9 +82,9 @@ def cache(
         _tell(report, settings, last)
 
 
-def _nothing(place: Place, as_json: bool) -> None:
+def _nothing(place: ProjectPlace, as_json: bool) -> None:
     if as_json:
-        empty = Report("", (), ())
+        empty = CacheReport("", (), ())
         document({**_value(empty, place.loaded().settings, 0), "session": None})
     else:
         say(f"No session yet in {place.root}; nothing was sent.")
@@ -93,11 +93,11 @@ def _nothing(place: Place, as_json: bool) -> None:
 # --- from the transcripts
 
 
-def report_of(library: Library, session: str, settings: Settings) -> Report:
+def report_of(library: Library, session: str, settings: Settings) -> CacheReport:
     """The report of a session and of all forks it has."""
     main = library.read(session)
     asked = [*_asked(main.entries, "")]
-    breaks = [("", found) for found in watch_entries(main.entries, Watch(settings))]
+    breaks = [("", found) for found in watch_entries(main.entries, BreakWatch(settings))]
     seen: set[str] = set()
     faults = list(main.faults)
     for agent, entries, bad in _agents(library, session):
@@ -109,10 +109,12 @@ def report_of(library: Library, session: str, settings: Settings) -> Report:
         record = entry.record
         if isinstance(record, ForkEnded) and record.agent not in seen and record.requests:
             usage, count = record.usage, record.requests
-            asked.append(Asked(entry.at, record.source, record.agent, entry.id, usage, count))
+            asked.append(
+                AnsweredRequest(entry.at, record.source, record.agent, entry.id, usage, count)
+            )
     sent = sum(isinstance(e.record, Sent) for e in main.entries)
     answers = sum(isinstance(e.record, AssistantMessage) for e in main.entries)
-    return Report(
+    return CacheReport(
         session,
         tuple(sorted(asked, key=lambda a: a.at)),
         tuple(sorted(breaks, key=lambda b: b[1].at)),
@@ -122,7 +124,7 @@ def report_of(library: Library, session: str, settings: Settings) -> Report:
     )
 
 
-def _asked(entries: Sequence[Entry], agent: str) -> Iterator[Asked]:
+def _asked(entries: Sequence[Entry], agent: str) -> Iterator[AnsweredRequest]:
     """Every answer with the usage it came with."""
     source = next((e.record.source for e in entries if isinstance(e.record, Started)), "main")
     for entry in entries:
@@ -130,7 +132,7 @@ def _asked(entries: Sequence[Entry], agent: str) -> Iterator[Asked]:
             source = entry.record.source
         elif isinstance(entry.record, AssistantMessage):
             usage = entry.record.usage or NOTHING
-            yield Asked(entry.at, source or "main", agent, entry.id, usage)
+            yield AnsweredRequest(entry.at, source or "main", agent, entry.id, usage)
 
 
 def _agents(library: Library, session: str) -> Iterator[tuple[str, list[Entry], list[str]]]:
@@ -144,7 +146,7 @@ def _agents(library: Library, session: str) -> Iterator[tuple[str, list[Entry], 
         try:
             log = Journal.open(library.folder, f"{session}/{key}", write=False)
             for found in log.read():
-                if isinstance(found, Fault):
+                if isinstance(found, BadLine):
                     faults.append(f"{key}, line {found.number}: {found.reason}")
                 else:
                     entries.append(decode(found.text, _no_blob))
@@ -157,14 +159,14 @@ def _fork_breaks(main: Transcript, entries: Sequence[Entry], settings: Settings)
     """A fork's breaks, watched from its parent on: its first request reads the parent's."""
     start = next((e for e in entries if isinstance(e.record, Started)), None)
     if start is None or not isinstance(start.record, Started) or not start.record.forked_at:
-        return watch_entries(entries, Watch(settings))
-    view, watch = _when_forked(main.entries, start.record.forked_at, start.at, Watch(settings))
+        return watch_entries(entries, BreakWatch(settings))
+    view, watch = _when_forked(main.entries, start.record.forked_at, start.at, BreakWatch(settings))
     return watch_entries(entries, watch, branch(view, start).base or EMPTY)
 
 
 def _when_forked(
-    entries: Sequence[Entry], leaf: str, at: float, watch: Watch
-) -> tuple[View, Watch]:
+    entries: Sequence[Entry], leaf: str, at: float, watch: BreakWatch
+) -> tuple[View, BreakWatch]:
     """The parent as it was when a fork started behind one of its entries."""
     view = EMPTY
     for entry in entries:
@@ -189,7 +191,7 @@ def _no_blob(name: str) -> None:
 # --- sums
 
 
-def _sum(asked: Sequence[Asked]) -> Usage:
+def _sum(asked: Sequence[AnsweredRequest]) -> Usage:
     return Usage(
         sum(a.usage.uncached for a in asked),
         sum(a.usage.read for a in asked),
@@ -199,7 +201,7 @@ def _sum(asked: Sequence[Asked]) -> Usage:
     )
 
 
-def _counted(asked: Sequence[Asked], breaks: int, settings: Settings) -> dict[str, Any]:
+def _counted(asked: Sequence[AnsweredRequest], breaks: int, settings: Settings) -> dict[str, Any]:
     usage = _sum(asked)
     return {
         "requests": sum(a.requests for a in asked),
@@ -210,7 +212,7 @@ def _counted(asked: Sequence[Asked], breaks: int, settings: Settings) -> dict[st
     }
 
 
-def _by_source(report: Report, settings: Settings) -> list[dict[str, Any]]:
+def _by_source(report: CacheReport, settings: Settings) -> list[dict[str, Any]]:
     names = dict.fromkeys(a.source for a in report.asked)
     return [
         {
@@ -225,7 +227,7 @@ def _by_source(report: Report, settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _value(report: Report, settings: Settings, last: int) -> dict[str, Any]:
+def _value(report: CacheReport, settings: Settings, last: int) -> dict[str, Any]:
     shown = report.asked[-last:] if last else ()
     return {
         "session": report.session,
@@ -257,7 +259,7 @@ def _break_value(agent: str, found: Break) -> dict[str, Any]:
     }
 
 
-def _asked_value(one_asked: Asked, settings: Settings) -> dict[str, Any]:
+def _asked_value(one_asked: AnsweredRequest, settings: Settings) -> dict[str, Any]:
     return {
         "at": one_asked.at,
         "source": one_asked.source,
@@ -270,7 +272,7 @@ def _asked_value(one_asked: Asked, settings: Settings) -> dict[str, Any]:
 # --- what a person sees
 
 
-def _tell(report: Report, settings: Settings, last: int) -> None:
+def _tell(report: CacheReport, settings: Settings, last: int) -> None:
     say(report.session, "bold")
     if not report.asked:
         say("Nothing was answered yet, so the cache has nothing to tell.")
@@ -313,7 +315,7 @@ def _source_row(row: dict[str, Any]) -> list[str]:
     return [*shown, f"{row['cost']:,.0f}", f"{row['breaks']:,}"]
 
 
-def _tell_last(report: Report, settings: Settings, last: int, now: float) -> None:
+def _tell_last(report: CacheReport, settings: Settings, last: int, now: float) -> None:
     shown = report.asked[-last:]
     broken = {found.entry for _, found in report.breaks}
     say(f"The last {plural(len(shown), 'request')}:")

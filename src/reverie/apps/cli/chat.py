@@ -17,36 +17,38 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from reverie.agent.agent import Wanted
+from reverie.agent.agent import AgentOptions
 from reverie.agent.place import working_folder
-from reverie.apps.cli.place import CURRENT, Place, Project, one
-from reverie.apps.cli.show import Json, encoded, note
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli.show import JsonOption, encoded, note
 from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
-from reverie.session.turn import Limits, TurnResult
+from reverie.session.turn import TurnLimits, TurnResult
 from reverie.world import Model
 
-Format = Literal["text", "json", "stream-json"]
+OutputFormat = Literal["text", "json", "stream-json"]
 Mode = Literal["ask", "allow", "deny"]
-MOST_INPUT = 10 * 1024 * 1024
+MAX_INPUT = 10 * 1024 * 1024
 FIRST_BYTE = 3.0  # seconds to wait for piped input when a prompt is there already
 CANCELLED = 130
 
 
 def _sessions(context: typer.Context, incomplete: str) -> list[str]:
     """For the shell: the sessions whose ids begin like that."""
-    library = Place.of(context.params.get("project") or CURRENT).library()
+    library = ProjectPlace.of(context.params.get("project") or CURRENT).library()
     return [f.id for f in library.sessions() if f.id.startswith(incomplete)] if library else []
 
 
 Text = Annotated[
     str | None, typer.Option("-p", "--print", metavar="TEXT", help="One prompt, one answer.")
 ]
-Printing = Annotated[Format, typer.Option("--output-format", help="How the answer is printed.")]
+Printing = Annotated[
+    OutputFormat, typer.Option("--output-format", help="How the answer is printed.")
+]
 Resume = Annotated[
     str, typer.Option("--resume", metavar="ID", help="Go on.", autocompletion=_sessions)
 ]
 Newest = Annotated[bool, typer.Option("--continue", help="Go on with the newest.")]
-Named = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
+ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
 Bare = Annotated[bool, typer.Option("--bare", help="No memory, notes or hooks.")]
 Private = Annotated[bool, typer.Option("--private", help="Record nothing.")]
 Cost = Annotated[float | None, typer.Option("--max-cost", min=0, help="In price-weighted tokens.")]
@@ -59,13 +61,13 @@ def chat(
     output_format: Printing = "text",
     resume: Resume = "",
     go_on: Newest = False,
-    model: Named = "",
+    model: ModelOption = "",
     bare: Bare = False,
     private: Private = False,
     max_cost: Cost = None,
     max_rounds: Rounds = 500,
     permission_mode: Permission = "ask",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Talk with an agent; the same as no command at all."""
@@ -73,15 +75,15 @@ def chat(
     if prompt is not None and not prompt.strip():
         raise InvalidInput("the prompt is empty", do="Say something, with -p or by a pipe")
     folder = working_folder(project)
-    place = Place.of(folder)
-    wanted = Wanted(
+    place = ProjectPlace.of(folder)
+    wanted = AgentOptions(
         project=folder,
         resume=_chosen(place, resume, go_on),
         private=private,
         bare=bare,
         mode=permission_mode,
         interactive=prompt is None,
-        limits=Limits(rounds=max_rounds, cost=max_cost),
+        limits=TurnLimits(rounds=max_rounds, cost=max_cost),
         home=place.home,
     )
     _welcome(place, private)
@@ -95,13 +97,13 @@ def chat(
         raise typer.Exit(code)
 
 
-def _welcome(place: Place, private: bool) -> None:
+def _welcome(place: ProjectPlace, private: bool) -> None:
     from reverie.apps.cli.welcome import welcome
 
     welcome(place.home, place.loaded().settings, private=private)
 
 
-def _chosen(place: Place, resume: str, newest: bool) -> str:
+def _chosen(place: ProjectPlace, resume: str, newest: bool) -> str:
     if resume and newest:
         raise InvalidInput("--resume and --continue exclude each other")
     library = place.library()
@@ -113,7 +115,7 @@ def _chosen(place: Place, resume: str, newest: bool) -> str:
     return found[0].id if found else ""
 
 
-def model_named(place: Place, name: str, resume: str = "") -> Model:
+def model_named(place: ProjectPlace, name: str, resume: str = "") -> Model:
     """The model asked for; without a name the one a resumed session had, or the default."""
     from reverie.embedded import EmbeddedModel
     from reverie.providers.choose import model_for
@@ -144,15 +146,20 @@ def given_prompt(text: str | None) -> str | None:
         if not select.select([sys.stdin], [], [], FIRST_BYTE)[0]:
             note("reverie: nothing came by the pipe; going on without it")
             return text
-    data = sys.stdin.buffer.read(MOST_INPUT + 1)
-    if len(data) > MOST_INPUT:
-        raise InvalidInput(f"the input has more than {MOST_INPUT:,} bytes", where="stdin")
+    data = sys.stdin.buffer.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise InvalidInput(f"the input has more than {MAX_INPUT:,} bytes", where="stdin")
     piped = data.decode("utf-8", "replace")
     return piped if text is None else f"{text}\n\n{piped}" if piped.strip() else text
 
 
 def answered(
-    place: Place, wanted: Wanted, model: str, prompt: str, form: Format, as_json: bool
+    place: ProjectPlace,
+    wanted: AgentOptions,
+    model: str,
+    prompt: str,
+    form: OutputFormat,
+    as_json: bool,
 ) -> int:
     """Run one turn and print what came of it; gives the exit code."""
     from reverie.apps.cli.desk import Cancelled, Desk
@@ -181,7 +188,7 @@ def _error(error: ReverieError) -> dict[str, Any]:
     return {"error": kind, "where": error.where, "do": error.do, "exit_code": error.exit_code}
 
 
-def _printed(form: Format, result: TurnResult, more: dict[str, Any]) -> None:
+def _printed(form: OutputFormat, result: TurnResult, more: dict[str, Any]) -> None:
     if form == "text":
         from reverie.apps.cli.show import clean
 
@@ -201,7 +208,7 @@ def _printed(form: Format, result: TurnResult, more: dict[str, Any]) -> None:
         _object(form, {**value, "reason": result.reason})
 
 
-def _object(form: Format, value: dict[str, Any]) -> None:
+def _object(form: OutputFormat, value: dict[str, Any]) -> None:
     if form == "json":
         print(encoded(value))
     else:
@@ -221,6 +228,6 @@ def _code(result: TurnResult) -> int:
     return 0
 
 
-def resumed(wanted: Wanted, session: str) -> Wanted:
+def resumed(wanted: AgentOptions, session: str) -> AgentOptions:
     """The same wishes for another session."""
     return replace(wanted, resume=session)

@@ -46,37 +46,37 @@ class Chat(Protocol):
     @property
     def desk(self) -> Desk: ...
     @property
-    def commands(self) -> Commands: ...
+    def commands(self) -> SlashCommands: ...
     def say(self, text: str, style: str = "") -> None: ...
 
 
-Run: TypeAlias = "Callable[[Chat, str], None]"
+RunSlashCommand: TypeAlias = "Callable[[Chat, str], None]"
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """`/name`, and what it does."""
 
     name: str
     about: str
-    run: Run
+    run: RunSlashCommand
     usage: str = ""
 
 
-class Commands:
+class SlashCommands:
     """Commands by name, in the order they were added."""
 
-    def __init__(self, commands: tuple[Command, ...] = ()) -> None:
-        self._by_name: dict[str, Command] = {}
+    def __init__(self, commands: tuple[SlashCommand, ...] = ()) -> None:
+        self._by_name: dict[str, SlashCommand] = {}
         for command in commands:
             self.add(command)
 
-    def add(self, command: Command) -> None:
+    def add(self, command: SlashCommand) -> None:
         if command.name in self._by_name:
             raise InvalidInput("a command of this name is already there", where=command.name)
         self._by_name[command.name] = command
 
-    def __iter__(self) -> Iterator[Command]:
+    def __iter__(self) -> Iterator[SlashCommand]:
         return iter(self._by_name.values())
 
     def is_command(self, text: str) -> bool:
@@ -305,25 +305,27 @@ def leave(chat: Chat, rest: str) -> None:
     raise Leave
 
 
-def standard() -> Commands:
+def standard() -> SlashCommands:
     """The commands every chat has."""
-    return Commands(
+    return SlashCommands(
         (
-            Command("help", "Lists the commands", help_),
-            Command("context", "Shows what fills the context", context),
-            Command("clear", "Starts a new session", clear),
-            Command("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
-            Command("undo", "Takes the last turn back", undo),
-            Command("snip", "Takes messages out of the context", snip, "[FIRST [LAST]]"),
-            Command(
+            SlashCommand("help", "Lists the commands", help_),
+            SlashCommand("context", "Shows what fills the context", context),
+            SlashCommand("clear", "Starts a new session", clear),
+            SlashCommand("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
+            SlashCommand("undo", "Takes the last turn back", undo),
+            SlashCommand("snip", "Takes messages out of the context", snip, "[FIRST [LAST]]"),
+            SlashCommand(
                 "compact",
                 "Puts a summary in the place of the conversation",
                 compact,
                 "[TEXT | --from ID | --up-to ID]",
             ),
-            Command("dream", "Tidies the memory, in the background", dream),
-            Command("tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"),
-            Command("skill", "Attaches a skill of the project", skill, "NAME"),
-            Command("quit", "Leaves", leave),
+            SlashCommand("dream", "Tidies the memory, in the background", dream),
+            SlashCommand(
+                "tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"
+            ),
+            SlashCommand("skill", "Attaches a skill of the project", skill, "NAME"),
+            SlashCommand("quit", "Leaves", leave),
         )
     )

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, document, hand_down, note, plural, say, table
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, plural, say, table
 from reverie.errors import SettingsError
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
 from reverie.settings.problems import nearest
@@ -17,14 +17,14 @@ from reverie.settings.sources import settings_files
 app = typer.Typer(add_completion=False, help="Show every setting and where it comes from.")
 
 _BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
-Changed = Annotated[bool, typer.Option("--changed", help="Only what is not the default.")]
+ChangedOnly = Annotated[bool, typer.Option("--changed", help="Only what is not the default.")]
 
 
 @app.callback(invoke_without_command=True)
 def config(
     context: typer.Context,
-    as_json: Json = False,
-    changed: Changed = False,
+    as_json: JsonOption = False,
+    changed: ChangedOnly = False,
     project: Project = CURRENT,
 ) -> None:
     """Show every setting and where it comes from."""
@@ -34,9 +34,11 @@ def config(
 
 
 @app.command("list")
-def list_all(as_json: Json = False, changed: Changed = False, project: Project = CURRENT) -> None:
+def list_all(
+    as_json: JsonOption = False, changed: ChangedOnly = False, project: Project = CURRENT
+) -> None:
     """All settings: value, source and place; then what was not taken as given, and why."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     loaded = place.loaded()
     rows = [described(loaded, name) for name in SETTINGS]
     if changed:
@@ -54,14 +56,14 @@ def list_all(as_json: Json = False, changed: Changed = False, project: Project =
 
 
 @app.command()
-def get(name: str, as_json: Json = False, project: Project = CURRENT) -> None:
+def get(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """One setting, by its name, its JSON key or its environment variable."""
     field = _BY_SPELLING.get(name)
     if field is None:
         hint = nearest(name, _BY_SPELLING).removeprefix("; ")
         do = hint[:1].upper() + hint[1:] if hint else "`reverie config` lists them"
         raise SettingsError("There is no such setting", where=name[:100], do=do)
-    loaded = Place.of(project).loaded()
+    loaded = ProjectPlace.of(project).loaded()
     row = described(loaded, field)
     if as_json:
         problems = [asdict(p) for p in loaded.problems if _BY_SPELLING.get(p.key) == field]
@@ -71,9 +73,9 @@ def get(name: str, as_json: Json = False, project: Project = CURRENT) -> None:
 
 
 @app.command()
-def path(as_json: Json = False, project: Project = CURRENT) -> None:
+def path(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """The settings files, strongest first, and whether each is there and trusted."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     rows: list[dict[str, Any]] = [
         {
             "source": file.origin.source,

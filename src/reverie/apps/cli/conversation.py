@@ -33,14 +33,14 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import EMPTY, View
 
-State = Literal["sent", "replaced", "left", ""]
+StepState = Literal["sent", "replaced", "left", ""]
 BRANCHES = 200
 """With more jumps between branches than this, it is not worked out what moved the prefix, nor
 how many messages a summary took the place of."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShownPart:
     """A block of a message, by what it is to a reader."""
 
     kind: str  # text, thinking, call, result, media or other
@@ -50,14 +50,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TranscriptStep:
     """One thing that happened."""
 
     id: str
     at: float
     kind: str
-    state: State = ""  # of a message: carried by the next request, replaced, or left behind
-    parts: tuple[Part, ...] = ()
+    state: StepState = ""  # of a message: carried by the next request, replaced, or left behind
+    parts: tuple[ShownPart, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -80,7 +80,7 @@ def overview(found: Transcript) -> dict[str, Any]:
     }
 
 
-def steps(found: Transcript, folder: str = "") -> Iterator[Step]:
+def steps(found: Transcript, folder: str = "") -> Iterator[TranscriptStep]:
     """What happened, in the order of the file; `folder` is where stored results lie."""
     own = {item.id for item in (*found.view.items, *found.view.waiting)}
     covered = frozenset(own).union(*(item.covers for item in found.view.items)) - own
@@ -91,9 +91,11 @@ def steps(found: Transcript, folder: str = "") -> Iterator[Step]:
         if entry.id in seen:
             continue
         seen.add(entry.id)
-        state: State = "sent" if entry.id in own else "replaced" if entry.id in covered else "left"
+        state: StepState = (
+            "sent" if entry.id in own else "replaced" if entry.id in covered else "left"
+        )
         if entry.id in moves:
-            yield Step(entry.id, entry.at, "moved", facts={"reasons": moves[entry.id]})
+            yield TranscriptStep(entry.id, entry.at, "moved", facts={"reasons": moves[entry.id]})
         step = _step(entry, state if entry.on_chain else "", calls, folder)
         if step is not None:
             more = places.get(entry.id)
@@ -149,9 +151,11 @@ def _call_names(entries: Sequence[Entry]) -> dict[str, str]:
     }
 
 
-def _step(entry: Entry, state: State, calls: Mapping[str, str], folder: str) -> Step | None:
+def _step(
+    entry: Entry, state: StepState, calls: Mapping[str, str], folder: str
+) -> TranscriptStep | None:
     record = entry.record
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ShownPart, ...] = ()
     facts: dict[str, Any] = {}
     kind = ""
     match record:
@@ -169,12 +173,12 @@ def _step(entry: Entry, state: State, calls: Mapping[str, str], folder: str) -> 
             kind, facts = "head", _head(record)
         case _:
             kind, facts = _other(record)
-    return Step(entry.id, entry.at, kind, state, parts, facts) if kind else None
+    return TranscriptStep(entry.id, entry.at, kind, state, parts, facts) if kind else None
 
 
 def _message(
     record: UserMessage | AssistantMessage | Attached, calls: Mapping[str, str]
-) -> tuple[str, tuple[Part, ...], dict[str, Any]]:
+) -> tuple[str, tuple[ShownPart, ...], dict[str, Any]]:
     parts = tuple(_part(block, calls) for block in record.blocks)
     if isinstance(record, Attached):
         return "attached", parts, {"kind": record.kind}
@@ -187,25 +191,25 @@ def _message(
     return "assistant", parts, {"model": record.model, "usage": usage}
 
 
-def _part(block: Block, calls: Mapping[str, str]) -> Part:
+def _part(block: Block, calls: Mapping[str, str]) -> ShownPart:
     match block.type:
         case "text":
-            return Part("text", block.get("text"))
+            return ShownPart("text", block.get("text"))
         case "thinking":
-            return Part("thinking", block.get("thinking"))
+            return ShownPart("thinking", block.get("thinking"))
         case "tool_use":
             text = dump(block.value.get("input"))
-            return Part("call", text, block.get("name"), block.call)
+            return ShownPart("call", text, block.get("name"), block.call)
         case "tool_result":
             call = block.call
             name = calls.get(call, "")
             text = text_of(block.value.get("content"))
             failed = block.value.get("is_error") is True
-            return Part("result", text, f"{name}, failed" if failed else name, call)
+            return ShownPart("result", text, f"{name}, failed" if failed else name, call)
         case "image" | "document":
-            return Part("media", f"[{block.type}]")
+            return ShownPart("media", f"[{block.type}]")
         case other:
-            return Part("other", f"[{other or 'a block without a type'}]")
+            return ShownPart("other", f"[{other or 'a block without a type'}]")
 
 
 def _boundary(record: Replaced) -> dict[str, Any]:

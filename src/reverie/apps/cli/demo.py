@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.apps.cli.show import Column, Json, document, note, plural, say, table
+from reverie.apps.cli.show import Column, JsonOption, document, note, plural, say, table
 
 if TYPE_CHECKING:
-    from reverie.apps.cli.demo_course import Course
+    from reverie.apps.cli.demo_course import DemoCourse
     from reverie.apps.cli.demo_sessions import Sessions
     from reverie.transcript.records import Boundary
 
@@ -31,7 +31,7 @@ and a simulated provider with a prompt cache checks and bills every request. No 
 
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Keep project and transcript.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """See each layer at work; no key, no network."""
     folder = Path(tempfile.mkdtemp(prefix="reverie-demo-"))
@@ -54,13 +54,13 @@ def demo(
         raise typer.Exit(1)
 
 
-def _run(folder: Path, quiet: bool) -> tuple[Course, Sessions]:
+def _run(folder: Path, quiet: bool) -> tuple[DemoCourse, Sessions]:
     import anyio
 
     from reverie.apps.cli import demo_course, demo_sessions
-    from reverie.apps.cli.screens import Lines, Printed
+    from reverie.apps.cli.screens import LineScreen, Printed
 
-    screen = Printed() if quiet else Lines()
+    screen = Printed() if quiet else LineScreen()
     if not quiet:
         say(INTRODUCTION)
 
@@ -70,7 +70,7 @@ def _run(folder: Path, quiet: bool) -> tuple[Course, Sessions]:
             say(text, "bold")
             sys.stdout.flush()
 
-    async def all_of_them() -> tuple[Course, Sessions]:
+    async def all_of_them() -> tuple[DemoCourse, Sessions]:
         shown = (folder, screen.event, tell, screen.notice)
         return await demo_course.run(*shown), await demo_sessions.run(*shown)
 
@@ -80,7 +80,7 @@ def _run(folder: Path, quiet: bool) -> tuple[Course, Sessions]:
 # --- in numbers
 
 
-def measured(first: Course, later: Sessions) -> dict[str, Any]:
+def measured(first: DemoCourse, later: Sessions) -> dict[str, Any]:
     """The run in the form that `--json` gives."""
     fork = first.fork
     return {
@@ -99,7 +99,7 @@ def measured(first: Course, later: Sessions) -> dict[str, Any]:
     }
 
 
-def _of_the_first(found: Course) -> dict[str, Any]:
+def _of_the_first(found: DemoCourse) -> dict[str, Any]:
     return {
         "tool_results": {
             "count": len(found.stored),

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import anyio
 
-from reverie.agent.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.apps.cli import demo_sample as sample
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent
@@ -120,7 +120,7 @@ class Scripted:
 
 
 @dataclass
-class Course:
+class DemoCourse:
     """What happened, in numbers."""
 
     rounds: int = 0
@@ -151,7 +151,9 @@ class Course:
 Tell = Callable[[str], None]
 
 
-async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice], None]) -> Course:
+async def run(
+    folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice], None]
+) -> DemoCourse:
     """The first session, in a folder of its own: a turn, a stop, a turn, a fork, a long pause."""
     project = folder / "orders"
     project.mkdir()
@@ -159,10 +161,10 @@ async def run(folder: Path, on_event: OnEvent, tell: Tell, say: Callable[[Notice
     script = Scripted()
     clock = Later()
     model = SimulatedModel(Engine(answerer=script, clock=clock.now), session="demo")
-    wanted = Wanted(
+    wanted = AgentOptions(
         project, home=folder / "home", mode="allow", bare=True, environ=own_environment(folder)
     )
-    found = Course()
+    found = DemoCourse()
     tell(f"> {PROMPTS[0]}")
     async with open_agent(wanted, model, say=say, clock=clock) as agent:
         result = await agent.turn(PROMPTS[0], on_event)
@@ -218,7 +220,7 @@ def _unmarked(given: Any) -> Any:
     return {k: v for k, v in given.items() if k != "cache_control"}
 
 
-async def _fork(agent: Agent, script: Scripted, found: Course) -> None:
+async def _fork(agent: Agent, script: Scripted, found: DemoCourse) -> None:
     script.fork = True
     spec = ForkSpec(FORK, "Say in one line what was done so far.", Task(FORK))
     await agent.session.run_fork(spec)
@@ -230,7 +232,7 @@ async def _fork(agent: Agent, script: Scripted, found: Course) -> None:
     found.checks["the fork was served from its parent's cache"] = warm
 
 
-def _measure(session: Session, model: SimulatedModel, found: Course) -> None:
+def _measure(session: Session, model: SimulatedModel, found: DemoCourse) -> None:
     decided = [e.record for e in session.view.entries if isinstance(e.record, ResultDecided)]
     found.stored = [d for d in decided if d.action == "stored"]
     found.cleared = [d for d in decided if d.action == "cleared"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from reverie.agent.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.apps.cli import demo_sample as sample
 from reverie.apps.cli.demo_course import Later, Tell, own_environment
 from reverie.embedded import EmbeddedModel
@@ -123,7 +123,7 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoStage:
     """Where the sessions take place, and who watches."""
 
     folder: Path
@@ -135,7 +135,7 @@ class Stage:
 
     def agent(self, *, bare: bool = False, **environ: str) -> AbstractAsyncContextManager[Agent]:
         given = {"REVERIE_SELECTOR_MILLISECONDS": str(SELECTOR_MILLISECONDS), **environ}
-        wanted = Wanted(
+        wanted = AgentOptions(
             self.folder / "orders",
             home=self.folder / "home",
             mode="allow",
@@ -176,7 +176,7 @@ async def run(
     clock = Later()
     engine = Engine(answerer=from_model(EmbeddedModel()), clock=clock.now)
     model = Embedded(engine, name="embedded", session="demo", window=WINDOW)
-    stage = Stage(folder, model, clock, on_event, tell, say)
+    stage = DemoStage(folder, model, clock, on_event, tell, say)
     found = Sessions()
     tell(
         "… from here on the embedded model answers, fixed rules without a language model. Its "
@@ -190,7 +190,7 @@ async def run(
 # --- layers 3, 4 and 5: told things, then a full window
 
 
-async def _filling(stage: Stage, found: Sessions) -> None:
+async def _filling(stage: DemoStage, found: Sessions) -> None:
     async with stage.agent() as agent:
         session = agent.session
         for words in TOLD:
@@ -241,7 +241,7 @@ def _told(boundary: Boundary) -> str:
 # --- recall
 
 
-async def _asking(stage: Stage, found: Sessions) -> None:
+async def _asking(stage: DemoStage, found: Sessions) -> None:
     stage.tell("… a new session, which knows nothing but what was remembered …")
     async with stage.agent() as agent:
         result = await stage.turn(agent, QUESTION, whole=True)
@@ -260,7 +260,7 @@ async def _asking(stage: Stage, found: Sessions) -> None:
 # --- collapse, a policy to choose
 
 
-async def _collapsing(stage: Stage, found: Sessions) -> None:
+async def _collapsing(stage: DemoStage, found: Sessions) -> None:
     stage.tell("… a session under the policy collapse, with a pause of ten minutes in it …")
     async with stage.agent(bare=True, REVERIE_CONTEXT_POLICY="collapse") as agent:
         for words in readings()[:2]:
@@ -298,14 +298,14 @@ def _calls(messages: Sequence[UserMessage | AssistantMessage]) -> list[str]:
 # --- layer 6: twins, and a dream
 
 
-async def _saying_again(stage: Stage, found: Sessions) -> None:
+async def _saying_again(stage: DemoStage, found: Sessions) -> None:
     del found
     stage.tell("… another session, and somebody has it remembered once more …")
     async with stage.agent() as agent:
         await stage.turn(agent, SAID_AGAIN)
 
 
-async def _dreaming(stage: Stage, found: Sessions) -> None:
+async def _dreaming(stage: DemoStage, found: Sessions) -> None:
     stage.tell("… the sixth session: a dream is due by itself …")
     async with stage.agent() as agent:
         if agent.memories is not None:
@@ -315,7 +315,7 @@ async def _dreaming(stage: Stage, found: Sessions) -> None:
     found.checks["taking the dream back restored every byte"] = landed and found.undone
 
 
-async def _dreamt(stage: Stage, agent: Agent, memories: Memories, found: Sessions) -> None:
+async def _dreamt(stage: DemoStage, agent: Agent, memories: Memories, found: Sessions) -> None:
     before = snapshot(memories.folder)
     await stage.turn(agent, AT_LAST)
     after, found.dream = snapshot(memories.folder), agent.session.dreams.now

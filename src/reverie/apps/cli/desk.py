@@ -20,10 +20,10 @@ from typing import Protocol, TypeAlias, TypeVar
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from reverie.agent.agent import Agent, Wanted, open_agent
+from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.session.blocking import UnderWay
 from reverie.session.turn import TurnEvent, TurnResult
-from reverie.tools import Answer, Question, Registry
+from reverie.tools import PermissionAnswer, Question, Registry
 from reverie.world import Model, Notice
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class _Sign:
 
 
 OVER, INTERRUPT, LEAVE = _Sign(), _Sign(), _Sign()
-_Asked: TypeAlias = "tuple[Question, Future[Answer]]"
+_Asked: TypeAlias = "tuple[Question, Future[PermissionAnswer]]"
 _Item: TypeAlias = "TurnEvent | Notice | _Asked | _Sign"
 
 
@@ -49,7 +49,7 @@ class Screen(Protocol):
 
     def event(self, event: TurnEvent) -> None: ...
     def notice(self, notice: Notice) -> None: ...
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> PermissionAnswer:
         """Ask a person; in the terminal's thread."""
         ...
 
@@ -77,8 +77,8 @@ class Desk:
     def say(self, notice: Notice) -> None:
         self._queue.put(notice)
 
-    async def _ask(self, question: Question) -> Answer:
-        reply: Future[Answer] = Future()
+    async def _ask(self, question: Question) -> PermissionAnswer:
+        reply: Future[PermissionAnswer] = Future()
         self._queue.put((question, reply))
         return await to_thread.run_sync(reply.result, abandon_on_cancel=True)
 
@@ -86,7 +86,7 @@ class Desk:
 
     @contextmanager
     def open(
-        self, wanted: Wanted, model: Model, *, registry: Registry | None = None
+        self, wanted: AgentOptions, model: Model, *, registry: Registry | None = None
     ) -> Generator[Desk]:
         """The desk with its agent; leaving closes the agent."""
         asker = self._ask if self.screen.asks else None
@@ -158,8 +158,8 @@ class Desk:
         else:
             self.screen.event(item)
 
-    def _answer(self, question: Question, reply: Future[Answer]) -> None:
-        answer = Answer(False, words="the user did not answer")
+    def _answer(self, question: Question, reply: Future[PermissionAnswer]) -> None:
+        answer = PermissionAnswer(False, words="the user did not answer")
         self._busy = False  # an interrupt ends the reading of a line
         try:
             answer = self.screen.ask(question)
@@ -175,7 +175,7 @@ class Desk:
             except Empty:
                 return
             if isinstance(item, tuple):
-                item[1].set_result(Answer(False, words="the user ended the turn"))
+                item[1].set_result(PermissionAnswer(False, words="the user ended the turn"))
             elif not isinstance(item, _Sign):
                 self._show(item)
 

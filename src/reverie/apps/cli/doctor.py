@@ -18,16 +18,16 @@ from typing import Annotated, Literal
 import typer
 
 from reverie.apps.cli import upkeep
-from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.retention import holder
-from reverie.apps.cli.show import Column, Json, document, plural, say, size, table
+from reverie.apps.cli.show import Column, JsonOption, document, plural, say, size, table
 from reverie.errors import ReverieError
 from reverie.settings.jsonfile import read_object
 from reverie.store import home as places
-from reverie.store.journal import Fault, Journal
+from reverie.store.journal import BadLine, Journal
 from reverie.store.lock import FileLock
 
-State = Literal["ok", "note", "fixed", "problem"]
+CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
 LEAST_SPACE = 200 * 10**6
 
@@ -50,7 +50,7 @@ class Check:
     """One thing looked at."""
 
     name: str
-    state: State
+    state: CheckState
     what: str
     do: str = ""
 
@@ -59,17 +59,17 @@ class Check:
 class Patient:
     """What is examined, and whether it may be mended."""
 
-    place: Place
+    place: ProjectPlace
     fix: bool
 
 
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Mend rights and left-over files.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Check this installation, and mend what it can."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     checks = list(examined(Patient(place, fix)))
     wrong = sum(check.state == "problem" for check in checks)
     if as_json:
@@ -202,7 +202,7 @@ def _settings(patient: Patient) -> Iterator[Check]:
     place = patient.place
     found = [*place.loaded().problems, *place.flags().problems()]
     for problem in dict.fromkeys(found):
-        state: State = "problem" if problem.level == "error" else "note"
+        state: CheckState = "problem" if problem.level == "error" else "note"
         yield Check("settings", state, str(problem), "`reverie config path` lists the files")
     if not found:
         yield Check("settings", "ok", "every setting and flag is taken as given")
@@ -230,7 +230,7 @@ def _transcripts(patient: Patient) -> Iterator[Check]:
         except ReverieError as error:
             yield Check("sessions", "problem", str(error), "See who may read it")
             continue
-        faults = [one for one in found if isinstance(one, Fault)]
+        faults = [one for one in found if isinstance(one, BadLine)]
         bad = [one for one in faults if one.reason not in _TORN]
         torn += len(faults) - len(bad)
         if bad:

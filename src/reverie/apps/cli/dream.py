@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reverie.apps.cli.memory_open import must_open, opened
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, age, document, line, note, plural, say, table
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, plural, say, table
 from reverie.errors import NotFound
 from reverie.world import Notice
 
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 app = typer.Typer(
     add_completion=False, invoke_without_command=True, help="Tidy the memory, as a branch."
 )
-Id = Annotated[str, typer.Argument(metavar="[ID]", help="The beginning of its id; else the last.")]
+DreamId = Annotated[
+    str, typer.Argument(metavar="[ID]", help="The beginning of its id; else the last.")
+]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Dream, show it, and change nothing.")]
-Named = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
+ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
 All = Annotated[bool, typer.Option("--all", help="Every project under home that is due.")]
 
 
@@ -42,9 +44,9 @@ All = Annotated[bool, typer.Option("--all", help="Every project under home that 
 def default(
     ctx: typer.Context,
     dry_run: Dry = False,
-    model: Named = "",
+    model: ModelOption = "",
     everything: All = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Without a command: `run`."""
@@ -55,15 +57,15 @@ def default(
 @app.command()
 def run(
     dry_run: Dry = False,
-    model: Named = "",
+    model: ModelOption = "",
     everything: All = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Dream now; only another dream that runs keeps it from starting."""
     from reverie.apps.cli.chat import model_named
 
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     chosen = model_named(place, model)
     if everything:
         from reverie.apps.cli.dream_all import run_all
@@ -80,14 +82,16 @@ def run(
         raise typer.Exit(1)
 
 
-def _allow(place: Place, model: Model) -> None:
+def _allow(place: ProjectPlace, model: Model) -> None:
     from reverie.session.dream.watch import allow
 
     if not model.capabilities.free:
         allow(place.home)
 
 
-def _dreamt(project: Path, place: Place, model: Model, dry_run: bool, *, quiet: bool) -> Dream:
+def _dreamt(
+    project: Path, place: ProjectPlace, model: Model, dry_run: bool, *, quiet: bool
+) -> Dream:
     import anyio
 
     from reverie.session.dream.run import dream
@@ -109,17 +113,17 @@ def _dreamt(project: Path, place: Place, model: Model, dry_run: bool, *, quiet: 
 @asynccontextmanager
 async def closing(dreamer: Dreamer) -> AsyncGenerator[None]:
     """A model for summaries that a dream had made is given back behind it."""
-    from reverie.session.compaction.summariser import Named
+    from reverie.session.compaction.summariser import NamedSummariser
 
     try:
         yield
     finally:
-        if isinstance(dreamer.summariser, Named):
+        if isinstance(dreamer.summariser, NamedSummariser):
             await dreamer.summariser.aclose()
 
 
 @contextmanager
-def dreaming(place: Place, memories: Memories, model: Model) -> Generator[Dreamer]:
+def dreaming(place: ProjectPlace, memories: Memories, model: Model) -> Generator[Dreamer]:
     """Everything a dream needs, without a session."""
     from reverie.clock import SystemClock
     from reverie.session.budget import Budget
@@ -186,11 +190,11 @@ def _told(dream: Dream) -> None:
 
 
 @app.command()
-def status(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+def status(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Dreams of this project, the newest first, and when the next is due."""
     from reverie.session.dream.doors import find, known
 
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     with opened(project) as memories:
         if memories is None:
             found, gates = [], "there is no memory yet"
@@ -222,7 +226,7 @@ def status(dream: Id = "", as_json: Json = False, project: Project = CURRENT) ->
         table([Column(n, wraps=n == "reason", right=n in ("files", "calls")) for n in names], rows)
 
 
-def _gates(place: Place, memories: Memories) -> str:
+def _gates(place: ProjectPlace, memories: Memories) -> str:
     """Why none is due, or nothing."""
     from reverie.layers.dreaming import Gates
     from reverie.session.dream.watch import touched
@@ -242,7 +246,7 @@ def _gates(place: Place, memories: Memories) -> str:
 
 
 @app.command()
-def diff(dream: Id = "", project: Project = CURRENT) -> None:
+def diff(dream: DreamId = "", project: Project = CURRENT) -> None:
     """What a dream that waits, or was refused, would change."""
     from reverie.session.dream import doors
 
@@ -254,11 +258,11 @@ def diff(dream: Id = "", project: Project = CURRENT) -> None:
 
 
 @app.command()
-def accept(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+def accept(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Land a dream that waits."""
     from reverie.session.dream import doors
 
-    settings = Place.of(project).loaded().settings
+    settings = ProjectPlace.of(project).loaded().settings
     with must_open(project) as memories:
         found = doors.find(memories, dream, "waiting")
         done = doors.accept(memories, found, time.time, settings.dream_stale_lock_minutes * 60)
@@ -271,7 +275,7 @@ def accept(dream: Id = "", as_json: Json = False, project: Project = CURRENT) ->
 
 
 @app.command()
-def drop(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+def drop(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Throw a dream's branch away."""
     from reverie.session.dream import doors
 
@@ -282,7 +286,7 @@ def drop(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> N
 
 
 @app.command()
-def kill(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+def kill(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """End a dream that runs, in whichever process."""
     from reverie.session.dream import doors
 
@@ -305,7 +309,7 @@ def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
 
 
 @app.command()
-def undo(dream: Id = "", as_json: Json = False, project: Project = CURRENT) -> None:
+def undo(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Take back what a dream changed; what others wrote since stays."""
     from reverie.session.dream import doors
 

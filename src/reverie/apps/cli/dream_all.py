@@ -19,7 +19,7 @@ import typer
 from reverie.alone import alone
 from reverie.apps.cli.dream import closing, dreaming
 from reverie.apps.cli.memory_open import opened
-from reverie.apps.cli.place import Place
+from reverie.apps.cli.place import ProjectPlace
 from reverie.apps.cli.show import Column, document, line, say, table
 from reverie.errors import Held
 from reverie.layers.dreaming import Gates
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from reverie.world import Model
 
 
-def run_all(place: Place, model: Model, *, dry_run: bool, as_json: bool) -> None:
+def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) -> None:
     """Dream wherever it is due, and say what became of each."""
     import anyio
 
@@ -64,7 +64,7 @@ def run_all(place: Place, model: Model, *, dry_run: bool, as_json: bool) -> None
         raise typer.Exit(1)
 
 
-def roots(place: Place) -> Iterator[Path]:
+def roots(place: ProjectPlace) -> Iterator[Path]:
     """The projects of a home whose own folder is still there."""
     for owner, library in place.libraries():
         library.close()
@@ -74,7 +74,7 @@ def roots(place: Place) -> Iterator[Path]:
 
 async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
     """One project: its gates, then its dream."""
-    place = Place.of(root)
+    place = ProjectPlace.of(root)
     with opened(root) as memories:
         if memories is None:
             return {"status": "passed over", "reason": "it has no memory"}

@@ -14,8 +14,8 @@ from typing import Any
 import typer
 
 from reverie.apps.cli.config import shown, tell_problems
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, document, hand_down, note, say, table
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, say, table
 from reverie.errors import NotFound, SettingsError
 from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
 from reverie.store.digests import digest
@@ -28,7 +28,7 @@ _TRIES = 20
 
 
 @app.callback(invoke_without_command=True)
-def flags(context: typer.Context, as_json: Json = False, project: Project = CURRENT) -> None:
+def flags(context: typer.Context, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Show and throw the switches that act at run time."""
     hand_down(context)
     if context.invoked_subcommand is None:
@@ -36,9 +36,9 @@ def flags(context: typer.Context, as_json: Json = False, project: Project = CURR
 
 
 @app.command("list")
-def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
+def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """All flags as they are now, and who set each."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     found = place.flags()
     rows = [described(state) for state in found.snapshot().values()]
     problems = found.problems()
@@ -54,24 +54,24 @@ def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
 
 
 @app.command("set")
-def set_one(name: str, value: str, as_json: Json = False, project: Project = CURRENT) -> None:
+def set_one(name: str, value: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Set a flag, from now on and also in processes that run already."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     change(place, name, parse_flag(name, value))
     _tell(place, name, as_json)
 
 
 @app.command()
-def unset(name: str, as_json: Json = False, project: Project = CURRENT) -> None:
+def unset(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Take a flag out of flags.json: the next source answers, or the default."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     flag_named(name)
     if (place.home / FILE).exists():
         change(place, name, None)
     _tell(place, name, as_json)
 
 
-def change(place: Place, name: str, value: FlagValue | None) -> None:
+def change(place: ProjectPlace, name: str, value: FlagValue | None) -> None:
     """Put one flag into home's file, or take it out, whoever else writes there meanwhile."""
     with Folder(place.home) as folder:
         for _ in range(_TRIES):
@@ -93,7 +93,7 @@ def _read(folder: Folder) -> bytes | None:
         return None
 
 
-def _text(data: bytes | None, place: Place) -> str:
+def _text(data: bytes | None, place: ProjectPlace) -> str:
     try:
         return (data or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -127,7 +127,7 @@ def value_shown(value: object) -> str:
     return shown(value)
 
 
-def _tell(place: Place, name: str, as_json: bool) -> None:
+def _tell(place: ProjectPlace, name: str, as_json: bool) -> None:
     state = place.flags().snapshot()[flag_named(name).name]
     if as_json:
         document(described(state))

@@ -10,12 +10,12 @@ from contextlib import suppress
 from importlib import import_module
 
 import reverie
-from reverie.agent.agent import Agent, Wanted
+from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
-from reverie.apps.cli.commands import Commands, Leave, Switch, standard
+from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
-from reverie.apps.cli.place import Place
-from reverie.apps.cli.screens import Lines
+from reverie.apps.cli.place import ProjectPlace
+from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line, plural
 from reverie.errors import ReverieError
 from reverie.session.library import title_of
@@ -24,10 +24,10 @@ from reverie.session.turn import TurnResult
 PROMPT = "> "
 
 
-class Conversation:
+class InteractiveSession:
     """One session at the terminal; it is what slash commands are given."""
 
-    def __init__(self, desk: Desk, screen: Lines, commands: Commands) -> None:
+    def __init__(self, desk: Desk, screen: LineScreen, commands: SlashCommands) -> None:
         self.desk = desk
         self.commands = commands
         self._screen = screen
@@ -105,24 +105,24 @@ def footer(agent: Agent) -> str:
     return " · ".join(parts)
 
 
-def converse(place: Place, wanted: Wanted, model: str) -> None:
+def converse(place: ProjectPlace, wanted: AgentOptions, model: str) -> None:
     """Talk until the person leaves; from one session to the next where they ask for it."""
     with suppress(ImportError):
         import_module("readline")  # editing and history of lines, where the system has it
-    screen, commands = Lines(), standard()
+    screen, commands = LineScreen(), standard()
     while True:
         desk = Desk(screen)
         try:
             with desk.open(wanted, model_named(place, model, wanted.resume)) as desk:
                 _greet(screen, desk.agent)
-                Conversation(desk, screen, commands).run()
+                InteractiveSession(desk, screen, commands).run()
         except Switch as switch:
             wanted = resumed(wanted, switch.session)
         except Leave:
             return
 
 
-def _greet(screen: Lines, agent: Agent) -> None:
+def _greet(screen: LineScreen, agent: Agent) -> None:
     session = agent.session
     what = "resumed" if session.view.turns else "new"
     screen.line(f"Reverie {reverie.__version__} · {agent.model.name} · /help", "bold")

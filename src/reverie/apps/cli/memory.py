@@ -28,10 +28,10 @@ from reverie.apps.cli import (
 )
 from reverie.apps.cli.memory_open import by_user, must_open, opened, text_from
 from reverie.apps.cli.place import CURRENT, Project
-from reverie.apps.cli.show import Column, Json, age, document, line, note, plural, say, table
+from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, plural, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
-from reverie.memory.format.entry import Entry
+from reverie.memory.format.entry import TopicFile
 from reverie.settings import environment
 from reverie.store.digests import digest
 from reverie.store.files import Changed
@@ -44,12 +44,12 @@ app = typer.Typer(
     help="List, show, change, search, undo, forget, review and move memories.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")]
 _MATCHES = 3
 
 
 @app.command("list")
-def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
+def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """The memories of this project, the newest first."""
     with opened(project) as memories:
         rows = (
@@ -91,16 +91,16 @@ def _shown(row: dict[str, Any], now: float) -> list[str]:
 
 @app.command()
 def show(
-    name: Name,
+    name: NameArgument,
     at: Annotated[str, typer.Option("--at", metavar="VERSION", help="As it was then.")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """One memory, now or at a version, with what hides in it made visible."""
     with must_open(project) as memories:
         if at:
             version = memories.history.find(at)
-            one = Entry(version.key, memories.history.content(version.after), version.at)
+            one = TopicFile(version.key, memories.history.content(version.after), version.at)
         else:
             one = memories.find(name)
         trust = memories.trust(one.key).label
@@ -126,7 +126,7 @@ def add(
     name: Annotated[str, typer.Option("--name", help="What it is called.")] = "",
     description: Annotated[str, typer.Option("--description", help="One telling line.")] = "",
     kind: Annotated[str, typer.Option("--type", help="user, feedback, project or reference.")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Remember something now: its file, then its line in the index."""
@@ -148,11 +148,11 @@ def _tell(done: Remembered, as_json: bool) -> None:
 
 @app.command()
 def edit(
-    name: Name,
+    name: NameArgument,
     source: Annotated[
         str, typer.Option("--with", metavar="FILE", help="New contents; - for stdin.")
     ] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Change a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
@@ -213,7 +213,7 @@ def _edited(before: bytes, key: str) -> bytes:
 def rm(
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Remove memories and their lines in the index; `undo` brings them back."""
@@ -235,7 +235,7 @@ def rm(
 @app.command()
 def search(
     words: Annotated[list[str], typer.Argument(metavar="WORD…")],
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Memories that hold all the words, in any order and case."""
@@ -243,7 +243,7 @@ def search(
     found: list[dict[str, Any]] = []
     with opened(project) as memories:
         for key in memories.folder.keys() if memories else ():
-            one = memories.folder.read(key) if memories else Entry(key, b"")
+            one = memories.folder.read(key) if memories else TopicFile(key, b"")
             text = _plain(f"{one.name}\n{one.text}")
             if wanted and all(word in text for word in wanted):
                 found.append(_match(one, wanted))
@@ -263,7 +263,7 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _match(one: Entry, wanted: list[str]) -> dict[str, Any]:
+def _match(one: TopicFile, wanted: list[str]) -> dict[str, Any]:
     lines = [
         (number, text)
         for number, text in enumerate(one.text.splitlines(), 1)

@@ -17,8 +17,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reverie.apps.cli.memory_open import by_user, must_open, opened
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, document, line, note, plural, say, table, waiting
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import (
+    Column,
+    JsonOption,
+    document,
+    line,
+    note,
+    plural,
+    say,
+    table,
+    waiting,
+)
 from reverie.errors import (
     InvalidInput,
     NotFound,
@@ -27,7 +37,7 @@ from reverie.errors import (
     SecretFound,
     StoreError,
 )
-from reverie.memory.format.entry import MOST_READ, is_topic, shown
+from reverie.memory.format.entry import MAX_READ, is_topic, shown
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Version, trust_in
 from reverie.store import landing
@@ -36,9 +46,9 @@ from reverie.text.hidden import reveal
 
 if TYPE_CHECKING:
     from reverie.memory.claims import Claim
-    from reverie.memory.hygiene.check import Given, TrustIn
+    from reverie.memory.hygiene.check import CheckInput, TrustIn
     from reverie.memory.hygiene.links import Present
-    from reverie.memory.hygiene.report import Finding, Report
+    from reverie.memory.hygiene.report import Finding, HygieneReport
     from reverie.memory.repair.edits import Repaired
 
 SECONDS = 20.0
@@ -59,21 +69,21 @@ class Mended:
 
 def check_all(
     fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that lose nothing.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Find junk, duplicates, contradictions, stale dates, secrets, orders and index faults."""
-    from reverie.memory.hygiene.check import Given, check
+    from reverie.memory.hygiene.check import CheckInput, check
 
     done = Mended()
     with (
         waiting("checking the memory"),
         must_open(project) if fix else opened(project) as memories,
     ):
-        given = Given({}) if memories is None else looked(memories, Place.of(project))
+        given = CheckInput({}) if memories is None else looked(memories, ProjectPlace.of(project))
         if fix and memories is not None:
             done = _mend(memories, given)
-            given = looked(memories, Place.of(project))
+            given = looked(memories, ProjectPlace.of(project))
         report = check(given)
     if as_json:
         document(_value(report, done, fix))
@@ -86,9 +96,9 @@ def check_all(
 # --- looking
 
 
-def looked(memories: Memories, place: Place) -> Given:
+def looked(memories: Memories, place: ProjectPlace) -> CheckInput:
     """The folder as a check sees it, and the repository beside it."""
-    from reverie.memory.hygiene.check import Given
+    from reverie.memory.hygiene.check import CheckInput
 
     files: dict[str, bytes] = {}
     times: dict[str, float] = {}
@@ -98,15 +108,15 @@ def looked(memories: Memories, place: Place) -> Given:
             continue
         try:
             found = memories.folder.files.stat(key)
-            data = memories.folder.files.read(key, MOST_READ + 1)
+            data = memories.folder.files.read(key, MAX_READ + 1)
         except (NotFound, StoreError):
             unread.add(key)
             continue
-        if len(data) > MOST_READ:
+        if len(data) > MAX_READ:
             unread.add(key)
             continue
         files[key], times[key] = data, found.modified / 1e9
-    return Given(
+    return CheckInput(
         files,
         times,
         time.time(),
@@ -129,7 +139,7 @@ def _trust(memories: Memories) -> TrustIn:
     return trust
 
 
-def _present(files: Mapping[str, bytes], place: Place) -> Present | None:
+def _present(files: Mapping[str, bytes], place: ProjectPlace) -> Present | None:
     """Whether the repository has what the memories name; None where there is no repository."""
     if not (place.root / ".git").exists():
         return None
@@ -150,7 +160,7 @@ def _present(files: Mapping[str, bytes], place: Place) -> Present | None:
 # --- mending
 
 
-def _mend(memories: Memories, given: Given) -> Mended:
+def _mend(memories: Memories, given: CheckInput) -> Mended:
     """Make the repairs as one step; nothing where a fact would be lost by them."""
     from reverie.memory.facts import lost
     from reverie.memory.repair.repair import kept, repaired
@@ -189,7 +199,7 @@ def _allowed(memories: Memories, key: str, data: bytes) -> bool:
     return True
 
 
-def _land(memories: Memories, given: Given, done: Repaired) -> str:
+def _land(memories: Memories, given: CheckInput, done: Repaired) -> str:
     """Put the repairs into the folder; whatever somebody changed meanwhile stops it."""
     why = "; ".join(dict.fromkeys(f"{one.why} {one.target}" for one in done.edits))[:400]
     moved = [one for one in done.edits if one.target not in ("", one.file)]
@@ -203,7 +213,7 @@ def _land(memories: Memories, given: Given, done: Repaired) -> str:
 # --- telling
 
 
-def _value(report: Report, done: Mended, fix: bool) -> dict[str, Any]:
+def _value(report: HygieneReport, done: Mended, fix: bool) -> dict[str, Any]:
     value: dict[str, Any] = {
         "score": report.score,
         "memories": report.memories,
@@ -226,7 +236,7 @@ def _finding(one: Finding) -> dict[str, Any]:
     return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fix is not None}
 
 
-def _tell(report: Report, done: Mended, fix: bool) -> None:
+def _tell(report: HygieneReport, done: Mended, fix: bool) -> None:
     if done.files or done.removed:
         told = ", ".join(f"{why.replace('_', ' ')} {n}" for why, n in (done.edits or {}).items())
         say(f"{plural(len(done.files), 'file')} changed, {len(done.removed)} removed: {told}")

@@ -20,8 +20,8 @@ import typer
 
 from reverie.apps.cli import transfer
 from reverie.apps.cli.memory_open import must_open
-from reverie.apps.cli.place import CURRENT, Place, Project, one
-from reverie.apps.cli.show import Column, Json, clean, document, note, plural, say, table
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli.show import Column, JsonOption, clean, document, note, plural, say, table
 from reverie.errors import InvalidMessage, NotFound, ReverieError
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
@@ -33,8 +33,8 @@ from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.budget import Budget
-    from reverie.session.extraction.past import Learned, Past
-    from reverie.session.extraction.run import Ground
+    from reverie.session.extraction.past import Learned, PastSession
+    from reverie.session.extraction.run import ExtractionContext
     from reverie.store.memories import Memories
     from reverie.transcript.records import HeadSet
     from reverie.world import Model
@@ -58,13 +58,13 @@ def learn(
         typer.Option("--budget", min=0, help="In price-weighted tokens; else the day's."),
     ] = None,
     model: Annotated[str, typer.Option("--model", metavar="M", help="Which model.")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Learn from past sessions: Claude Code's, pi's, and our own."""
     from reverie.apps.cli.chat import model_named
 
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     chosen = model_named(place, model)
     with must_open(project) as memories, ExitStack() as stack:
         purse = _budget(place, chosen, budget)
@@ -80,7 +80,12 @@ def learn(
 
 
 def _all(
-    files: Sequence[str], place: Place, ground: Ground, budget: Budget | None, *, quiet: bool
+    files: Sequence[str],
+    place: ProjectPlace,
+    ground: ExtractionContext,
+    budget: Budget | None,
+    *,
+    quiet: bool,
 ) -> tuple[list[Learned], list[tuple[str, ReverieError]]]:
     """What came of each file; one that cannot be gone through is named, and the others go on."""
     import anyio
@@ -108,7 +113,13 @@ def _all(
 
 
 async def _one(
-    given: str, place: Place, ground: Ground, head: HeadSet, budget: Budget | None, *, quiet: bool
+    given: str,
+    place: ProjectPlace,
+    ground: ExtractionContext,
+    head: HeadSet,
+    budget: Budget | None,
+    *,
+    quiet: bool,
 ) -> Learned:
     from reverie.session.extraction.past import learn as go_through
 
@@ -126,7 +137,7 @@ async def _one(
 # --- what it stands on
 
 
-def _budget(place: Place, model: Model, most: float | None) -> Budget | None:
+def _budget(place: ProjectPlace, model: Model, most: float | None) -> Budget | None:
     """What may be spent: as asked, else the day's; what costs nothing needs none."""
     from reverie.clock import SystemClock
     from reverie.embedded import EmbeddedModel
@@ -141,10 +152,12 @@ def _budget(place: Place, model: Model, most: float | None) -> Budget | None:
     return Budget(Folder(place.home), settings, SystemClock())
 
 
-def _ground(place: Place, memories: Memories, model: Model, *, dry: bool) -> Ground:
+def _ground(
+    place: ProjectPlace, memories: Memories, model: Model, *, dry: bool
+) -> ExtractionContext:
     from reverie.clock import SystemClock
-    from reverie.session.extraction.landing import Source
-    from reverie.session.extraction.run import Ground, guards_at
+    from reverie.session.extraction.landing import WordsSource
+    from reverie.session.extraction.run import ExtractionContext, guards_at
     from reverie.store.disk import NoDisk
     from reverie.world import World
 
@@ -153,14 +166,14 @@ def _ground(place: Place, memories: Memories, model: Model, *, dry: bool) -> Gro
         SystemClock(), NoDisk(), place.flags(), settings, model, say=_heard, model_name=model.name
     )
     guards = guards_at(place.root, place.library_to_write().path, memories, world)
-    return Ground(memories, world, guards, Source(""), dry)
+    return ExtractionContext(memories, world, guards, WordsSource(""), dry)
 
 
 def _heard(notice: Notice) -> None:
     note(f"{notice.layer}: {notice.text}")
 
 
-def _head(ground: Ground) -> HeadSet:
+def _head(ground: ExtractionContext) -> HeadSet:
     from reverie.session.context import index_files, memory_section
     from reverie.session.head import Head
     from reverie.tools import standard
@@ -176,9 +189,9 @@ def _head(ground: Ground) -> HeadSet:
 # --- what there is to learn from
 
 
-def past_of(given: str, place: Place) -> Past:
+def past_of(given: str, place: ProjectPlace) -> PastSession:
     """The recorded session in a file, or of this project by its id."""
-    from reverie.session.extraction.past import Past
+    from reverie.session.extraction.past import PastSession
 
     path = Path(given)
     if not path.exists():
@@ -187,7 +200,7 @@ def past_of(given: str, place: Place) -> Past:
         library = place.library()
         session = one(library, given)
         entries = library.read(session).entries if library else ()
-        return Past(session, entries, given, "reverie")
+        return PastSession(session, entries, given, "reverie")
     lines, faults = transfer.lines_of(path)
     for fault in faults:
         note(f"{given}: {fault}")
@@ -195,11 +208,11 @@ def past_of(given: str, place: Place) -> Past:
         return _ours(lines, path)
     found = recorded.read(lines, given)
     name = found.session or path.name.partition(".")[0]
-    return Past(name, found.entries, given, found.program, found.cwd)
+    return PastSession(name, found.entries, given, found.program, found.cwd)
 
 
-def _ours(lines: Sequence[str], path: Path) -> Past:
-    from reverie.session.extraction.past import Past
+def _ours(lines: Sequence[str], path: Path) -> PastSession:
+    from reverie.session.extraction.past import PastSession
 
     entries: list[Entry] = []
     for text in lines:
@@ -210,7 +223,7 @@ def _ours(lines: Sequence[str], path: Path) -> Past:
             continue  # a head whose parts lie elsewhere, or a torn line: nobody's words
     started = next((e.record for e in entries if isinstance(e.record, Started)), None)
     name = started.session if started else path.name.partition(".")[0]
-    return Past(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
+    return PastSession(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
 
 
 # --- what is told

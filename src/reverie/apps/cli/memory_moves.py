@@ -19,8 +19,8 @@ from typing import Annotated, Literal
 import typer
 
 from reverie.apps.cli.memory_open import must_open
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Json, document, note, plural, say, watched
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import JsonOption, document, note, plural, say, watched
 from reverie.errors import ImportFailed, InvalidInput, NotFound, ReverieError
 from reverie.memory.format import entry as entries
 from reverie.memory.format import index as indexes
@@ -40,7 +40,7 @@ _ABOVE = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "gemini": "GEMIN
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImportCandidate:
     """A file that could become a memory: its bytes, name here, hook, and how far it is trusted."""
 
     path: Path
@@ -52,7 +52,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ImportedFile:
     """What became of one file."""
 
     path: str
@@ -68,45 +68,45 @@ def bring(
         Program | None, typer.Option("--from", help="What another program keeps here.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Memories of Claude Code, Codex, Gemini, AGENTS.md files, or an export of ours."""
     if bool(paths) == bool(source):
         raise InvalidInput("Name files, or a program with --from", do="--from claude, for one")
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     with must_open(project) as memories:
         exported = [path for path in paths or () if _is_export(path)]
         brought = [one for path in exported for one in _restored(memories, path, dry_run)]
         loose = [path for path in paths or () if path not in exported]
         found = list(_of_program(source, place)) if source else list(_given(loose))
 
-        def work(one: Found) -> Brought:
+        def work(one: ImportCandidate) -> ImportedFile:
             return _land(memories, one, dry_run)
 
         brought += list(watched(found, "importing", work))
     _tell(brought, dry_run, as_json)
 
 
-def _land(memories: Memories, found: Found, dry_run: bool) -> Brought:
+def _land(memories: Memories, found: ImportCandidate, dry_run: bool) -> ImportedFile:
     """Save one file as a memory, unless it is here already."""
     where = str(found.path)
     for key in memories.folder.keys():  # noqa: SIM118 - a folder, no dict
         if memories.folder.read(key).data == found.data:
-            return Brought(where, key, "already here")
+            return ImportedFile(where, key, "already here")
     if found.key in memories.folder.keys():  # noqa: SIM118
-        return Brought(where, found.key, "another memory has this name")
+        return ImportedFile(where, found.key, "another memory has this name")
     if dry_run:
-        return Brought(where, found.key, "would be imported")
+        return ImportedFile(where, found.key, "would be imported")
     origin = Origin("import", found.trust, found.program, note=found.path.name)
     try:
         done = memories.save(found.key, found.data, origin, exclusive=True, hook=found.hook)
     except ReverieError as error:
-        return Brought(where, found.key, f"refused: {error.what}")
-    return Brought(where, found.key, "waits for review" if done.queued else "imported")
+        return ImportedFile(where, found.key, f"refused: {error.what}")
+    return ImportedFile(where, found.key, "waits for review" if done.queued else "imported")
 
 
-def _tell(brought: Sequence[Brought], dry_run: bool, as_json: bool) -> None:
+def _tell(brought: Sequence[ImportedFile], dry_run: bool, as_json: bool) -> None:
     if as_json:
         rows = [{"path": b.path, "file": b.file, "outcome": b.outcome} for b in brought]
         document({"imported": rows, "dry_run": dry_run})
@@ -120,7 +120,7 @@ def _tell(brought: Sequence[Brought], dry_run: bool, as_json: bool) -> None:
 # --- what other programs keep
 
 
-def _of_program(program: Program, place: Place) -> Iterator[Found]:
+def _of_program(program: Program, place: ProjectPlace) -> Iterator[ImportCandidate]:
     user = Path(place.environ.get("HOME", "") or os.path.expanduser("~"))
     if program == "claude":
         yield from _claude(_above(program, user, place.environ), place.root)
@@ -140,7 +140,7 @@ def _above(program: str, user: Path, environ: Mapping[str, str]) -> Path:
     return Path(environ.get(_ABOVE[program], "") or user / f".{program}")
 
 
-def _claude(base: Path, root: Path) -> Iterator[Found]:
+def _claude(base: Path, root: Path) -> Iterator[ImportCandidate]:
     """Claude Code's own memory of this repository, file by file, with the hooks of its index."""
     folder = base / "projects" / places.slug(root) / "memory"
     hooks: dict[str, str] = {}
@@ -151,10 +151,10 @@ def _claude(base: Path, root: Path) -> Iterator[Found]:
         key = path.relative_to(folder).as_posix()
         data = _read(path)
         if data is not None and entries.is_topic(key):
-            yield Found(path, key, data, "claude", Trust.AGENT, hooks.get(key, ""))
+            yield ImportCandidate(path, key, data, "claude", Trust.AGENT, hooks.get(key, ""))
 
 
-def _one(path: Path, program: str, trust: Trust) -> Iterator[Found]:
+def _one(path: Path, program: str, trust: Trust) -> Iterator[ImportCandidate]:
     """A file of instructions or notes as one reference memory."""
     data = _read(path)
     if data is None or not data.strip():
@@ -162,7 +162,7 @@ def _one(path: Path, program: str, trust: Trust) -> Iterator[Found]:
     text = data.decode("utf-8", "replace")
     if text.startswith("---"):
         key = entries.key_for(entries.stem(path.name), program)
-        yield Found(path, key, data, program, trust)
+        yield ImportCandidate(path, key, data, program, trust)
         return
     name = f"{path.stem} of {program}"
     made = entries.new(
@@ -172,10 +172,10 @@ def _one(path: Path, program: str, trust: Trust) -> Iterator[Found]:
         type="reference",
         body=text,
     )
-    yield Found(path, made.key, made.data, program, trust)
+    yield ImportCandidate(path, made.key, made.data, program, trust)
 
 
-def _given(paths: Sequence[Path]) -> Iterator[Found]:
+def _given(paths: Sequence[Path]) -> Iterator[ImportCandidate]:
     """Files and folders that the user names; what they chose is theirs."""
     for path in paths:
         if not path.exists():
@@ -188,7 +188,7 @@ def _given(paths: Sequence[Path]) -> Iterator[Found]:
                 continue
             if data.startswith(b"---"):
                 name = file.name if entries.is_topic(file.name) else f"{file.stem}.md"
-                yield Found(file, name, data, "file", Trust.USER)
+                yield ImportCandidate(file, name, data, "file", Trust.USER)
             else:
                 yield from _one(file, "file", Trust.USER)
 
@@ -220,7 +220,7 @@ def _read(path: Path) -> bytes | None:
 def export(
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Made if missing.")],
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Everything as plain files: memories, all their versions, and the review queue."""
@@ -261,7 +261,7 @@ def _is_export(path: Path) -> bool:
     return (path / MEMORY).is_dir()
 
 
-def _restored(memories: Memories, path: Path, dry_run: bool) -> list[Brought]:
+def _restored(memories: Memories, path: Path, dry_run: bool) -> list[ImportedFile]:
     """An export put back: whole into an empty project, else its memories as an import."""
     empty = not memories.history.log() and not memories.folder.keys()
     with Folder(path.absolute(), create=False) as source:
@@ -271,14 +271,14 @@ def _restored(memories: Memories, path: Path, dry_run: bool) -> list[Brought]:
         return list(_put_back(memories, source))
 
 
-def _claude_like(folder: Path) -> Iterator[Found]:
+def _claude_like(folder: Path) -> Iterator[ImportCandidate]:
     for path in _markdown(folder):
         data, key = _read(path), path.relative_to(folder).as_posix()
         if data is not None and entries.is_topic(key):
-            yield Found(path, key, data, "export", Trust.USER)
+            yield ImportCandidate(path, key, data, "export", Trust.USER)
 
 
-def _put_back(memories: Memories, source: Folder) -> Iterator[Brought]:
+def _put_back(memories: Memories, source: Folder) -> Iterator[ImportedFile]:
     """Versions first, then the files that the last ones are, so that a look finds nothing new."""
     kept = memories.history
     for key in source.list():
@@ -293,7 +293,7 @@ def _put_back(memories: Memories, source: Folder) -> Iterator[Brought]:
             data = source.read(key)
             memories.allow(name, data)
             memories.folder.files.write(name, data)
-            yield Brought(str(source.root / key), name, "imported")
+            yield ImportedFile(str(source.root / key), name, "imported")
         for key in _listed(source, REVIEW):
             kept.files.write(key, source.read(key))
         kept.files.write(LOG, source.read(f"{HISTORY}/{LOG}"))

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from reverie.apps.cli.place import Place
+from reverie.apps.cli.place import ProjectPlace
 from reverie.apps.cli.show import note, plural
 from reverie.errors import ReverieError
 from reverie.memory.trust import Trust
@@ -32,7 +32,7 @@ def by_user(kind: str, note: str = "") -> Origin:
 @contextlib.contextmanager
 def opened(project: Path, *, create: bool = False) -> Generator[Memories | None]:
     """The project's memory; None where there is none and none is to be made."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     settings = place.loaded().settings
     folder = memory_folder(place.home, place.root, settings)
     kept = history_folder(place.home, place.root, place.environ)

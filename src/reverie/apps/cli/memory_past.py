@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.agent.memory import Ground, agent_memories
+from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.cli.memory_open import (
     by_user,
     must_open,
@@ -24,11 +24,11 @@ from reverie.apps.cli.memory_open import (
     text_from,
     version_value,
 )
-from reverie.apps.cli.place import CURRENT, Place, Project
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.show import (
     PATIENCE,
     Column,
-    Json,
+    JsonOption,
     age,
     console,
     document,
@@ -42,7 +42,7 @@ from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
 from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
 from reverie.text.hidden import reveal
-from reverie.upkeep.forget import Forgetting, Report
+from reverie.upkeep.forget import ForgetReport, Forgetting
 
 _SHORT = 8
 _SHOWN = 20
@@ -51,7 +51,7 @@ _SHOWN = 20
 def log(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="One memory, or all.")] = "",
     limit: Annotated[int, typer.Option("-n", min=1, help="How many, newest first.")] = 50,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Every version, newest first: when, what, and where it came from."""
@@ -89,7 +89,7 @@ def _key(memories: Memories, name: str) -> str:
 def diff(
     name: Annotated[str, typer.Argument(metavar="VERSION|NAME", help="A version, or a memory.")],
     since: Annotated[str, typer.Option("--from", metavar="VERSION")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """What a version changed; or what a memory is now against a version (default: the last)."""
@@ -115,7 +115,7 @@ def diff(
 
 def blamed(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Each line of a memory, and the version that wrote it."""
@@ -140,7 +140,7 @@ def undo(
     agent: Annotated[str, typer.Option("--agent", help="All that an agent wrote.")] = "",
     tool: Annotated[str, typer.Option("--tool", help="All that came by a tool.")] = "",
     kind: Annotated[str, typer.Option("--kind", help="All of a kind: import, outside …")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Take a step back, or all that came from one origin; others' words stay."""
@@ -179,7 +179,7 @@ def forget(
     words: Annotated[str, typer.Argument(metavar="WORDS", help="What to forget; - for stdin.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say where it is.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Take words out of every file under home for good, and keep them from coming back.
@@ -188,7 +188,7 @@ def forget(
     run it again with the same words.
     """
     text = text_from(words)
-    work = _work(Place.of(project))
+    work = _work(ProjectPlace.of(project))
     if not dry_run and not yes:
         if as_json:
             raise InvalidInput("Nobody can be asked with --json", do="Give --yes or --dry-run")
@@ -206,15 +206,15 @@ def forget(
         raise typer.Exit(1)
 
 
-def _work(place: Place) -> Forgetting:
+def _work(place: ProjectPlace) -> Forgetting:
     memory = memory_folder(place.home, place.root, place.loaded().settings)
     kept = history_folder(place.home, place.root, place.environ)
     outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
-    ground = Ground(place.home, place.root, place.environ, place.loaded().settings)
+    ground = AgentPlace(place.home, place.root, place.environ, place.loaded().settings)
     return Forgetting(place.home, place.environ, time.time, [*outside, *agent_memories(ground)])
 
 
-def _watched(work: Forgetting, text: str, *, dry_run: bool) -> Report:
+def _watched(work: Forgetting, text: str, *, dry_run: bool) -> ForgetReport:
     """Run it; on a terminal, with a sign of life once a second has passed."""
     if not sys.stderr.isatty():
         return work.run(text, dry_run=dry_run)
@@ -231,7 +231,7 @@ def _watched(work: Forgetting, text: str, *, dry_run: bool) -> Report:
         return work.run(text, dry_run=dry_run)
 
 
-def _tell_forgotten(report: Report) -> None:
+def _tell_forgotten(report: ForgetReport) -> None:
     verb = "would change" if report.dry_run else "changed"
     say(f"{plural(len(report.touched), 'file')} {verb}, {report.searched:,} searched")
     kinds: dict[str, list[str]] = {}

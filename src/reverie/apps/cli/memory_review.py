@@ -13,17 +13,17 @@ import typer
 
 from reverie.apps.cli.memory_open import by_user, must_open, opened, origin_shown
 from reverie.apps.cli.place import CURRENT, Project
-from reverie.apps.cli.show import Column, Json, age, document, line, note, say, table
-from reverie.store.review import Item
+from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, say, table
+from reverie.store.review import ReviewItem
 from reverie.text.hidden import reveal
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."
 )
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id, or the beginning of it.")]
+ReviewId = Annotated[str, typer.Argument(metavar="ID", help="The id, or the beginning of it.")]
 
 
-def _value(item: Item) -> dict[str, Any]:
+def _value(item: ReviewItem) -> dict[str, Any]:
     return {
         "id": item.id,
         "file": item.key,
@@ -36,7 +36,7 @@ def _value(item: Item) -> dict[str, Any]:
 
 
 @app.command("list")
-def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
+def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """What waits, oldest first, and why."""
     with opened(project) as memories:
         items = memories.review.items() if memories else []
@@ -65,7 +65,7 @@ def list_all(as_json: Json = False, project: Project = CURRENT) -> None:
 
 
 @app.command()
-def show(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
+def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """One item whole, with what hides in it made visible."""
     with must_open(project) as memories:
         found = memories.review.find(item)
@@ -79,7 +79,7 @@ def show(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
 
 
 @app.command()
-def accept(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
+def accept(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Save it after all."""
     with must_open(project) as memories:
         found = memories.review.find(item)
@@ -92,7 +92,7 @@ def accept(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
 
 
 @app.command()
-def drop(item: Id, as_json: Json = False, project: Project = CURRENT) -> None:
+def drop(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """Take it out of the queue, unsaved."""
     with must_open(project) as memories:
         found = memories.review.find(item)

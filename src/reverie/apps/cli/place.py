@@ -32,7 +32,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProjectPlace:
     """One project, seen from one home."""
 
     environ: Mapping[str, str]
@@ -40,7 +40,7 @@ class Place:
     root: Path
 
     @classmethod
-    def of(cls, project: Path = CURRENT) -> Place:
+    def of(cls, project: Path = CURRENT) -> ProjectPlace:
         environ = environment()
         root = places.canonical_root(Path(os.path.abspath(project)))
         return cls(environ, places.home(environ), root)

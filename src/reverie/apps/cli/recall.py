@@ -17,31 +17,31 @@ import anyio
 import typer
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.place import CURRENT, Place, Project, one
-from reverie.apps.cli.show import Json, document, line, note, plural, say
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli.show import JsonOption, document, line, note, plural, say
 from reverie.errors import InvalidInput, NotFound, ProviderError, StoreError
 from reverie.memory.claims import claims
-from reverie.memory.format.entry import Entry
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.recall.meaning import Meaning
 from reverie.session.context import work_root
-from reverie.session.recall.checked import Checked, Repository
+from reverie.session.recall.checked import CheckedClaim, Repository
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.ledger import Turn, ledgers
+from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.meaning import embeddings_by, meaning
 from reverie.session.recall.text import days
 from reverie.settings import environment
 from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
-from reverie.store.recall.index import Hit
+from reverie.store.recall.index import RecallHit
 from reverie.text.hidden import reveal
 from reverie.world import Notice
 
 COUNT = 10
-MOST = 1_000
+MAX = 1_000
 
 
 @contextlib.contextmanager
-def opened(place: Place) -> Generator[tuple[MemoryIndex, MemoryFolder | None] | None]:
+def opened(place: ProjectPlace) -> Generator[tuple[MemoryIndex, MemoryFolder | None] | None]:
     """The project's index and memory; None where there is nothing to search."""
     settings = place.loaded().settings
     folder = memory_folder(place.home, place.root, settings)
@@ -69,27 +69,27 @@ def recall(
         list[str] | None,
         typer.Argument(metavar="QUERY", help="Words; - for stdin. With --ledger, a session."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=MOST, help="How many at most.")] = COUNT,
+    k: Annotated[int, typer.Option("-k", min=1, max=MAX, help="How many at most.")] = COUNT,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why, and check what they name.")
     ] = False,
     ledger: Annotated[
         bool, typer.Option("--ledger", help="What recall did in a session, turn by turn.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """The memories that fit some words, best first."""
     given = " ".join(query or ())
     if ledger:
-        _ledger(Place.of(project), given, as_json)
+        _ledger(ProjectPlace.of(project), given, as_json)
         return
     if not given.strip():
         raise InvalidInput("There is nothing to look for", do="Give some words, or --ledger")
     text = text_from(given)
     now = time.time()
     rows: list[dict[str, Any]] = []
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     with opened(place) as found:
         if found is not None:
             index, memory = found
@@ -105,7 +105,7 @@ def recall(
         say("Nothing found.")
 
 
-def _meaning(place: Place, index: MemoryIndex, text: str) -> Meaning | None:
+def _meaning(place: ProjectPlace, index: MemoryIndex, text: str) -> Meaning | None:
     """What the query means to the model of the setting; None where none is named, or, which is
     said, where it gives no answer."""
     model = embeddings_by(place.loaded().settings, place.environ)
@@ -127,7 +127,7 @@ def _meaning(place: Place, index: MemoryIndex, text: str) -> Meaning | None:
 
 
 def _row(
-    hit: Hit, index: MemoryIndex, memory: MemoryFolder | None, now: float, root: Path | None
+    hit: RecallHit, index: MemoryIndex, memory: MemoryFolder | None, now: float, root: Path | None
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "file": hit.file,
@@ -148,7 +148,7 @@ def _row(
     return row
 
 
-def _claims(hit: Hit, memory: MemoryFolder | None, root: Path) -> tuple[Checked, ...]:
+def _claims(hit: RecallHit, memory: MemoryFolder | None, root: Path) -> tuple[CheckedClaim, ...]:
     try:
         text = memory.read(hit.file).text if memory is not None else ""
     except (NotFound, StoreError):
@@ -158,7 +158,7 @@ def _claims(hit: Hit, memory: MemoryFolder | None, root: Path) -> tuple[Checked,
     return Repository(root, path=path, also=also).check(claims(text))
 
 
-def _checked(found: Checked) -> dict[str, Any]:
+def _checked(found: CheckedClaim) -> dict[str, Any]:
     claim = found.claim
     value = {"kind": claim.kind, "text": claim.text, "line": claim.line}
     return {**value, "status": found.status, "where": found.where, "why": found.why}
@@ -186,7 +186,7 @@ def _show(number: int, row: dict[str, Any], explain: bool) -> None:
 # --- the ledger
 
 
-def _ledger(place: Place, given: str, as_json: bool) -> None:
+def _ledger(place: ProjectPlace, given: str, as_json: bool) -> None:
     library = place.library()
     if library is None:
         raise NotFound("There is no session in this project yet")
@@ -202,7 +202,7 @@ def _ledger(place: Place, given: str, as_json: bool) -> None:
         say("Recall did nothing in this session.")
 
 
-def _turn(turn: Turn) -> None:
+def _turn(turn: LedgerTurn) -> None:
     record = turn.record
     say()
     say(f"“{line(turn.said, 100)}”", "bold")
@@ -216,7 +216,7 @@ def _turn(turn: Turn) -> None:
         say(line(f"{told.outcome} {told.file} {told.score:.3f}{reason}{cited}"), indent=2)
 
 
-def entry_of(memory: MemoryFolder | None, key: str) -> Entry:
+def entry_of(memory: MemoryFolder | None, key: str) -> TopicFile:
     """A memory that was found."""
     if memory is None:
         raise NotFound("There is no memory in this project", where=key)

@@ -18,11 +18,11 @@ import anyio
 import typer
 
 from reverie.apps.cli import transfer
-from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
 from reverie.apps.cli.show import (
     PATIENCE,
     Column,
-    Json,
+    JsonOption,
     console,
     document,
     note,
@@ -35,9 +35,9 @@ from reverie.apps.replay import (
     POLICIES,
     Course,
     Figures,
-    Policy,
+    MeasuredSession,
     PolicyName,
-    Session,
+    ReplayPolicy,
     measured,
     of_entries,
     of_lines,
@@ -76,11 +76,11 @@ def replay(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Run recorded sessions again under a policy: cost, cache, breaks, and what is at hand."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     chosen = _policy(policy, place.loaded().settings, tail)
     sessions, failed = _all(files, place, chosen, every=html is not None)
     if not sessions and failed:
@@ -99,10 +99,10 @@ def replay(
 
 
 def _all(
-    files: Sequence[str], place: Place, policy: Policy, *, every: bool
-) -> tuple[list[Session], list[tuple[str, ReverieError]]]:
+    files: Sequence[str], place: ProjectPlace, policy: ReplayPolicy, *, every: bool
+) -> tuple[list[MeasuredSession], list[tuple[str, ReverieError]]]:
     """What was measured, and what could not be."""
-    sessions: list[Session] = []
+    sessions: list[MeasuredSession] = []
     failed: list[tuple[str, ReverieError]] = []
     with Watching() as watching:
         for given in transfer.expanded(files):
@@ -114,21 +114,21 @@ def _all(
     return sessions, failed
 
 
-def _policy(name: str, settings: Settings, tail: int | None) -> Policy:
+def _policy(name: str, settings: Settings, tail: int | None) -> ReplayPolicy:
     wanted = name or settings.context_policy
     found: PolicyName | None = next((p for p in POLICIES if p == wanted), None)
     if found is None:
         raise InvalidInput("There is no such policy", where=wanted, do=f"Use {', '.join(POLICIES)}")
-    return Policy.of(found, settings, tail)
+    return ReplayPolicy.of(found, settings, tail)
 
 
 def _measured(
-    course: Course, policy: Policy, given: str, every: bool, watching: Watching
-) -> Session:
+    course: Course, policy: ReplayPolicy, given: str, every: bool, watching: Watching
+) -> MeasuredSession:
     also = POLICIES if every else ()
     tick = watching.begin(course.session, plays(policy, also, course))
 
-    async def work() -> Session:
+    async def work() -> MeasuredSession:
         return await measured(course, policy, file=given, also=also, tick=tick)
 
     return anyio.run(work)
@@ -143,7 +143,7 @@ def _write(out: Path, text: str) -> None:
 # --- what is to be replayed
 
 
-def course_of(given: str, place: Place) -> Course:
+def course_of(given: str, place: ProjectPlace) -> Course:
     """The course of a file, or of a session of this project."""
     path = Path(given)
     if path.exists():
@@ -214,7 +214,7 @@ def _noted(course: Course, faults: Sequence[str]) -> Course:
 # --- what a person sees
 
 
-def _tell(figures: Sequence[Figures], policy: Policy, html: Path | None) -> None:
+def _tell(figures: Sequence[Figures], policy: ReplayPolicy, html: Path | None) -> None:
     tail = f", tail {policy.tail:,}" if policy.name == "collapse" else ""
     say(f"{policy.name}{tail}: {plural(len(figures), 'session')}", "bold")
     say("Costs are in input tokens; “of naive” counts recovery and refind too.")

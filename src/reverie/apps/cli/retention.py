@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Json, document, note, plural, say, watched
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import JsonOption, document, note, plural, say, watched
 from reverie.errors import InvalidInput, ReverieError
 from reverie.session.library import DAY, Library
 from reverie.store.home import SessionFile
@@ -27,14 +27,14 @@ def prune(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Remove sessions untouched for so many days (default: the setting retentionDays).
 
     A session is its transcript, stored results, blobs and agents. Memory is never touched.
     """
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     days = place.loaded().settings.retention_days if older_than is None else older_than
     library = place.library()
     left: dict[str, str] = {}

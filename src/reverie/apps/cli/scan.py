@@ -15,19 +15,19 @@ from typing import Annotated
 
 import typer
 
-from reverie.apps.cli.show import Json, document, note, plural, say
+from reverie.apps.cli.show import JsonOption, document, note, plural, say
 from reverie.errors import NotFound, ReverieError, ScanFailed
-from reverie.memory.secrets import Hit
+from reverie.memory.secrets import SecretHit
 from reverie.memory.secrets import scan as search
 
 LARGEST = 16 << 20
 """Bytes that a file may have; a larger one is not searched, and says so."""
 
-Target = Annotated[Path, typer.Argument(help="A file, or a folder with all below it.")]
-Row = dict[str, str | int]
+TargetArgument = Annotated[Path, typer.Argument(help="A file, or a folder with all below it.")]
+ScanRow = dict[str, str | int]
 
 
-def scan(path: Target, as_json: Json = False) -> None:
+def scan(path: TargetArgument, as_json: JsonOption = False) -> None:
     """List the secrets in a file or folder: file, line and rule. Exits 1 if there is one."""
     if not os.path.lexists(path):
         raise NotFound("There is nothing to scan", where=str(path))
@@ -52,13 +52,13 @@ def _files(path: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-def _rows(root: Path, file: Path, number: int) -> Iterator[Row]:
+def _rows(root: Path, file: Path, number: int) -> Iterator[ScanRow]:
     name = file.name if file == root else file.relative_to(root).as_posix()
     try:
         data = _read(file)
         hits = () if data is None else search(data, name)
     except (OSError, ReverieError):
-        hits = (Hit("scan-failed", 0),)
+        hits = (SecretHit("scan-failed", 0),)
         name = name if _is_clean(name) else f"[name withheld, file {number}]"
     if any(not hit.line and hit.rule != "scan-failed" for hit in hits):
         name = f"[name withheld, file {number}]"

@@ -1,7 +1,7 @@
 """What is shown of a turn: to a person at a terminal, or to a program in a pipe.
 
 Text of a model or a tool is cleaned of everything a terminal would obey. `Printed` gives
-the answer alone, `Lines` everything as it comes, `Streamed` one JSON object a line.
+the answer alone, `LineScreen` everything as it comes, `Streamed` one JSON object a line.
 Notices go to stderr. A pipe is never asked anything.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from reverie.apps.cli.show import clean, console, inert, line, note
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, told
-from reverie.tools import Answer, Question
+from reverie.tools import PermissionAnswer, Question
 from reverie.transcript.blocks import dump
 from reverie.world import Delta, Notice, Reply, Retrying
 
@@ -40,9 +40,9 @@ class Printed:
         if notice.level != "info":
             note(f"reverie: {notice.layer}: {notice.text}")
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> PermissionAnswer:
         del question
-        return Answer(False, words="nobody can be asked")
+        return PermissionAnswer(False, words="nobody can be asked")
 
     def typed(self) -> str | None:
         return None
@@ -63,7 +63,7 @@ class Streamed(Printed):
         sys.stdout.flush()
 
 
-class Lines:
+class LineScreen:
     """A person at a terminal: text as it comes, calls and results in a line each."""
 
     asks = True
@@ -102,7 +102,7 @@ class Lines:
         self._end()
         self._console.print(clean(text), style=style or None)
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> PermissionAnswer:
         self._end()
         self.line(f"{question.tool} needs your permission: {question.reason}", "bold yellow")
         for row in described(question):
@@ -113,7 +113,7 @@ class Lines:
             try:
                 said = input(f"{choices}: ").strip()
             except EOFError:
-                return Answer(False)
+                return PermissionAnswer(False)
             answer = read_answer(said, lasting)
             if answer is not None:
                 return answer
@@ -138,18 +138,18 @@ class Lines:
         self._open = False
 
 
-def read_answer(said: str, lasting: bool) -> Answer | None:
+def read_answer(said: str, lasting: bool) -> PermissionAnswer | None:
     """What a person meant; None where that is not clear. Words behind a no go to the model."""
     choice, _, words = said.partition(" ")
     match choice.lower():
         case "y" | "yes":
-            return Answer(True)
+            return PermissionAnswer(True)
         case "n" | "no":
-            return Answer(False, words=words.strip())
+            return PermissionAnswer(False, words=words.strip())
         case "s" | "session" if lasting:
-            return Answer(True, "session")
+            return PermissionAnswer(True, "session")
         case "p" | "project" if lasting:
-            return Answer(True, "project")
+            return PermissionAnswer(True, "project")
         case _:
             return None
 

@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from reverie.apps.cli import conversation, telling, transfer
-from reverie.apps.cli.place import CURRENT, Place, Project, one
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
 from reverie.apps.cli.retention import prune
 from reverie.apps.cli.show import (
     Column,
-    Json,
+    JsonOption,
     age,
     document,
     encoded,
@@ -38,7 +38,7 @@ from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.session.library import Library, Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
-from reverie.store.journal import Fault
+from reverie.store.journal import BadLine
 from reverie.transcript.request import render
 
 app = typer.Typer(
@@ -47,18 +47,18 @@ app = typer.Typer(
     help="List, show, export, import and prune sessions.",
 )
 
-Format = Literal["jsonl", "json", "md"]
+ExportFormat = Literal["jsonl", "json", "md"]
 _ROWS_SHOWN = 10
 
 
 def _ids(context: typer.Context, incomplete: str) -> list[str]:
     """For the shell: the sessions whose ids begin like that."""
-    library = Place.of(context.params.get("project") or CURRENT).library()
+    library = ProjectPlace.of(context.params.get("project") or CURRENT).library()
     found = library.sessions() if library else []
     return [file.id for file in found if file.id.startswith(incomplete)]
 
 
-Id = Annotated[
+SessionId = Annotated[
     str,
     typer.Argument(metavar="ID", help="The id, or the beginning of it.", autocompletion=_ids),
 ]
@@ -70,11 +70,11 @@ Id = Annotated[
 @app.command("list")
 def list_all(
     everywhere: Annotated[bool, typer.Option("--all", help="Of every project.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """The sessions of this project, the newest first."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     rows = [row for row in _rows(place, everywhere) if row is not None]
     if as_json:
         document({"home": str(place.home), "root": str(place.root), "sessions": rows})
@@ -97,7 +97,7 @@ def _unique(ids: Sequence[str]) -> int:
     return next(lengths, 36)
 
 
-def _rows(place: Place, everywhere: bool) -> Iterator[dict[str, Any] | None]:
+def _rows(place: ProjectPlace, everywhere: bool) -> Iterator[dict[str, Any] | None]:
     if everywhere:
         libraries = list(place.libraries())
     else:
@@ -135,13 +135,13 @@ def _row_shown(row: dict[str, Any], now: float, everywhere: bool) -> list[str]:
 
 @app.command()
 def show(
-    session: Id,
+    session: SessionId,
     full: Annotated[bool, typer.Option("--full", help="Nothing cut or left out.")] = False,
     lines: Annotated[bool, typer.Option("--raw", help="The lines of the file.")] = False,
     request: Annotated[
         bool, typer.Option("--request", help="The request that would be sent now, byte for byte.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """A session as a person would read it, with what was decided about it."""
@@ -168,7 +168,7 @@ def show(
 
 
 def _chosen(project: Path, given: str) -> tuple[Library, str]:
-    library = Place.of(project).library()
+    library = ProjectPlace.of(project).library()
     found = one(library, given)
     return cast("Library", library), found
 
@@ -176,13 +176,13 @@ def _chosen(project: Path, given: str) -> tuple[Library, str]:
 def _show_lines(library: Library, session: str, as_json: bool) -> None:
     found = list(transfer.raw_lines(library, session))
     if as_json:
-        faults = [asdict(fault) for fault in found if isinstance(fault, Fault)]
+        faults = [asdict(fault) for fault in found if isinstance(fault, BadLine)]
         document(
             {"id": session, "lines": [f for f in found if isinstance(f, str)], "faults": faults}
         )
         return
     for text in found:
-        if isinstance(text, Fault):
+        if isinstance(text, BadLine):
             note(f"line {text.number} at byte {text.offset} is skipped: {text.reason}")
         else:
             raw(text)
@@ -213,13 +213,13 @@ def _show_request(transcript: Transcript, as_json: bool) -> None:
 @app.command()
 def export(
     session: Annotated[str, typer.Argument(metavar="[ID]", autocompletion=_ids)] = "",
-    form: Annotated[Format, typer.Option("--format", help="What to write.")] = "jsonl",
+    form: Annotated[ExportFormat, typer.Option("--format", help="What to write.")] = "jsonl",
     out: Annotated[
         str, typer.Option("--out", help="A file, or a folder (ending in /) for everything.")
     ] = "",
     everything: Annotated[bool, typer.Option("--all", help="All sessions, into a folder.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """A session with all its files, to stdout, into a file, or copied into a folder."""
@@ -229,7 +229,7 @@ def export(
     if everything and not into_folder:
         raise InvalidInput("All sessions go into a folder", do="Give --out FOLDER/")
     if everything:
-        library = Place.of(project).library()
+        library = ProjectPlace.of(project).library()
         found = [file.id for file in library.sessions()] if library else []
     else:
         library, chosen = _chosen(project, session)
@@ -258,7 +258,7 @@ def _export_folder(
 
 
 def _export_text(
-    library: Library, session: str, form: Format, out: str, force: bool, as_json: bool
+    library: Library, session: str, form: ExportFormat, out: str, force: bool, as_json: bool
 ) -> None:
     if form == "md":
         found = library.read(session)
@@ -291,15 +291,15 @@ def bring(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Also what is here already.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Sessions of Claude Code and pi (.jsonl, .jsonl.gz, or folders of them), and exported ones."""
-    place = Place.of(project)
+    place = ProjectPlace.of(project)
     failed: list[dict[str, Any]] = []
     code = 0
 
-    def work(file: Path) -> transfer.Brought | None:
+    def work(file: Path) -> transfer.ImportedParcel | None:
         nonlocal code
         try:
             parcel = transfer.parcel_of(file)
@@ -321,7 +321,7 @@ def bring(
 
 
 def _tell_brought(
-    brought: Sequence[transfer.Brought], failed: Sequence[dict[str, Any]], dry_run: bool
+    brought: Sequence[transfer.ImportedParcel], failed: Sequence[dict[str, Any]], dry_run: bool
 ) -> None:
     for found in brought:
         parcel = found.parcel

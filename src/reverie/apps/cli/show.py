@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 PATIENCE = 1.0
 """Seconds after which people are shown that something goes on."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reverie.apps.cli.show import Json, document, say
+from reverie.apps.cli.show import JsonOption, document, say
 from reverie.errors import NotAvailable
 from reverie.store.files import Folder
 
@@ -35,7 +35,7 @@ def simulate(
     log: Annotated[
         Path | None, typer.Option("--log", help="Write each request there, a line each.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Serve a simulated model provider: three wire formats, prompt cache, window, faults."""
     import anyio

@@ -21,18 +21,18 @@ import typer
 
 from reverie.apps.cli.memory_check import looked
 from reverie.apps.cli.memory_open import opened
-from reverie.apps.cli.place import CURRENT, Place, Project
-from reverie.apps.cli.show import Column, Json, document, plural, say, table, waiting, watched
+from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.show import Column, JsonOption, document, plural, say, table, waiting, watched
 from reverie.clock import SystemClock
 from reverie.errors import NotFound
 from reverie.memory.hygiene.check import check
-from reverie.memory.hygiene.report import Report
+from reverie.memory.hygiene.report import HygieneReport
 from reverie.session.budget import Budget
 from reverie.session.library import Library
 from reverie.store.digests import digest
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
-from reverie.upkeep.metrics import Day, Figures, days, figures
+from reverie.upkeep.metrics import Day, Metrics, days, figures
 
 TREND = "hygiene.jsonl"
 SHOWN = 14
@@ -56,15 +56,15 @@ def stats(
     everything: Annotated[bool, typer.Option("--all", help="All sessions, not this week's.")] = (
         False
     ),
-    as_json: Json = False,
+    as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Show cache hit rate, summaries, breaker trips, memory hygiene and background cost."""
-    place, now = Place.of(project), time.time()
+    place, now = ProjectPlace.of(project), time.time()
     settings = place.loaded().settings
     library = place.library()
     since = 0.0 if everything else now - WEEK
-    found = Figures()
+    found = Metrics()
     if library is not None:
         files = [file for file in library.sessions() if file.mtime >= since]
         shown = watched(files, "reading", lambda file: file)
@@ -81,7 +81,7 @@ def stats(
 
 
 @contextmanager
-def _ledger(place: Place) -> Generator[Budget | None]:
+def _ledger(place: ProjectPlace) -> Generator[Budget | None]:
     if not place.home.is_dir():
         yield None
         return
@@ -95,7 +95,7 @@ def _ledger(place: Place) -> Generator[Budget | None]:
 # --- the memory's trend
 
 
-def _trend(project: Path, place: Place, library: Library | None, now: float) -> list[Noted]:
+def _trend(project: Path, place: ProjectPlace, library: Library | None, now: float) -> list[Noted]:
     """What was noted before, and today."""
     with waiting("checking the memory"), opened(project) as memories:
         if memories is None or library is None:
@@ -120,7 +120,7 @@ def _mark(memories: Memories) -> str:
     return digest("\n".join(rows).encode("utf-8", "surrogateescape"))[:16]
 
 
-def _note(day: str, report: Report, mark: str) -> Noted:
+def _note(day: str, report: HygieneReport, mark: str) -> Noted:
     bad = {one.file for one in report.findings if one.kind in POLLUTES}
     share = round(len(bad) / report.memories, 4) if report.memories else 0.0
     return Noted(day, report.score, report.memories, share, mark)
@@ -143,7 +143,7 @@ def _noted(folder: Folder) -> Iterator[Noted]:
 
 
 def _value(
-    found: Figures,
+    found: Metrics,
     spent: list[Day],
     trend: list[Noted],
     cost: dict[str, float],
@@ -178,7 +178,7 @@ def _value(
     }
 
 
-def _tell(found: Figures, cost: dict[str, float], everything: bool) -> None:
+def _tell(found: Metrics, cost: dict[str, float], everything: bool) -> None:
     when = "in all" if everything else "in seven days"
     say(f"{plural(found.sessions, 'session')} {when}", "bold")
     share = found.summary_rate

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from reverie.apps.cli.conversation import Part, Step, overview, steps
+from reverie.apps.cli.conversation import ShownPart, TranscriptStep, overview, steps
 from reverie.apps.cli.show import clean, line, plural, say, size
 from reverie.session.library import Transcript
 
@@ -39,7 +39,7 @@ _DONE = {"snip": "snipped", "collapse": "sealed", "collapse fold": "folded"}
 _STANDS = {"compaction": "the summary", "session_memory": "the notes"}
 
 
-def told(found: Sequence[Step], *, full: bool) -> None:
+def told(found: Sequence[TranscriptStep], *, full: bool) -> None:
     """Print a conversation; without `full`, long texts are cut and small decisions left out."""
     for step in found:
         if step.kind in _NAMES and step.parts:
@@ -48,7 +48,7 @@ def told(found: Sequence[Step], *, full: bool) -> None:
             say(f"▪ {decision(step)}", "yellow" if step.kind == "failed" else "dim")
 
 
-def _tell_message(step: Step, full: bool) -> None:
+def _tell_message(step: TranscriptStep, full: bool) -> None:
     who = speaker(step)
     facts = [when(step.at), str(step.facts.get("model") or ""), _LEFT.get(step.state, "")]
     style = _STYLES.get(step.kind if who in _NAMES.values() else "", "bold")
@@ -68,11 +68,11 @@ def _tell_message(step: Step, full: bool) -> None:
             say(f"… {plural(more, 'character')} more; --full shows them", "dim", indent=2)
 
 
-def _worth_telling(step: Step) -> list[Part]:
+def _worth_telling(step: TranscriptStep) -> list[ShownPart]:
     return [p for p in step.parts if p.text.strip() or p.kind in ("call", "result")]
 
 
-def speaker(step: Step) -> str:
+def speaker(step: TranscriptStep) -> str:
     origin = str(step.facts.get("origin") or "")
     if step.kind == "user" and step.parts and all(p.kind == "result" for p in step.parts):
         return "tools"
@@ -89,7 +89,7 @@ def _cut(text: str) -> tuple[str, int]:
     return head, len(text) - len(head)
 
 
-def decision(step: Step, *, full: bool = False) -> str:
+def decision(step: TranscriptStep, *, full: bool = False) -> str:
     """A decision or an event in a line."""
     if step.kind == "replaced":
         return _replacement(step.facts, full)
@@ -174,7 +174,7 @@ def markdown(found: Transcript, folder: str = "") -> str:
     return "\n".join(out)
 
 
-def _page_part(part: Part) -> str:
+def _page_part(part: ShownPart) -> str:
     text = clean(part.text)
     if part.kind == "text":
         return _inert_page(text)

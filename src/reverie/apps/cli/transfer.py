@@ -23,7 +23,7 @@ from reverie.errors import ImportFailed, InvalidMessage, PathRefused, ReverieErr
 from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.home import session_id
-from reverie.store.journal import Fault, Journal, seal, unseal
+from reverie.store.journal import BadLine, Journal, seal, unseal
 from reverie.store.names import check_key
 from reverie.transcript.blocks import dump, parse
 from reverie.transcript.codec import blob_name, decode, encode
@@ -71,7 +71,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ImportedParcel:
     """What became of a parcel."""
 
     parcel: Parcel
@@ -102,7 +102,9 @@ def parcel_of(file: Path) -> Parcel:
     return replace(found, file=str(file), faults=(*faults, *found.faults))
 
 
-def land(library: Library | None, parcel: Parcel, root: Path, *, again: bool = False) -> Brought:
+def land(
+    library: Library | None, parcel: Parcel, root: Path, *, again: bool = False
+) -> ImportedParcel:
     """Make a session of it, or with no library only say which; the same one comes in once,
     unless it is asked for `again`."""
     session = _new_id(parcel.recorded)
@@ -111,7 +113,7 @@ def land(library: Library | None, parcel: Parcel, root: Path, *, again: bool = F
         session, there = str(uuid4()), False
     if library is not None and not there:
         _write(library, session, parcel, root)
-    return Brought(parcel, session, library is not None and not there)
+    return ImportedParcel(parcel, session, library is not None and not there)
 
 
 def _write(library: Library, session: str, parcel: Parcel, root: Path) -> None:
@@ -334,10 +336,10 @@ def _is_ours(key: str) -> bool:
 # --- out
 
 
-def raw_lines(library: Library, session: str) -> Iterator[str | Fault]:
+def raw_lines(library: Library, session: str) -> Iterator[str | BadLine]:
     """A transcript's lines as they lie in the file, and what cannot be read."""
     for found in Journal.open(library.folder, f"{session}.jsonl", write=False).read():
-        yield found if isinstance(found, Fault) else seal(found.text).decode()
+        yield found if isinstance(found, BadLine) else seal(found.text).decode()
 
 
 def as_lines(library: Library, session: str) -> Iterator[str]:
@@ -362,7 +364,7 @@ def as_value(library: Library, session: str) -> dict[str, Any]:
     files = {k: library.folder.read(f"{session}/{k}") for k in library.files(session)}
     entries: list[Any] = []
     for found in Journal.open(library.folder, f"{session}.jsonl", write=False).read():
-        if isinstance(found, Fault):
+        if isinstance(found, BadLine):
             continue
         try:
             entries.append(_resolved(parse(found.text), files))

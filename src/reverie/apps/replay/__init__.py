@@ -8,20 +8,20 @@ or worse it cannot show. It asks no model, opens no connection, and changes no s
 
 from __future__ import annotations
 
-from reverie.apps.replay.course import Course, Step, of_entries, of_lines
-from reverie.apps.replay.figures import CAVEAT, Figures, Session, measured
+from reverie.apps.replay.course import Course, CourseStep, of_entries, of_lines
+from reverie.apps.replay.figures import CAVEAT, Figures, MeasuredSession, measured
 from reverie.apps.replay.page import page
-from reverie.apps.replay.policies import POLICIES, Policy, PolicyName
+from reverie.apps.replay.policies import POLICIES, PolicyName, ReplayPolicy
 
 __all__ = [
     "CAVEAT",
     "POLICIES",
     "Course",
+    "CourseStep",
     "Figures",
-    "Policy",
+    "MeasuredSession",
     "PolicyName",
-    "Session",
-    "Step",
+    "ReplayPolicy",
     "measured",
     "of_entries",
     "of_lines",

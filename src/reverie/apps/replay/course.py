@@ -19,7 +19,7 @@ from reverie.errors import ImportFailed
 from reverie.transcript import recorded
 from reverie.transcript.blocks import Block, Json, block_of, parse, text_block
 from reverie.transcript.fold import fold
-from reverie.transcript.recorded.rows import Row, rows_of, when
+from reverie.transcript.recorded.rows import RecordedRow, rows_of, when
 from reverie.transcript.records import (
     AssistantMessage,
     Entry,
@@ -29,8 +29,8 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import View
 
-Role: TypeAlias = Literal["user", "assistant", "tool"]
-Stored: TypeAlias = Callable[[str], bytes | None]
+StepRole: TypeAlias = Literal["user", "assistant", "tool"]
+ReadStored: TypeAlias = Callable[[str], bytes | None]
 
 UNTIMED = 3.0  # seconds, where a row has no time
 INTERRUPTED = "(interrupted)"
@@ -42,10 +42,10 @@ TOOLS = ("Read", "Grep", "Edit", "Write", "Bash", "Glob")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CourseStep:
     """One step of a course, and the seconds before it."""
 
-    role: Role
+    role: StepRole
     blocks: tuple[Block, ...]
     gap: float
 
@@ -56,7 +56,7 @@ class Course:
 
     session: str
     program: str
-    steps: tuple[Step, ...]
+    steps: tuple[CourseStep, ...]
     facts: tuple[str, ...]  # names the user gave, in order
     head: HeadSet
     needs: Mapping[int, tuple[Need, ...]]  # what each step repeats of earlier ones
@@ -72,7 +72,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SaidInCourse:
     """What one row or record says."""
 
     role: Literal["user", "assistant"]
@@ -91,12 +91,12 @@ def of_lines(lines: Iterable[str], name: str = "") -> Course:
     return _course(found.session or name, found.program, said, tuple(faults), name)
 
 
-def of_entries(entries: Sequence[Entry], stored: Stored, name: str = "") -> Course:
+def of_entries(entries: Sequence[Entry], stored: ReadStored, name: str = "") -> Course:
     """The course of a session of our own; `stored` gives the bytes of a stored result."""
     view = fold(entries)
     held = frozenset[str]().union(*(item.covers | {item.id} for item in view.items))
     lost: list[str] = []
-    said: list[Said] = []
+    said: list[SaidInCourse] = []
     for entry in entries:
         found = _said(entry) if entry.id in held else None
         if found is not None:
@@ -107,7 +107,9 @@ def of_entries(entries: Sequence[Entry], stored: Stored, name: str = "") -> Cour
     return replace(course, head=view.head) if known and view.head is not None else course
 
 
-def _whole(view: View, blocks: Iterable[Block], stored: Stored, lost: list[str]) -> Iterator[Block]:
+def _whole(
+    view: View, blocks: Iterable[Block], stored: ReadStored, lost: list[str]
+) -> Iterator[Block]:
     """The blocks, each stored result as it was before it was stored."""
     for block in blocks:
         decision = view.decisions.get(block.get("tool_use_id"))
@@ -128,7 +130,7 @@ def _restored(block: Block, decision: ResultDecided, data: bytes) -> Block:
     return block_of({**block.value, "content": content})
 
 
-def _claude_code(rows: Iterable[Row]) -> Iterator[Said]:
+def _claude_code(rows: Iterable[RecordedRow]) -> Iterator[SaidInCourse]:
     """The rows of the main conversation, in the order they were written."""
     seen: set[str] = set()
     for row in rows:
@@ -138,25 +140,25 @@ def _claude_code(rows: Iterable[Row]) -> Iterator[Said]:
         if role not in ("user", "assistant") or aside or (uuid and uuid in seen):
             continue
         seen.add(uuid)
-        yield Said("user" if role == "user" else "assistant", row.blocks(), _time(row))
+        yield SaidInCourse("user" if role == "user" else "assistant", row.blocks(), _time(row))
 
 
-def _time(row: Row) -> float:
+def _time(row: RecordedRow) -> float:
     return when(row.value.get("timestamp"))
 
 
-def _said(entry: Entry) -> Said | None:
+def _said(entry: Entry) -> SaidInCourse | None:
     match entry.record:
         case UserMessage(blocks=blocks, origin=origin) if origin != "interrupted":
-            return Said("user", blocks, entry.at)
+            return SaidInCourse("user", blocks, entry.at)
         case AssistantMessage(blocks=blocks):
-            return Said("assistant", blocks, entry.at)
+            return SaidInCourse("assistant", blocks, entry.at)
         case _:
             return None
 
 
 def _course(
-    session: str, program: str, said: Sequence[Said], notes: tuple[str, ...], name: str
+    session: str, program: str, said: Sequence[SaidInCourse], notes: tuple[str, ...], name: str
 ) -> Course:
     steps = tuple(_ordered(_paired(_rows(said))))
     if not steps:
@@ -168,7 +170,7 @@ def _course(
     return Course(session, program, steps, tuple(dict.fromkeys(facts)), stand_in(), wanted, notes)
 
 
-def _facts(step: Step) -> Iterator[str]:
+def _facts(step: CourseStep) -> Iterator[str]:
     if step.role != "assistant":
         for block in step.blocks:
             if block.type == "text":
@@ -196,15 +198,15 @@ def _tool(name: str) -> str:
 
 
 @dataclass(slots=True)
-class _Row:
+class _StepRow:
     """A step in the making."""
 
-    role: Role
+    role: StepRole
     blocks: list[Block]
     gap: float
 
 
-def _rows(said: Sequence[Said]) -> Iterator[_Row]:
+def _rows(said: Sequence[SaidInCourse]) -> Iterator[_StepRow]:
     """What was said, row by row, with the pause before each."""
     last = 0.0
     for one in said:
@@ -212,11 +214,11 @@ def _rows(said: Sequence[Said]) -> Iterator[_Row]:
         last = one.at or last
         blocks = [b for found in one.blocks if (b := _plain(found)) is not None]
         if one.role == "assistant":
-            yield _Row("assistant", blocks, gap)
+            yield _StepRow("assistant", blocks, gap)
         elif any(b.type == "tool_result" for b in blocks):
-            yield _Row("tool", blocks, gap)
+            yield _StepRow("tool", blocks, gap)
         elif blocks:
-            yield _Row("user", blocks, gap)
+            yield _StepRow("user", blocks, gap)
 
 
 def _plain(block: Block) -> Block | None:
@@ -249,9 +251,9 @@ def _text(content: Json) -> str:
     return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in found)
 
 
-def _paired(rows: Iterable[_Row]) -> list[_Row]:
+def _paired(rows: Iterable[_StepRow]) -> list[_StepRow]:
     """Runs of one role as one row each; only calls and results that belong together."""
-    merged: list[_Row] = []
+    merged: list[_StepRow] = []
     for row in rows:
         if merged and merged[-1].role == row.role != "user":
             merged[-1].blocks += row.blocks
@@ -277,7 +279,7 @@ def _paired(rows: Iterable[_Row]) -> list[_Row]:
     return merged
 
 
-def _ordered(rows: Sequence[_Row]) -> list[Step]:
+def _ordered(rows: Sequence[_StepRow]) -> list[CourseStep]:
     """Steps in strict turns: a user, then answers with the results of each behind it."""
     results = {
         b.get("tool_use_id"): (row, b)
@@ -286,11 +288,11 @@ def _ordered(rows: Sequence[_Row]) -> list[Step]:
         for b in row.blocks
         if b.type == "tool_result"
     }
-    out: list[Step] = []
+    out: list[CourseStep] = []
     for row in rows:
         if row.role == "tool" or all(b.thinking for b in row.blocks):
             continue
-        _push(out, Step(row.role, tuple(row.blocks), row.gap))
+        _push(out, CourseStep(row.role, tuple(row.blocks), row.gap))
         calls = [b.get("id") for b in row.blocks if b.type == "tool_use" and b.get("id") in results]
         if calls:
             out.append(_results(calls, results))
@@ -301,19 +303,19 @@ def _ordered(rows: Sequence[_Row]) -> list[Step]:
     return out
 
 
-def _push(out: list[Step], step: Step) -> None:
+def _push(out: list[CourseStep], step: CourseStep) -> None:
     """One more step; the same role again joins the last one."""
     if out and out[-1].role == step.role:
         out[-1] = replace(out[-1], blocks=(*out[-1].blocks, *step.blocks))
         return
     if out and out[-1].role == "tool" and step.role == "user":
-        out.append(Step("assistant", (text_block(INTERRUPTED),), 1.0))
+        out.append(CourseStep("assistant", (text_block(INTERRUPTED),), 1.0))
     out.append(step)
 
 
-def _results(calls: Sequence[str], results: dict[str, tuple[_Row, Block]]) -> Step:
+def _results(calls: Sequence[str], results: dict[str, tuple[_StepRow, Block]]) -> CourseStep:
     """The results of one answer's calls, with the words that came along."""
-    rows: list[_Row] = []
+    rows: list[_StepRow] = []
     for call in calls:
         row = results[call][0]
         if row not in rows:
@@ -321,4 +323,4 @@ def _results(calls: Sequence[str], results: dict[str, tuple[_Row, Block]]) -> St
     texts = [b for row in rows for b in row.blocks if b.type == "text"]
     for row in rows:
         row.blocks = [b for b in row.blocks if b.type != "text"]
-    return Step("tool", (*(results[c][1] for c in calls), *texts), rows[0].gap)
+    return CourseStep("tool", (*(results[c][1] for c in calls), *texts), rows[0].gap)

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from reverie.apps.replay.course import Course
-from reverie.apps.replay.policies import Policy, PolicyName
-from reverie.apps.replay.run import Met, Played, Tick, play
+from reverie.apps.replay.policies import PolicyName, ReplayPolicy
+from reverie.apps.replay.run import NeedsMet, Played, Tick, play
 
 Runs: TypeAlias = Mapping[PolicyName, Played]
 CAVEAT = (
@@ -48,8 +48,8 @@ class Figures:
     breaks: int  # the prefix changed, and nothing had announced it
     facts: int
     facts_here: int
-    near: Met
-    far: Met
+    near: NeedsMet
+    far: NeedsMet
     shown_whole: float
     results: int
     shown: int  # of these, results that the model was shown whole
@@ -96,14 +96,14 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class MeasuredSession:
     """A measured session: its figures, and every run for the plots."""
 
     figures: Figures
     played: Runs
 
 
-def plays(policy: Policy, also: Sequence[PolicyName], course: Course) -> int:
+def plays(policy: ReplayPolicy, also: Sequence[PolicyName], course: Course) -> int:
     """How many steps `measured` will take."""
     names = {"naive", policy.name, *also}
     bound = {"naive", policy.name} if course.thinking else set[str]()
@@ -112,22 +112,22 @@ def plays(policy: Policy, also: Sequence[PolicyName], course: Course) -> int:
 
 async def measured(
     course: Course,
-    policy: Policy,
+    policy: ReplayPolicy,
     *,
     file: str = "",
     also: Sequence[PolicyName] = (),
     tick: Tick = lambda: None,
-) -> Session:
+) -> MeasuredSession:
     """A session under a policy, against sending everything; `also` runs others beside it."""
     played: dict[PolicyName, Played] = {}
     for name in dict.fromkeys(("naive", policy.name, *also)):
-        played[name] = await play(course, Policy.of(name, policy.settings), tick=tick)
+        played[name] = await play(course, ReplayPolicy.of(name, policy.settings), tick=tick)
     bound: dict[PolicyName, Played] = {}
     for name in dict.fromkeys(("naive", policy.name)) if course.thinking else ():
-        one = Policy.of(name, policy.settings)
+        one = ReplayPolicy.of(name, policy.settings)
         bound[name] = await play(course, one, thinking=True, tick=tick)
     thinking = _thinking(course, bound or played, policy.name)
-    return Session(_figures(course, played, policy, thinking, file), played)
+    return MeasuredSession(_figures(course, played, policy, thinking, file), played)
 
 
 def _thinking(course: Course, bound: Runs, name: PolicyName) -> Thinking:
@@ -139,7 +139,7 @@ def _thinking(course: Course, bound: Runs, name: PolicyName) -> Thinking:
 
 
 def _figures(
-    course: Course, played: Runs, policy: Policy, thinking: Thinking, file: str
+    course: Course, played: Runs, policy: ReplayPolicy, thinking: Thinking, file: str
 ) -> Figures:
     ours = played[policy.name]
     window = policy.settings.fallback_window

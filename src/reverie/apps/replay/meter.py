@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reverie.simulator.cache import Charge, Part, PromptCache
+from reverie.simulator.cache import CachedBlock, Charge, PromptCache
 from reverie.simulator.profiles import CACHESIM
 from reverie.transcript.blocks import Block
 from reverie.transcript.messages import Message, link
@@ -31,19 +31,19 @@ class Meter:
     def __init__(self, head: HeadSet) -> None:
         self._cache = PromptCache(CACHESIM)
         self._sizes: dict[bytes, int] = {}
-        self._messages: dict[tuple[bytes, int], tuple[Part, ...]] = {}
+        self._messages: dict[tuple[bytes, int], tuple[CachedBlock, ...]] = {}
         self._places = {"tools": 0, "system": 0, "messages": 0}
         self._head = self._head_parts(head)
 
-    def _head_parts(self, head: HeadSet) -> tuple[Part, ...]:
-        out: list[Part] = []
+    def _head_parts(self, head: HeadSet) -> tuple[CachedBlock, ...]:
+        out: list[CachedBlock] = []
         chain = digest(head.model).encode()
         for role, array in (("tools", head.tools), ("system", head.system)):
             self._places[role] = len(out)
             for block in head_blocks(array):
                 chain = link(chain, "user", block)
                 end = (out[-1].end if out else 0) + self.tokens(block)
-                out.append(Part(role, chain, self.tokens(block), end))
+                out.append(CachedBlock(role, chain, self.tokens(block), end))
         self._places["messages"] = len(out)
         return tuple(out)
 
@@ -65,15 +65,15 @@ class Meter:
             parts[at] = replace(parts[at], ttl=mark.ttl)
         return self._cache.charge(parts, now, MINIMUM)
 
-    def _parts(self, message: Message, chain: bytes, end: int) -> tuple[Part, ...]:
+    def _parts(self, message: Message, chain: bytes, end: int) -> tuple[CachedBlock, ...]:
         """A message's parts. Its chain tells all before it, so its ends are the same too."""
         key = (message.chain, len(message.pieces))
         found = self._messages.get(key)
         if found is None:
-            out: list[Part] = []
+            out: list[CachedBlock] = []
             for piece in message.pieces:
                 size = self.tokens(piece.block)
                 chain, end = link(chain, message.role, piece.block), end + size
-                out.append(Part(message.role, chain, size, end))
+                out.append(CachedBlock(message.role, chain, size, end))
             found = self._messages[key] = tuple(out)
         return found

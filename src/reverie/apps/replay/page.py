@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import accumulate
 
-from reverie.apps.replay.figures import CAVEAT, Figures, Session
-from reverie.apps.replay.plots import Flag, Series, areas, lines, ratios, shares
+from reverie.apps.replay.figures import CAVEAT, Figures, MeasuredSession
+from reverie.apps.replay.plots import PlotMark, Series, areas, lines, ratios, shares
 from reverie.apps.replay.policies import POLICIES
-from reverie.apps.replay.run import Met, Moved, Played
+from reverie.apps.replay.run import Moved, NeedsMet, Played
 from reverie.apps.replay.style import STYLE
 
 NEEDS = (
@@ -37,7 +37,7 @@ OPEN = 3  # sessions shown open; the others unfold
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def page(sessions: Sequence[Session]) -> str:
+def page(sessions: Sequence[MeasuredSession]) -> str:
     """The whole document; each session should have been played under every policy."""
     figures = [s.figures for s in sessions]
     first = figures[0]
@@ -70,7 +70,7 @@ def _short(name: str) -> str:
 # --- all sessions
 
 
-def _overview(sessions: Sequence[Session]) -> Iterator[str]:
+def _overview(sessions: Sequence[MeasuredSession]) -> Iterator[str]:
     yield "<h2>All sessions</h2>"
     if len(sessions) > 1:
         rows = [(_short(s.figures.session), _dots(s)) for s in sessions]
@@ -101,7 +101,7 @@ def _overview(sessions: Sequence[Session]) -> Iterator[str]:
     yield _table(heads, rows)
 
 
-def _dots(session: Session) -> list[tuple[str, str, float]]:
+def _dots(session: MeasuredSession) -> list[tuple[str, str, float]]:
     naive = session.figures.naive_cost or 1
     runs = [(name, session.played[name]) for name in POLICIES[1:]]
     return [(name, name, (one.cost + one.recovery + one.refind) / naive) for name, one in runs]
@@ -152,7 +152,7 @@ def _total(all_of: Sequence[Figures]) -> list[str]:
     ]
 
 
-def _share(*met: Met) -> str:
+def _share(*met: NeedsMet) -> str:
     total = sum(m.total for m in met)
     return f"{sum(m.here for m in met) / total:.1%}" if total else "-"
 
@@ -171,7 +171,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 # --- one session
 
 
-def _section(session: Session, is_open: bool) -> Iterator[str]:
+def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     f = session.figures
     yield f"<details{' open' if is_open else ''}><summary><b>{escape(f.session)}</b> "
     yield f'<span class="dim">{escape(f.program)} · {f.requests:,} requests · '
@@ -189,7 +189,7 @@ def _section(session: Session, is_open: bool) -> Iterator[str]:
     yield "</details>"
 
 
-def _figures(session: Session) -> Iterator[str]:
+def _figures(session: MeasuredSession) -> Iterator[str]:
     f = session.figures
     played = [(name, session.played[name]) for name in POLICIES]
     chosen = session.played[f.policy]
@@ -215,9 +215,9 @@ def _each(played: Played, key: str) -> list[float]:
     return [float(getattr(r, key)) for r in played.rounds]
 
 
-def _flags(played: Played) -> list[Flag]:
+def _flags(played: Played) -> list[PlotMark]:
     return [
-        Flag(at, one.moved, one.why or "the prefix changed and nothing announced it")
+        PlotMark(at, one.moved, one.why or "the prefix changed and nothing announced it")
         for at, one in enumerate(played.rounds)
         if one.moved
     ]
@@ -245,7 +245,7 @@ def _figure(title: str, keys: Sequence[tuple[str, str]], svg: str) -> str:
     return f"<figure><figcaption>{escape(title)} {_legend(keys)}</figcaption>{svg}</figure>"
 
 
-def _policies(session: Session) -> tuple[Sequence[str], list[list[str]]]:
+def _policies(session: MeasuredSession) -> tuple[Sequence[str], list[list[str]]]:
     heads = ("policy", "cost", "of naive", "recovery", "refind", "hits", "peak", "over window")
     heads = (*heads, "breaks", "announced", "pairing faults", "facts here", "shown whole")
     f = session.figures

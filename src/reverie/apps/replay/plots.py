@@ -28,7 +28,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class PlotMark:
     """Something that happened at a round."""
 
     at: int
@@ -89,7 +89,7 @@ class Frame:
                 yield f'<text class="mid" x="{x:.1f}" y="{HEIGHT - 16}">{int(value)}</text>'
         yield f'<text class="mid" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 2}">round</text>'
 
-    def flags(self, found: Sequence[Flag]) -> Iterator[str]:
+    def flags(self, found: Sequence[PlotMark]) -> Iterator[str]:
         for flag in found:
             x = self.x(flag.at)
             shape = f"M{x:.1f} {TOP - 2}l-3.5 -7h7z"
@@ -105,7 +105,7 @@ def _svg(body: str, label: str, height: int = HEIGHT) -> str:
 
 
 def lines(
-    label: str, series: Sequence[Series], *, limit: float = 0, flags: Sequence[Flag] = ()
+    label: str, series: Sequence[Series], *, limit: float = 0, flags: Sequence[PlotMark] = ()
 ) -> str:
     """Lines over rounds; a limit, where it is near, as a line of its own."""
     rounds = max((len(s.values) for s in series), default=0)
@@ -134,7 +134,7 @@ def _ends(frame: Frame, one: Series) -> list[str]:
     return [f'<circle class="{one.kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">{told}</circle>']
 
 
-def areas(label: str, series: Sequence[Series], flags: Sequence[Flag] = ()) -> str:
+def areas(label: str, series: Sequence[Series], flags: Sequence[PlotMark] = ()) -> str:
     """Amounts by round, stacked; long rows by the highest of each stretch."""
     rounds = max((len(s.values) for s in series), default=0)
     totals = [sum(s.values[at] for s in series) for at in range(rounds)]

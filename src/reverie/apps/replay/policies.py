@@ -31,14 +31,16 @@ BEFORE_A_REQUEST: tuple[Layer, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ReplayPolicy:
     """A policy by name, and the settings it goes by."""
 
     name: PolicyName
     settings: Settings = DEFAULTS
 
     @classmethod
-    def of(cls, name: PolicyName, settings: Settings = DEFAULTS, tail: int | None = None) -> Policy:
+    def of(
+        cls, name: PolicyName, settings: Settings = DEFAULTS, tail: int | None = None
+    ) -> ReplayPolicy:
         kept = "collapse" if name == "collapse" else "classic"
         tokens = settings.collapse_tail if tail is None else tail
         return cls(name, replace(settings, context_policy=kept, collapse_tail=tokens))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from reverie.apps.replay.binding import Bindings
-from reverie.apps.replay.course import Course, Step
+from reverie.apps.replay.course import Course, CourseStep
 from reverie.apps.replay.meter import Meter
 from reverie.apps.replay.needs import FAR, Need, words
-from reverie.apps.replay.policies import Policy
-from reverie.apps.replay.stage import Stage
+from reverie.apps.replay.policies import ReplayPolicy
+from reverie.apps.replay.stage import ReplayStage
 from reverie.simulator.cache import Charge
 from reverie.simulator.profiles import CACHESIM
 from reverie.transcript.blocks import Block
@@ -37,7 +37,7 @@ READ, WRITE, OUTPUT = CACHESIM.read, CACHESIM.write["5m"], CACHESIM.output
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class PlayedRound:
     """One request, and what it cost."""
 
     tokens: int
@@ -51,7 +51,7 @@ class Round:
 
 
 @dataclass(slots=True)
-class Met:
+class NeedsMet:
     """How the needs of one distance were met."""
 
     here: int = 0
@@ -68,10 +68,10 @@ class Met:
 class Played:
     """A session under a policy, counted."""
 
-    policy: Policy
-    rounds: list[Round] = field(default_factory=list[Round])
-    near: Met = field(default_factory=Met)
-    far: Met = field(default_factory=Met)
+    policy: ReplayPolicy
+    rounds: list[PlayedRound] = field(default_factory=list[PlayedRound])
+    near: NeedsMet = field(default_factory=NeedsMet)
+    far: NeedsMet = field(default_factory=NeedsMet)
     recovery: float = 0.0
     refind: float = 0.0
     facts: int = 0
@@ -118,7 +118,7 @@ def _still() -> None:
 
 
 async def play(
-    course: Course, policy: Policy, *, thinking: bool = False, tick: Tick = _still
+    course: Course, policy: ReplayPolicy, *, thinking: bool = False, tick: Tick = _still
 ) -> Played:
     """The whole course under a policy. With `thinking`, the recorded thinking is sent, billed
     and bound, on a provider that checks it; without, it is left out."""
@@ -130,9 +130,9 @@ async def play(
 
 
 class _Run:
-    def __init__(self, course: Course, policy: Policy, thinking: bool) -> None:
+    def __init__(self, course: Course, policy: ReplayPolicy, thinking: bool) -> None:
         self.course = course
-        self.stage = Stage(course.head, policy, binds=thinking)
+        self.stage = ReplayStage(course.head, policy, binds=thinking)
         self.meter = Meter(course.head)
         self.bindings = Bindings() if thinking else None
         self.sight = Sight()
@@ -141,7 +141,7 @@ class _Run:
         self.last: Request | None = None
         self.recovered: dict[int, int] = {}
 
-    async def take(self, number: int, step: Step) -> None:
+    async def take(self, number: int, step: CourseStep) -> None:
         clock = self.stage.clock
         clock.time += step.gap
         if step.role != "assistant":
@@ -169,7 +169,7 @@ class _Run:
         cost = charge.cost(CACHESIM, output)
         moved = movement(self.last, request, stage.moved)
         why = ", ".join(dict.fromkeys(stage.moved)) if moved else ""
-        found = Round(
+        found = PlayedRound(
             charge.total, charge.read, charge.written, charge.plain, output, cost, moved, why
         )
         self.played.rounds.append(found)

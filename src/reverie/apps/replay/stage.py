@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reverie.apps.replay.needs import words
-from reverie.apps.replay.policies import Policy
+from reverie.apps.replay.policies import ReplayPolicy
 from reverie.testing import ManualClock, ScriptedModel, world
 from reverie.transcript.blocks import Block
 from reverie.transcript.fold import apply, expecting
@@ -31,10 +31,10 @@ from reverie.world import Capabilities, Layer
 BINDING = Capabilities(marks=4, lifetimes=("5m", "1h"), thinking_binding=True)
 
 
-class Stage:
+class ReplayStage:
     """One session under one policy. `binds` is whether thinking is bound to its prefix."""
 
-    def __init__(self, head: HeadSet, policy: Policy, *, binds: bool = False) -> None:
+    def __init__(self, head: HeadSet, policy: ReplayPolicy, *, binds: bool = False) -> None:
         self.clock = ManualClock(0.0)
         model = ScriptedModel((), capabilities=BINDING) if binds else None
         self.world = world(clock=self.clock, settings=policy.settings, model=model)

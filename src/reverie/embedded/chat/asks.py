@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass, field
 
 from reverie.embedded.chat import chinese, english
-from reverie.embedded.forms import Ask
+from reverie.embedded.forms import CallAsked
 from reverie.text.clauses import LOOKED_AT, bared, clauses
 
-MOST = 16  # requests taken from one message
+MAX = 16  # requests taken from one message
 _REMEMBER = re.compile(
     r"\s*(?:please )?(?:remember(?: that)?|note(?: down)? that)[:,]?\s+(?P<what>.+)"
     r"|\s*(?:请)?(?:记住|记下)[：:，,]?\s*(?P<zh>.+)",
@@ -33,7 +33,7 @@ _FORGET = re.compile(
 class Asked:
     """What a message asks for, and what of it was not recognised."""
 
-    asks: list[Ask] = field(default_factory=list[Ask])
+    asks: list[CallAsked] = field(default_factory=list[CallAsked])
     rest: list[str] = field(default_factory=list[str])
     unread: int = 0  # characters behind those that were looked at
 
@@ -60,7 +60,7 @@ def asked(text: str) -> Asked:
         asks = english.asks(bare) or chinese.asks(bare)
         if not asks and not out.asks:
             return Asked()
-        if asks and len(out.asks) + len(asks) <= MOST:
+        if asks and len(out.asks) + len(asks) <= MAX:
             out.asks += asks
         else:
             out.rest.append(bare)
@@ -71,9 +71,9 @@ def _remembered(text: str) -> Asked | None:
     """A message that asks to remember or to forget something is about that alone, whole."""
     kept, gone = _REMEMBER.fullmatch(text), _FORGET.fullmatch(text)
     if kept and not text.rstrip().endswith(("?", "？")):
-        return Asked([Ask("Remember", {"text": (kept["what"] or kept["zh"]).strip()})])
+        return Asked([CallAsked("Remember", {"text": (kept["what"] or kept["zh"]).strip()})])
     if gone and not text.rstrip().endswith(("?", "？")):
-        return Asked([Ask("Forget", {"name": (gone["what"] or gone["zh"]).strip(" .。")})])
+        return Asked([CallAsked("Forget", {"name": (gone["what"] or gone["zh"]).strip(" .。")})])
     return None
 
 
@@ -89,5 +89,5 @@ def _fenced(text: str) -> Asked | None:
         return None
     content = body[: end + 1] if end else ""
     rest = body[end:].strip("`\n ")
-    ask = Ask("Write", {"file_path": path, "content": content})
+    ask = CallAsked("Write", {"file_path": path, "content": content})
     return Asked([ask], [rest[:200]] if rest else [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from reverie.embedded.chat.english import edit_ask
 from reverie.embedded.forms import (
     TESTS,
-    Ask,
+    CallAsked,
     glob_ask,
     grep_ask,
     is_glob,
@@ -100,7 +100,7 @@ def _cut(text: str, marks: tuple[str, ...]) -> tuple[str, str] | None:
     return None if best is None else (text[: best[0]], text[best[1] :])
 
 
-def _read(rest: str) -> list[Ask]:
+def _read(rest: str) -> list[CallAsked]:
     for sign in ("和", "、", ",", "，"):
         rest = rest.replace(sign, " ")
     names = [Word(_pared(one)) for one in rest.split()]
@@ -109,7 +109,7 @@ def _read(rest: str) -> list[Ask]:
     return [read_ask(name.bare) for name in names if is_path(name)]
 
 
-def _search(rest: str) -> list[Ask]:
+def _search(rest: str) -> list[CallAsked]:
     place = ""
     if (parted := _cut(rest, ("在",))) is not None and parted[0].strip():
         rest, place = parted[0], _pared(parted[1])
@@ -122,35 +122,36 @@ def _search(rest: str) -> list[Ask]:
     return [grep_ask(literal(pattern), place)]
 
 
-def _search_in(clause: str) -> list[Ask]:
+def _search_in(clause: str) -> list[CallAsked]:
     """在 PATH 中搜索 WORD."""
     parted = _cut(clause[1:], SEARCH)
     if parted is None:
         return []
     place = _pared(parted[0])
     return [
-        Ask(a.tool, {**a.input, "path": place} if place else a.input) for a in _search(parted[1])
+        CallAsked(a.tool, {**a.input, "path": place} if place else a.input)
+        for a in _search(parted[1])
     ]
 
 
-def _list(rest: str) -> list[Ask]:
+def _list(rest: str) -> list[CallAsked]:
     name = _pared(rest)
     here = not name or name in ("文件", "目录", "当前", "当前目录", "这里")
     if not here and not (is_path(Word(name)) or name.isascii()):
         return []
-    return [Ask("List", {"path": "." if here else one_line(name)})]
+    return [CallAsked("List", {"path": "." if here else one_line(name)})]
 
 
-def _run(rest: str) -> list[Ask]:
+def _run(rest: str) -> list[CallAsked]:
     rest = rest.strip()
     if rest.strip(" 吧。") in TEST_WORDS:
-        return [Ask("Bash", {"command": TESTS}, tests=True)]
+        return [CallAsked("Bash", {"command": TESTS}, tests=True)]
     rest = rest.removeprefix("命令").strip(" :：")
     command = _unquoted(rest)
-    return [Ask("Bash", {"command": command})] if command[:1].isascii() and command else []
+    return [CallAsked("Bash", {"command": command})] if command[:1].isascii() and command else []
 
 
-def _write(rest: str) -> list[Ask]:
+def _write(rest: str) -> list[CallAsked]:
     """把 TEXT 写入 FILE, 把 FILE 中的 A 替换为 B."""
     if (parted := _cut(rest, CHANGE)) is not None:
         return _edit(*parted)
@@ -159,10 +160,10 @@ def _write(rest: str) -> list[Ask]:
     path = Word(_pared(parted[1]))
     if not is_path(path):
         return []
-    return [Ask("Write", {"file_path": path.bare, "content": _unquoted(parted[0].strip())})]
+    return [CallAsked("Write", {"file_path": path.bare, "content": _unquoted(parted[0].strip())})]
 
 
-def _edit(before: str, new: str) -> list[Ask]:
+def _edit(before: str, new: str) -> list[CallAsked]:
     parted = _cut(before, INSIDE)
     if parted is None:
         return []
@@ -192,7 +193,7 @@ def written_file(clause: str) -> str:
     return name.bare if is_path(name) else ""
 
 
-def asks(clause: str) -> list[Ask]:
+def asks(clause: str) -> list[CallAsked]:
     """The calls a clause asks for, or none."""
     if clause.startswith("在"):
         return _search_in(clause)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from reverie.embedded.forms import (
     TESTS,
-    Ask,
+    CallAsked,
     between,
     glob_ask,
     grep_ask,
@@ -78,7 +78,7 @@ def _plain(found: Sequence[Word]) -> list[Word]:
     return [w for w in found if w.quoted or w.low not in SMALL]
 
 
-def _read(verb: str, rest: list[Word]) -> list[Ask]:
+def _read(verb: str, rest: list[Word]) -> list[CallAsked]:
     first, count, rest = _lines(rest)
     paths = [w.bare for w in rest if is_path(w)]
     plain = _plain(rest)
@@ -110,7 +110,7 @@ def _lines(rest: list[Word]) -> tuple[int | None, int | None, list[Word]]:
     return None, None, rest
 
 
-def _grep(verb: str, rest: list[Word]) -> list[Ask]:
+def _grep(verb: str, rest: list[Word]) -> list[CallAsked]:
     given = len(rest)
     rest = [w for w in rest if w.quoted or not w.text.startswith("-")]
     shell = verb != "search" and len(rest) < given  # with options it is a command line
@@ -150,17 +150,17 @@ def _place(found: Sequence[Word]) -> str:
     return one_line(chosen[0].bare) if chosen else ""
 
 
-def _list(_verb: str, rest: list[Word]) -> list[Ask]:
+def _list(_verb: str, rest: list[Word]) -> list[CallAsked]:
     rest = [w for w in rest if w.quoted or not w.text.startswith("-")]
     plain = _plain(rest)
     if len(plain) > 1:
         return []
     if plain and is_glob(plain[0].bare):
-        return [Ask("Glob", {"pattern": one_line(plain[0].bare)})]
-    return [Ask("List", {"path": one_line(plain[0].bare) if plain else "."})]
+        return [CallAsked("Glob", {"pattern": one_line(plain[0].bare)})]
+    return [CallAsked("List", {"path": one_line(plain[0].bare) if plain else "."})]
 
 
-def _find(verb: str, rest: list[Word]) -> list[Ask]:
+def _find(verb: str, rest: list[Word]) -> list[CallAsked]:
     at = next((n for n, w in enumerate(rest) if n and w.low in PLACE), len(rest))
     plain, place = _plain(rest[:at]), _place(rest[at + 1 :])
     globs = [w for w in plain if is_glob(w.bare)]
@@ -174,11 +174,11 @@ def _find(verb: str, rest: list[Word]) -> list[Ask]:
     return [grep_ask(literal(one_line(word.bare)), place)]
 
 
-def _run(_verb: str, rest: list[Word]) -> list[Ask]:
+def _run(_verb: str, rest: list[Word]) -> list[CallAsked]:
     said = " ".join(w.low for w in rest)
     if said in TEST_WORDS or (said.startswith("tests in ") and len(rest) == 3):
         place = f" {rest[2].bare}" if said.startswith("tests in ") and is_path(rest[2]) else ""
-        return [Ask("Bash", {"command": TESTS + place}, tests=not place)]
+        return [CallAsked("Bash", {"command": TESTS + place}, tests=not place)]
     return []
 
 
@@ -198,20 +198,20 @@ def _command(clause: str) -> str:
     return rest[:-1] if ends else rest
 
 
-def _write(verb: str, rest: list[Word]) -> list[Ask]:
+def _write(verb: str, rest: list[Word]) -> list[CallAsked]:
     if len(rest) > 2 and verb == "create":
         at = next((n for n, w in enumerate(rest) if w.low in ("with", "containing")), len(rest))
         path = next((w.bare for w in rest[:at] if is_path(w)), "")
         text = between(rest, at + 1, len(rest)) if at < len(rest) else ""
-        return [Ask("Write", {"file_path": path, "content": text})] if path else []
+        return [CallAsked("Write", {"file_path": path, "content": text})] if path else []
     at = next((n for n in reversed(range(len(rest))) if rest[n].low in ("to", "into", "as")), 0)
     paths = [w.bare for w in rest[at + 1 :] if is_path(w)]
     if not at or len(paths) != 1 or len(_plain(rest[at + 1 :])) != 1:
         return []
-    return [Ask("Write", {"file_path": paths[0], "content": between(rest, 0, at)})]
+    return [CallAsked("Write", {"file_path": paths[0], "content": between(rest, 0, at)})]
 
 
-def _edit(verb: str, rest: list[Word]) -> list[Ask]:
+def _edit(verb: str, rest: list[Word]) -> list[CallAsked]:
     """ "edit FILE: replace A with B", "replace A with B in FILE", "change A to B in FILE"."""
     path, start = "", 0
     if verb in ("edit", "in"):
@@ -232,23 +232,23 @@ def _edit(verb: str, rest: list[Word]) -> list[Ask]:
     return [edit_ask(path, old, new, every)]
 
 
-def edit_ask(path: str, old: str, new: str, every: bool) -> Ask:
-    ask = Ask("Edit", {"file_path": path, "old_string": old, "new_string": new})
+def edit_ask(path: str, old: str, new: str, every: bool) -> CallAsked:
+    ask = CallAsked("Edit", {"file_path": path, "old_string": old, "new_string": new})
     if every:
         ask.input["replace_all"] = True
     return ask
 
 
-def _read_back(rest: list[Word]) -> list[Ask]:
+def _read_back(rest: list[Word]) -> list[CallAsked]:
     plain = _plain(rest)
     if not plain:
         return []
     query = " ".join(w.bare for w in plain[1:] if w.low not in ("about", "on", "query"))
     reference = one_line(plain[0].bare)
-    return [Ask("ReadBack", {"reference": reference, **({"query": query} if query else {})})]
+    return [CallAsked("ReadBack", {"reference": reference, **({"query": query} if query else {})})]
 
 
-Form = Callable[[str, list[Word]], list[Ask]]
+Form = Callable[[str, list[Word]], list[CallAsked]]
 FORMS: dict[str, Form] = {
     **dict.fromkeys(("read", "show", "open", "cat", "view", "display", "print"), _read),
     **dict.fromkeys(("grep", "search", "rg"), _grep),
@@ -283,7 +283,7 @@ def written_file(clause: str) -> str:
     return paths[0] if len(paths) == 1 else ""
 
 
-def asks(clause: str) -> list[Ask]:
+def asks(clause: str) -> list[CallAsked]:
     """The calls a clause asks for, or none."""
     found = words(clause)
     if not found or found[0].low not in FORMS:
@@ -293,5 +293,5 @@ def asks(clause: str) -> list[Ask]:
         return _read_back(rest[1:])
     out = FORMS[verb](verb, rest)
     if not out and verb in ("run", "execute") and (command := _command(clause)):
-        return [Ask("Bash", {"command": command})]
+        return [CallAsked("Bash", {"command": command})]
     return out

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from reverie.embedded import history as past
 from reverie.embedded.chat.asks import Asked, asked
-from reverie.embedded.forms import Ask, read_ask
-from reverie.embedded.history import Call, History
+from reverie.embedded.forms import CallAsked, read_ask
+from reverie.embedded.history import ConversationHistory, PastCall
 from reverie.embedded.phrases import ENGLISH, Phrases, phrases
 from reverie.embedded.recollections import is_question, known, looked_up
 from reverie.embedded.reports import clip, is_test_run, named, report
@@ -53,11 +53,11 @@ def answer(request: Request) -> Sequence[Block]:
     return blocks or [text_block(say.no_words)]
 
 
-def _planned(history: History, found: Asked) -> list[Ask]:
+def _planned(history: ConversationHistory, found: Asked) -> list[CallAsked]:
     """The calls that answer a message, in order; the same at every round of its turn."""
     before = [c for c in history.calls if c.message < history.newest.message]
     seen = {c.path for c in before if c.name == "Read"}
-    out: list[Ask] = []
+    out: list[CallAsked] = []
     for ask in found.asks:
         path = str(ask.input.get("file_path", ""))
         if ask.tool not in history.tools:
@@ -70,15 +70,17 @@ def _planned(history: History, found: Asked) -> list[Ask]:
     return out
 
 
-def _same_tests(history: History, before: Sequence[Call], ask: Ask) -> Ask:
+def _same_tests(
+    history: ConversationHistory, before: Sequence[PastCall], ask: CallAsked
+) -> CallAsked:
     """The tests are run the way they were run before in this conversation."""
     ids = {call.id for call in before}
     runs = [o.call for o in history.outcomes if o.call.id in ids and is_test_run(o)]
     runs = [call for call in runs if "test" in call.get("command").lower()]
-    return Ask("Bash", {"command": runs[-1].get("command")}) if runs else ask
+    return CallAsked("Bash", {"command": runs[-1].get("command")}) if runs else ask
 
 
-def _next(left: Sequence[Ask]) -> Sequence[Ask]:
+def _next(left: Sequence[CallAsked]) -> Sequence[CallAsked]:
     """The calls that may go out now: all that only read, or the one that does more."""
     if left and left[0].alone:
         return left[:1]
@@ -86,11 +88,11 @@ def _next(left: Sequence[Ask]) -> Sequence[Ask]:
     return left[:count]
 
 
-def _named(ask: Ask) -> str:
-    return named(Call("", ask.tool, ask.input, 0))
+def _named(ask: CallAsked) -> str:
+    return named(PastCall("", ask.tool, ask.input, 0))
 
 
-def _beginning(history: History, found: Asked, say: Phrases) -> list[str]:
+def _beginning(history: ConversationHistory, found: Asked, say: Phrases) -> list[str]:
     """What is said before any call: to a request, to a question, to anything else."""
     if not history.newest.text.strip():
         return [] if history.fresh else [say.no_words, *_about(history, say)]
@@ -113,7 +115,7 @@ def _ending(found: Asked, say: Phrases) -> list[str]:
     return out
 
 
-def _said(history: History, say: Phrases) -> str:
+def _said(history: ConversationHistory, say: Phrases) -> str:
     words = history.newest.text
     plain = bared(words[:LOOKED_AT]).lower().strip(" .!?。！？~")
     if plain in THANKS:
@@ -132,10 +134,10 @@ def _said(history: History, say: Phrases) -> str:
     return "\n".join([say.no_rule, *_about(history, say)])
 
 
-def _about(history: History, say: Phrases) -> list[str]:
+def _about(history: ConversationHistory, say: Phrases) -> list[str]:
     return [say.am, _can(history, say), say.recall, say.configure]
 
 
-def _can(history: History, say: Phrases) -> str:
+def _can(history: ConversationHistory, say: Phrases) -> str:
     forms = [form for tool, form in say.forms.items() if tool in history.tools]
     return say.can.format(forms=" · ".join(forms)) if forms else say.no_tools

@@ -24,8 +24,8 @@ from reverie.embedded.extraction.writing import (
     planned,
     shown_text,
 )
-from reverie.embedded.forms import Ask, read_ask
-from reverie.embedded.history import History
+from reverie.embedded.forms import CallAsked, read_ask
+from reverie.embedded.history import ConversationHistory
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX
 from reverie.transcript.blocks import Block, text_block
@@ -65,7 +65,9 @@ def _path(task: ExtractTask, key: str) -> str:
     return f"{task.folder.rstrip('/')}/{key}"
 
 
-def _reads(saves: Sequence[Save], task: ExtractTask, history: History) -> list[Ask]:
+def _reads(
+    saves: Sequence[Save], task: ExtractTask, history: ConversationHistory
+) -> list[CallAsked]:
     """Every file that will be changed, to be read together."""
     if not saves or "Read" not in history.tools:
         return []
@@ -75,19 +77,21 @@ def _reads(saves: Sequence[Save], task: ExtractTask, history: History) -> list[A
     return [read_ask(_path(task, key)) for key in keys]
 
 
-def _read_texts(history: History) -> dict[str, str]:
+def _read_texts(history: ConversationHistory) -> dict[str, str]:
     """What the reads of this run brought, by path; one that failed brought nothing."""
     mine = {call.id for call in history.made}
     good = [o for o in history.outcomes if o.call.id in mine and not o.error]
     return {outcome.call.path: shown_text(outcome.text) for outcome in good}
 
 
-def _writes(saves: Sequence[Save], task: ExtractTask, history: History) -> list[Ask]:
+def _writes(
+    saves: Sequence[Save], task: ExtractTask, history: ConversationHistory
+) -> list[CallAsked]:
     """The files, then the pointers to them."""
     read = _read_texts(history)
     taken = {known.file for known in task.memories}
     index = read.get(_path(task, INDEX), task.index)
-    asks: list[Ask] = []
+    asks: list[CallAsked] = []
     pointers = index
     for save in saves:
         text = read.get(_path(task, save.key), "") if save.known else ""
@@ -105,20 +109,20 @@ def _writes(saves: Sequence[Save], task: ExtractTask, history: History) -> list[
     return [*asks, *_index(index, pointers, task, read=_path(task, INDEX) in read)]
 
 
-def _changed(save: Save, text: str, task: ExtractTask) -> Ask | None:
+def _changed(save: Save, text: str, task: ExtractTask) -> CallAsked | None:
     after = changed_file(save, text)
     change = edit_between(text, after) if after is not None else None
     if change is None:
         return None
     given = {"file_path": _path(task, save.key), "old_string": change[0], "new_string": change[1]}
-    return Ask("Edit", dict(given))
+    return CallAsked("Edit", dict(given))
 
 
-def _new(save: Save, task: ExtractTask) -> Ask | None:
+def _new(save: Save, task: ExtractTask) -> CallAsked | None:
     text = new_file(save)
     if text is None:
         return None
-    return Ask("Write", {"file_path": _path(task, save.key), "content": text})
+    return CallAsked("Write", {"file_path": _path(task, save.key), "content": text})
 
 
 def _pointed(index: str, save: Save) -> str:
@@ -128,17 +132,19 @@ def _pointed(index: str, save: Save) -> str:
     return indexes.parse(index.encode()).put(save.key, name, hook).decode()
 
 
-def _index(before: str, after: str, task: ExtractTask, *, read: bool) -> list[Ask]:
+def _index(before: str, after: str, task: ExtractTask, *, read: bool) -> list[CallAsked]:
     path = _path(task, INDEX)
     if not before.strip():
-        return [Ask("Write", {"file_path": path, "content": after})]
+        return [CallAsked("Write", {"file_path": path, "content": after})]
     change = edit_between(before, after) if read else None
     if change is None:
         return []  # whoever lands the file adds the line
-    return [Ask("Edit", {"file_path": path, "old_string": change[0], "new_string": change[1]})]
+    return [
+        CallAsked("Edit", {"file_path": path, "old_string": change[0], "new_string": change[1]})
+    ]
 
 
-def _told(history: History, task: ExtractTask) -> str:
+def _told(history: ConversationHistory, task: ExtractTask) -> str:
     """What became of the writes: topic files by name, the index never."""
     made = {call.id: call for call in history.made if call.name in WRITERS}
     good: dict[str, None] = {}

@@ -6,7 +6,7 @@ standing instruction needs a word that reaches beyond this change. In doubt, not
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.found import Rule, pattern
+from reverie.embedded.extraction.found import SentenceRule, pattern
 
 _PAIRS = (
     "後后這这個个們们沒没為为麼么嗎吗時时說说讓让請请對对錯错還还從从開开應应該该總总過过會会測测試试運运執执檢检認认證证確确驗验記记錄录寫写讀读問问題题複复覆复釋释"
@@ -66,12 +66,12 @@ def _wanted(parts: dict[str, str]) -> str:
 
 
 STANDING = (
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(r"^(?:你)?(?:从(?:现在|今)(?:开始|起|往后)|以后|今后|往后|下次|将来)[，,]?.{4,}"),
         unless=pattern(r"以后再(?:说|做|看|改|议)|可能|也许|要不要"),
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             r"^(?:你)?(?:必须|务必|一定要|应该|要)?(?:总是|始终|永远|一律|一直|绝不|绝对不要"
@@ -80,7 +80,7 @@ STANDING = (
         ),
         unless=pattern(rf"{_PRODUCT.pattern}|^你一直"),
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             rf"^(?:每次|每个|每一?次|所有的?|任何){_STEP}?.{{0,12}}?{_WORK}.{{0,12}}?(?:都|必须|要"
@@ -88,7 +88,7 @@ STANDING = (
         ),
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             r"^(?:每次|每当|在)?.{0,4}(?:提交|推送|合并|修改|写|改|开始|动手|发布)(?:代码|测试"
@@ -97,21 +97,21 @@ STANDING = (
         ),
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             r"^(?:不要|别|不许|禁止).{0,20}(?:除非|没有我的?(?:同意|允许|确认)|未经(?:我)?(?:同意"
             r"|允许|确认)).{0,20}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             r"^(?:除非|没有我的?(?:同意|允许)|未经(?:我)?(?:同意|允许|确认)).{0,20}(?:不要|别|不许"
             r"|不得).{2,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             r"^(?:凡是|只要|每当|一旦|如果)(?:你)?(?:改|修改|新增|加|删|碰|动|不确定|拿不准|不清楚"
@@ -121,14 +121,14 @@ STANDING = (
         ),
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             rf"^.{{0,6}}{_WORK}(?:一律|统一|都必须|都要|全部|全都)(?:用|写|保持|是|使用|先|跑|经过).{{1,}}"
         ),
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "standing_instruction",
         pattern(
             rf"^.{{0,4}}(?:每次|每改一?次|改完|写完|做完).{{0,8}}(?:都要|都得|必须|记得"
@@ -139,7 +139,7 @@ STANDING = (
 )
 
 CORRECTIONS = (
-    Rule(
+    SentenceRule(
         "correction",
         pattern(
             rf"^(?:我们|你)(?:怎么)?(?:又)?(?:没有?|忘了|忘记了?|漏了)(?P<what>(?:写|加|跑|运行"
@@ -149,7 +149,7 @@ CORRECTIONS = (
         wording=_wanted,
         unless=pattern("^如果|的话"),
     ),
-    Rule(
+    SentenceRule(
         "correction",
         pattern(
             r"^你?(?:为什么|为啥|干嘛|干吗|怎么)(?:你)?(?:又|总是?|老是?|一直|还是?"
@@ -159,7 +159,7 @@ CORRECTIONS = (
         wording=_negated,
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "correction",
         pattern(
             rf"^(?:不要|别|不用|没必要|不许)(?:每次|老|总|动不动|随便|擅自|自己|全部|一次性?"
@@ -169,7 +169,7 @@ CORRECTIONS = (
         ),
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "correction",
         pattern(
             r"没(?:有)?(?:验证|测试|跑过?|试过?|看过?|读过?|确认|检查)(?:过)?[，,]?(?:就|之前"
@@ -181,13 +181,13 @@ CORRECTIONS = (
         asks=True,
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "correction",
         pattern(r"^(?:不要|别)(?:再|总是?|老是?|一直)(?P<what>.{3,40})$"),
         wording=_negated,
         unless=pattern(r"\u00b7|\(\)|按钮|页面|界面"),
     ),
-    Rule(
+    SentenceRule(
         "correction",
         pattern(
             r"^你(?:总是|老是|一直|又)(?:在)?(?!好|对|很|挺)(?P<what>(?:(?!不了|没法).){3,30})$"
@@ -195,21 +195,21 @@ CORRECTIONS = (
         wording=_negated,
         unless=_PRODUCT,
     ),
-    Rule("correction", pattern(r"^(?:我)?(?:没|没有|从没)(?:让|叫|要求)你.{3,}")),
-    Rule("correction", pattern(r"^我(?:说过|告诉过你|跟你说过|已经说了)[，,]?.{3,}")),
-    Rule(
+    SentenceRule("correction", pattern(r"^(?:我)?(?:没|没有|从没)(?:让|叫|要求)你.{3,}")),
+    SentenceRule("correction", pattern(r"^我(?:说过|告诉过你|跟你说过|已经说了)[，,]?.{3,}")),
+    SentenceRule(
         "correction",
         pattern(r"^(?:不要|别|不能|不许)(?:自己)?(?:瞎|乱|随便)?(?:猜|假设|编造|臆测).{0,}"),
     ),
-    Rule("correction", pattern(r"^你(?:应该|本该)(?:先|早).{3,}"), unless=_PRODUCT),
-    Rule(
+    SentenceRule("correction", pattern(r"^你(?:应该|本该)(?:先|早).{3,}"), unless=_PRODUCT),
+    SentenceRule(
         "correction",
         pattern(
             r"(?:回答|回复|解释|总结|注释|提交信息|说明)(?:写得|都)?(?:太|过于)(?:长|啰嗦|罗嗦|多"
             r"|短|简略|复杂)"
         ),
     ),
-    Rule(
+    SentenceRule(
         "correction",
         pattern(
             r"(?:换|取|起|用|写|想)(?:一)?个(?:更)?(?:好一?点的|好的|有意义的|清楚的"
@@ -219,7 +219,7 @@ CORRECTIONS = (
 )
 
 PREFERENCES = (
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             r"^我(?:个人)?(?:更|比较|最|很|非常|特别|一直|一向|向来|总是|从小就)?(?:喜欢|偏好|偏爱"
@@ -227,12 +227,12 @@ PREFERENCES = (
         ),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(r"^我(?:最喜欢|最爱|常用|平时用|主要用)的?.{1,12}是.{1,}"),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(r"^我(?:平时|一般|通常|主要|日常)(?:都)?(?:用|使用|写).{2,}"),
         unless=_PASSING,
@@ -240,14 +240,14 @@ PREFERENCES = (
 )
 
 ROLES = (
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             rf"^我(?:现在|目前|以前|之前)?(?:是|做|当|在做)(?:了)?(?:一?[名个位])?.{{0,14}}?{_JOB}"
         ),
         unless=pattern(r"吗|是不是|如果|觉得"),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^我(?:对.{1,12}过敏|是?色盲|住在|来自|毕业于|就职于|任职于|负责|刚(?:接触|入职"
@@ -256,7 +256,7 @@ ROLES = (
         ),
         unless=pattern(r"负责(?:这个|检查|看一下)|这个(?:函数|报错|错误|问题)"),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^我(?:结婚|订婚|离职|升职|换工作|搬家|搬到|生(?:了)?(?:孩子|宝宝)|有.{1,2}个(?:孩子"
@@ -266,29 +266,29 @@ ROLES = (
 )
 
 CONFIRMATIONS = (
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:就|请)?(?:这样|照这样|保持这种).{0,10}(?:很好|挺好|正好|继续|就对了"
             r"|保持)[，,].{4,}"
         ),
     ),
-    Rule("confirmation", pattern(r"^我(?:很|挺|非常)?(?:喜欢|欣赏)你.{4,}")),
-    Rule(
+    SentenceRule("confirmation", pattern(r"^我(?:很|挺|非常)?(?:喜欢|欣赏)你.{4,}")),
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:你)?.{2,30}(?:这个做法|这种做法|的做法|的方式)(?:很好|挺好|是对的|非常好"
             r"|正是我(?:想)?要的|不错).{0,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(r"^(?:这|那)正是我(?:想)?要的.{4,}|^(?:继续|保持)(?:这样|这种).{3,}"),
     ),
 )
 
 DEADLINES = (
-    Rule(
+    SentenceRule(
         "deadline",
         pattern(
             rf"(?:{_WHEN}).{{0,16}}(?:发布|上线|截止|到期|交付|提交"
@@ -301,7 +301,7 @@ DEADLINES = (
 )
 
 POINTERS = (
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             r"(?:文档|设计稿?|需求|问题|缺陷|bug|Bug|工单|任务|指标|监控|日志|报警|告警|反馈"
@@ -312,7 +312,7 @@ POINTERS = (
         ),
         unless=pattern(r"^(?:帮我|请?看一下|打开|修复|实现)|这个(?:问题|工单|bug|PR)"),
     ),
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             rf"{_SYSTEM}.{{0,12}}(?:里|上|中)?(?:有|记录(?:着|了)?|存放|维护(?:着)?|能查到"
@@ -324,19 +324,19 @@ POINTERS = (
 )
 
 FACTS = (
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"我们.{0,16}(?:故意|特意|有意)|(?:故意|特意|有意).{0,12}(?:去掉|删掉|删除|不做|不用"
             r"|保留|留着)的?$"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(r"(?:为准|唯一(?:的)?(?:事实|数据)?来源|以.{1,16}为准)"),
         unless=_PRODUCT,
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^(?:[\u4e00-\u9fff]{2,3}|[A-Z][a-z]+|\S{1,6}团队|\S{1,4}部)(?:负责|接手|接管|主管"
@@ -344,14 +344,14 @@ FACTS = (
         ),
         unless=pattern(r"^(?:我|你|谁|这个|那个|它|代码|函数|模块|服务)"),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^(?:因为|由于)?(?:法务|合规|客户|甲方|监管|审计|安全(?:部|团队)|供应商|合同"
             r"|老板).{0,10}(?:要求|规定|不允许|不让|禁止|坚持|希望).{4,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^我们(?:决定|定了|商量好|不能|不会).{3,30}[，,](?:因为|由于).{0,20}(?:法务|合规|客户"

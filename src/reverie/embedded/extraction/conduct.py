@@ -20,7 +20,7 @@ from itertools import islice
 from reverie.embedded.extraction.tags import NAME, bases, tagged
 
 BAR = 3.0
-MOST_CLAUSES = 6
+MAX_CLAUSES = 6
 LONG = (16, 36)  # words over which a sentence is likelier a task, and likelier still
 
 _AT = r"(?:^|[,&])"
@@ -276,7 +276,7 @@ def _sum(table: list[tuple[re.Pattern[str], float]], part: str) -> float:
 def _clauses(signs: str) -> Iterator[tuple[int, int]]:
     """Runs of clauses: where they begin and end in a row of signs. None begins behind a clause
     that speaks of the program."""
-    cuts = [-1, *islice((at for at, sign in enumerate(signs) if sign in ",&"), MOST_CLAUSES)]
+    cuts = [-1, *islice((at for at, sign in enumerate(signs) if sign in ",&"), MAX_CLAUSES)]
     for number, cut in enumerate(cuts):
         if number and _SPOKEN_OF.search(signs[:cut]):
             return

@@ -55,7 +55,7 @@ _OF = re.compile(r"(?:on|in)\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _SaidDate:
     """A date as it was said: where, what it means in words, and its last day if it is one."""
 
     start: int
@@ -98,23 +98,23 @@ def _months(meant: str) -> list[date]:
     return [_month_end(date(int(found[1]), int(found[2]), 1))] if found else []
 
 
-def _said(text: str, at: float) -> list[_Said]:
+def _said(text: str, at: float) -> list[_SaidDate]:
     """Relative dates in their order, none inside another."""
     base = day_of(at)
     if base is None:
         return []
-    found = [_Said(one.start, one.end, one.meant) for one in relative(text, at)]
+    found = [_SaidDate(one.start, one.end, one.meant) for one in relative(text, at)]
     plain = own(text)
     found += _plain(plain, base)
     found += _wide(plain, base)
-    out: list[_Said] = []
+    out: list[_SaidDate] = []
     for one in sorted(found, key=lambda said: (said.start, -said.end)):
         if not out or one.start >= out[-1].end:
             out.append(one)
     return out
 
 
-def _plain(text: str, base: date) -> Iterator[_Said]:
+def _plain(text: str, base: date) -> Iterator[_SaidDate]:
     for found in _PLAIN.finditer(text):
         day, start = None, found.start()
         if found["day"]:
@@ -134,7 +134,7 @@ def _plain(text: str, base: date) -> Iterator[_Said]:
             month = [one[:3] for one in _MONTHS].index(name.lower()[:3]) + 1
             day = _coming(month, int(found["d1"] or found["d2"]), base)
         if day is not None:
-            yield _Said(start, found.end(), f"on {day}", day)
+            yield _SaidDate(start, found.end(), f"on {day}", day)
 
 
 def _is_word(name: str, text: str, found: re.Match[str]) -> bool:
@@ -142,7 +142,7 @@ def _is_word(name: str, text: str, found: re.Match[str]) -> bool:
     return name.lower() in ("may", "mar", "sep") and text[found.start()].islower()
 
 
-def _wide(text: str, base: date) -> Iterator[_Said]:
+def _wide(text: str, base: date) -> Iterator[_SaidDate]:
     for found in _WIDE.finditer(text):
         day = None
         if found["now"]:
@@ -158,7 +158,7 @@ def _wide(text: str, base: date) -> Iterator[_Said]:
         elif found["d3"]:
             day = _this_or_next_month(int(found["d3"]), base)
         if day is not None:
-            yield _Said(found.start(), found.end(), str(day), day)
+            yield _SaidDate(found.start(), found.end(), str(day), day)
 
 
 def _ending(unit: str, base: date) -> date:

@@ -50,7 +50,7 @@ Wording: TypeAlias = "Callable[[dict[str, str]], str]"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SentenceRule:
     """A pattern over a masked sentence. `asks`: it may be a question; `wording`: how it is
     turned into a rule, where it is; `unless`: what else in the sentence speaks against it."""
 

@@ -22,23 +22,23 @@ from reverie.embedded.extraction.conduct import (
     reaches,
 )
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
-from reverie.embedded.extraction.found import TYPE_OF, Found, Rule, pattern
+from reverie.embedded.extraction.found import TYPE_OF, Found, SentenceRule, pattern
 from reverie.embedded.extraction.never import never, says
 from reverie.embedded.extraction.reply import Conceded, carries, conceded
 from reverie.embedded.extraction.tags import NAMES, PROGRAM
 from reverie.embedded.extraction.wording import LEAD, turned
-from reverie.embedded.extraction.words import Sentence, Turn, sentences
+from reverie.embedded.extraction.words import Sentence, UserTurn, sentences
 from reverie.embedded.phrases import is_chinese
 from reverie.memory.echo import Passages, content, is_said, negates
 from reverie.memory.format.entry import Type
 
-MOST = 6  # things kept of one message
+MAX = 6  # things kept of one message
 MANY, NAMED = 60, 4  # words and names of a message that is likelier a task, or pasted
 TASK, UNMOVED = 0.5, 1.0  # more that a sentence must weigh in a task, or if nothing was owned up to
 OF_THE_TASK, ALONE = 2.0, 6  # the same of an order for this task, and words beside one that is not
 LEAST = 0.5  # what a sentence must weigh of itself for the answer to add to it
 
-ENGLISH: tuple[Rule, ...] = (
+ENGLISH: tuple[SentenceRule, ...] = (
     *people.CONFIRMATIONS,
     *project.POINTERS,
     *project.FACTS,
@@ -46,7 +46,7 @@ ENGLISH: tuple[Rule, ...] = (
     *people.ROLES,
     *people.PREFERENCES,
 )
-CHINESE: tuple[Rule, ...] = (
+CHINESE: tuple[SentenceRule, ...] = (
     *chinese.STANDING,
     *chinese.CORRECTIONS,
     *chinese.CONFIRMATIONS,
@@ -86,7 +86,7 @@ _ORDER_WIDE = pattern(r"^(?:不要|别|总是|始终|每次|必须|务必|一律
 _SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
 
-def findings(turns: Sequence[Turn], known: Iterable[str] = ()) -> list[Found]:
+def findings(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Found]:
     """Everything worth keeping, in the order it was said; nothing that `known` says already."""
     found = [[one for one in _read(turn) if not never(one)] for turn in turns]
     told = Passages(("", text) for text in known) if any(found) else Passages()
@@ -97,7 +97,7 @@ def findings(turns: Sequence[Turn], known: Iterable[str] = ()) -> list[Found]:
             again = any(says(other.rule, one.rule) for other in (*out, *kept))
             if not again and not _is_told(one, told):
                 kept.append(one)
-        out += kept[:MOST]
+        out += kept[:MAX]
     return out
 
 
@@ -109,7 +109,7 @@ def _is_told(found: Found, told: Passages) -> bool:
     return same and told.has_numbers(about, about)
 
 
-def _read(turn: Turn) -> list[Found]:
+def _read(turn: UserTurn) -> list[Found]:
     """What a message says, unjudged."""
     said = list(sentences(turn.text))
     out: list[Found] = []
@@ -127,7 +127,7 @@ def _read(turn: Turn) -> list[Found]:
     return _answered(out, said, turn)
 
 
-def _answered(out: list[Found], said: Sequence[Sentence], turn: Turn) -> list[Found]:
+def _answered(out: list[Found], said: Sequence[Sentence], turn: UserTurn) -> list[Found]:
     """The findings, with what only the agent's answer gives away, or words better."""
     answer = conceded(turn.after) if turn.after else Conceded()
     if not answer.weight:
@@ -142,7 +142,7 @@ def _answered(out: list[Found], said: Sequence[Sentence], turn: Turn) -> list[Fo
     return [*out[:at], _finished(found, turn), *out[at + 1 :]]
 
 
-def _objected(said: Sequence[Sentence], turn: Turn, answer: Conceded) -> Found | None:
+def _objected(said: Sequence[Sentence], turn: UserTurn, answer: Conceded) -> Found | None:
     """The sentence that an answer took for a correction: one that finds fault and weighs enough
     with what was owned up to, or any that carries the lesson of a full concession."""
     best, most = None, LEAST
@@ -157,7 +157,7 @@ def _objected(said: Sequence[Sentence], turn: Turn, answer: Conceded) -> Found |
     return _conduct(best, _led(best), complains=True)
 
 
-def _objection(sentence: Sentence, turn: Turn) -> float:
+def _objection(sentence: Sentence, turn: UserTurn) -> float:
     """What a sentence that finds fault weighs of itself."""
     if any(map(is_chinese, sentence.text)):
         return chinese.objection(sentence.masked.translate(chinese.TRADITIONAL))
@@ -173,7 +173,7 @@ def _directs(sentence: Sentence) -> bool:
     return not sentence.asks and ordered and not PROGRAM.search(said)
 
 
-def _doubt(turn: Turn, sentence: Sentence, *, complains: bool) -> float:
+def _doubt(turn: UserTurn, sentence: Sentence, *, complains: bool) -> float:
     """What a sentence must weigh more: in a long message or one full of names, as an order among
     others that does not say how far it reaches, or as a complaint that the answer did not take
     for one."""
@@ -202,7 +202,7 @@ def _conduct(sentence: Sentence, said: str, *, complains: bool) -> Found:
     return replace(plain, quote=sentence.text) if rule else plain
 
 
-def _sentence(sentence: Sentence, turn: Turn) -> Found | None:
+def _sentence(sentence: Sentence, turn: UserTurn) -> Found | None:
     """What one sentence says: asked to be kept, about the agent's work, or by the first rule
     that fits."""
     wide = any(map(is_chinese, sentence.text))
@@ -256,7 +256,7 @@ def _asked_wide(sentence: Sentence) -> str | None:
     return None if chinese.ONCE.search(what) else what
 
 
-def _typed(what: str, turn: Turn) -> Found:
+def _typed(what: str, turn: UserTurn) -> Found:
     """What was asked to be kept, with the type its content gives."""
     wide = any(map(is_chinese, what))
     inner = Sentence(what, what)
@@ -294,7 +294,7 @@ def _reasoned(found: Found, behind: Sequence[Sentence]) -> Found:
     return replace(found, rule=rule, why=why, how=how)
 
 
-def _finished(found: Found, turn: Turn) -> Found:
+def _finished(found: Found, turn: UserTurn) -> Found:
     """The finding in whole sentences, its dates written out."""
     parts = {
         "rule": _closed(made_absolute(_bare(found.rule), turn.at)),

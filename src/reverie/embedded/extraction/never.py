@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from reverie.embedded.extraction.found import Found, pattern
 from reverie.errors import ReverieError
-from reverie.memory.echo import Match, content, is_said, negates
+from reverie.memory.echo import EchoMatch, content, is_said, negates
 from reverie.memory.secrets import scan
 
 _CODE = pattern(
@@ -104,4 +104,4 @@ def says(other: str, text: str) -> bool:
     if not mine or any(word[0].isdigit() for word in mine - theirs):
         return False  # a number or a date has no other words
     share = len(mine & theirs) / len(mine)
-    return is_said(mine, Match(share)) and negates(other) == negates(text)
+    return is_said(mine, EchoMatch(share)) and negates(other) == negates(text)

@@ -7,7 +7,7 @@ none of these. In doubt, nothing.
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.found import Rule, pattern
+from reverie.embedded.extraction.found import SentenceRule, pattern
 from reverie.embedded.extraction.tags import PROGRAM, WORK
 
 _PASSING = pattern(
@@ -35,7 +35,7 @@ _JOBS = (
 )
 
 PREFERENCES = (
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             r"^my (?:main |big |biggest |long-term |ultimate )?(?:goal|dream|ambition|hobby"
@@ -43,7 +43,7 @@ PREFERENCES = (
         ),
         unless=pattern(r"\b(?:today|this (?:pr|branch|change|sprint|refactor\w*|function|test))\b"),
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             r"^i (?:want|hope|plan|dream|intend) (?:to|of) (?:becom(?:e|ing)|be(?:ing)? an?"
@@ -52,7 +52,7 @@ PREFERENCES = (
         ),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             rf"^i(?:'ve| have)? {_VERY}(?:prefer(?! not to say)|favou?r|do(?:n'?t| not) like"
@@ -60,12 +60,12 @@ PREFERENCES = (
         ),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(rf"^(?:i|we)(?: also| do)? {_VERY}(?:love|adore|enjoy) {_THING}(?:\w+ing\b|\w+).*"),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             r"^i(?:'ve| have) always (?:loved|had a (?:love|passion|thing|soft spot) for"
@@ -74,7 +74,7 @@ PREFERENCES = (
         ),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             rf"^i(?:'m| am) {_VERY}(?:a (?:big|huge|massive|real) fan of|passionate about|drawn to"
@@ -82,11 +82,11 @@ PREFERENCES = (
         ),
         unless=_PASSING,
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(r"^my (?:all-time )?favou?rite \w+(?: \w+){0,2} (?:is|are|has always been) .*"),
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             rf"^i {_VERY}(?:like|enjoy|want|need|expect) (?:my |your )?(?:\w+ ){{0,3}}(?:answers"
@@ -95,7 +95,7 @@ PREFERENCES = (
         ),
         unless=pattern(r"\b(?:these|those|this|the|that)\b"),
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             r"^(?:i(?:'m| am) (?:also |now |currently )?(?:doing|learning|training for|studying)"
@@ -109,7 +109,7 @@ PREFERENCES = (
             r"|branch|fine|well)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "preference",
         pattern(
             r"^(?:i use|i work with|i'm using|i am using|i always use|i usually use"
@@ -120,7 +120,7 @@ PREFERENCES = (
 )
 
 ROLES = (
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i(?:'m| am) an? (?!bit|little|lot|few|ton|huge|big|fan|firm|strong|total|part"
@@ -131,7 +131,7 @@ ROLES = (
             r"|middle of)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i(?:'ve| have)? (?:also |just |recently |finally )*(?:joined|been part of) (?:a"
@@ -139,21 +139,21 @@ ROLES = (
             r"|studio|company|startup|program)\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i (?:started|began|took up) \w+ing (?:\w+ ){0,3}?(?:\d+|one|two|three|four|five|six"
             r"|seven|eight|nine|ten|a few|several) years ago\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i(?:'ve| have) had (?:my \w+|a \w+) for (?:over |about )?(?:\d+|two|three|four|five"
             r"|six|seven|eight|nine|ten|many) years\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             rf"^(?:i(?:'m| am)|i(?:'ve| have) been|i work(?:ed)? as|i'm working as) (?:now "
@@ -161,7 +161,7 @@ ROLES = (
         ),
         unless=pattern(r"\b(?:if i|not an?|as if|big fan)\b"),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i(?:'m| am) (?:severely |very |quite |also )?(?:allergic to|colou?r ?blind|dyslexic"
@@ -169,7 +169,7 @@ ROLES = (
             r"|retired|pregnant|bilingual|based in|from (?-i:[A-Z])\w+|originally from)\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^(?:the (?:problem|thing) (?:is )?(?:that )?)?i(?:'m| am)? (?:(?:really |very "
@@ -181,7 +181,7 @@ ROLES = (
         ),
         unless=pattern(r"\b(?:if|this|these|why|whether)\b"),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^(?:the )?company i work (?:for|at) is .{2,}"
@@ -189,7 +189,7 @@ ROLES = (
             r"|in charge of|assigned to|responsible for)\b.{4,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i (?:work (?:as|at|for|in)|teach|study|live in|grew up in|was born in|moved to"
@@ -199,7 +199,7 @@ ROLES = (
         ),
         unless=pattern(r"\b(?:this|that|the (?:repo|branch|folder|file)|with you|tests?)\b"),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^(?:since \w+ \w+ \w+, )?i(?:'ve| have)? (?:just |recently "
@@ -208,7 +208,7 @@ ROLES = (
             r"|studio))\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i (?:just |recently |finally )?(?:got (?:married|engaged|divorced|promoted|hired"
@@ -218,7 +218,7 @@ ROLES = (
         ),
         unless=pattern(r"\b(?:joined the (?:call|meeting|chat|branch|channel))\b"),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^(?:my (?:girlfriend|boyfriend|partner|fianc[eé]e?|wife|husband) and i|we) (?:just "
@@ -226,7 +226,7 @@ ROLES = (
             r"|engaged)|are getting married|bought (?:a|our) (?:house|home)|are expecting)\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^my (?:own |online |new |little |small |family )*(?:\w+ ){0,2}(?:store|shop|business"
@@ -234,7 +234,7 @@ ROLES = (
             r"|is called|sells|makes)\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^i(?:'ve| have) been (?:\w+ing|an? \w+)(?: \S+){0,6} (?:for|since) (?:over |about "
@@ -243,7 +243,7 @@ ROLES = (
         ),
         unless=PROGRAM,
     ),
-    Rule(
+    SentenceRule(
         "role",
         pattern(
             r"^(?:\S+ ){0,6}my (?:dance |basketball |football |soccer |chess |debate "
@@ -254,12 +254,12 @@ ROLES = (
 )
 
 CONFIRMATIONS = (
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(rf"^(?:please )?keep (?:doing (?:that|this|it)|\w+ing)\b.*\b{WORK}\b.*"),
         unless=PROGRAM,
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             rf"^(?:i (?:really )?(?:like|love|appreciate)|love|good|nice|great) (?:how|that"
@@ -267,14 +267,14 @@ CONFIRMATIONS = (
             rf"|stopped)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:good|great|right|excellent) (?:call|choice|decision|move|thinking|idea) (?:on|to"
             r"|in|with|about|not) .{6,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:thanks|thank you|good|great|nice) (?:job |work )?for (?:asking|checking"
@@ -282,14 +282,14 @@ CONFIRMATIONS = (
         ),
         unless=PROGRAM,
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:that|this)(?:'s| is| was) exactly (?:how|the way|what) i (?:want|like|prefer"
             r"|wanted|need|expect)\b.{6,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:the |a |one |your |this |that )?[\w ,-]{3,60}? (?:was"
@@ -297,7 +297,7 @@ CONFIRMATIONS = (
             r"|move)\b.*"
         ),
     ),
-    Rule(
+    SentenceRule(
         "confirmation",
         pattern(
             r"^(?:exactly|just) (?:like (?:this|that)|right),? (?:please )?(?:keep|always|do it"

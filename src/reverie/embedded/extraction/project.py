@@ -6,7 +6,7 @@ must be so in the program is no fact of this kind; the code will say it.
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.found import Rule, pattern
+from reverie.embedded.extraction.found import SentenceRule, pattern
 
 _EVENT = (
     r"(?:due|deadline|releas\w+|launch\w*|ship\w*|demo\w*|freez\w+|code freeze|review|meeting"
@@ -42,7 +42,7 @@ _OWNER = (
 )
 
 DEADLINES = (
-    Rule(
+    SentenceRule(
         "deadline",
         pattern(rf"\b{_EVENT}\b"),
         unless=_ASKED,
@@ -50,7 +50,7 @@ DEADLINES = (
 )
 
 POINTERS = (
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             r"https?://[^\s)]*(?:\bdocs?\b|documentation|reference|wiki|/guides?/|handbook|runbook"
@@ -59,7 +59,7 @@ POINTERS = (
         asks=True,
         unless=pattern(r"/(?:pull|issues|commit|blob|tree)/|localhost|127\.0\.0\.1"),
     ),
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             r"\bhere(?:'s| is| are) (?:the |some |our |their )?(?:\w+ ){0,3}(?:docs?|documentation"
@@ -67,7 +67,7 @@ POINTERS = (
         ),
         unless=pattern(r"/(?:pull|issues)/\d+"),
     ),
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             rf"\b{_KEPT}\b.{{0,40}}?\b(?:is|are|live|lives|get|gets|kept|tracked|filed|documented"
@@ -80,7 +80,7 @@ POINTERS = (
             r"|will be)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             rf"^(?:the |our )?(?:\w+ ){{0,4}}?(?:dashboard|board|wiki|runbook|tracker|channel"
@@ -93,7 +93,7 @@ POINTERS = (
             r"|broken|slow|wrong|failing|empty)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "pointer",
         pattern(
             rf"^(?:for|to (?:find|see|look up|check)) .{{3,60}}?,? (?:always )?(?:look|check|see"
@@ -104,7 +104,7 @@ POINTERS = (
 )
 
 FACTS = (
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^(?:our |some |many |most )?(?:users|customers|people|developers|clients|teams"
@@ -112,7 +112,7 @@ FACTS = (
             r"|rarely|never) .{6,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"\b(?:nobody|no ?one|no customers?|no users?) (?:is |are |really "
@@ -122,7 +122,7 @@ FACTS = (
         ),
         unless=pattern(r"^(?:can|could|do|does|did|is|are|if|why|when)\b"),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^(?:(?-i:[A-Z][a-z]+)|(?:my|our) (?:colleague|coworker|co-worker|teammate|boss"
@@ -136,21 +136,21 @@ FACTS = (
             r"|then|life|mom|dad)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"\bwe (?:\w+ ){0,2}?\w+(?:ed|t|ept|ook|uilt|ut)\b.*\b(?:on purpose|intentionally"
             r"|deliberately)\b|\bwe (?:on purpose|intentionally|deliberately) \w+"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"\b(?:is|are|should be|stays?|remains?) (?:the |our "
             r"|a )?(?:single )?source of truth\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             rf"^{_OWNER} (?:owns|maintains?|leads|is responsible for|are responsible for"
@@ -161,7 +161,7 @@ FACTS = (
             r"^(?:this|that|it|there|claude|gemini|copilot|codex|git|github|docker|python)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^we(?:'ve| have)? (?:decided|agreed|chose|chosen|stay|are staying|can't|cannot"
@@ -171,7 +171,7 @@ FACTS = (
             r"|bankrupt|lawyers?|investors?|board|management|security team)\b"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^(?:legal|compliance|security|our (?:customers?|clients?|lawyers?|auditors?)"
@@ -179,7 +179,7 @@ FACTS = (
             r"|insists?|asked|forbids?|won't allow|does not allow|doesn't allow|needs?)\b.{6,}"
         ),
     ),
-    Rule(
+    SentenceRule(
         "project_fact",
         pattern(
             r"^(?:last (?:week|month|quarter|year)|in (?:january|february|march|april|may|june"

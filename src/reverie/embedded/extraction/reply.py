@@ -24,9 +24,9 @@ from reverie.embedded.extraction.words import Sentence, sentences
 from reverie.embedded.phrases import is_chinese
 from reverie.memory.echo import content
 
-MOST_SENTENCES = 8  # of an answer's beginning
-MOST_WORDS = 14  # of a lesson
-MOST = 3.5
+MAX_SENTENCES = 8  # of an answer's beginning
+MAX_WORDS = 14  # of a lesson
+MAX = 3.5
 
 # Rows of signs, "i" being the agent: what it owns up to, and how surely that is its conduct.
 OWNED: tuple[tuple[re.Pattern[str], float], ...] = (
@@ -72,7 +72,7 @@ def conceded(after: str) -> Conceded:
     own = sorry = right = 0.0
     lesson = ""
     for count, one in enumerate(sentences(text)):
-        if count >= MOST_SENTENCES:
+        if count >= MAX_SENTENCES:
             break
         sorry = SORRY if _SORRY.search(one.masked) else sorry
         right = RIGHT if _RIGHT.search(one.masked) else right
@@ -80,7 +80,7 @@ def conceded(after: str) -> Conceded:
         own = max(own, here)
         if here > 0 and not lesson:
             lesson = _lesson(one)
-    return Conceded(min(own + max(sorry, right), MOST), lesson)
+    return Conceded(min(own + max(sorry, right), MAX), lesson)
 
 
 def _owned(sentence: Sentence) -> float:
@@ -98,7 +98,7 @@ def _conceded_wide(text: str) -> Conceded:
     own = 3.0 if _WIDE_OWNED.search(head) else 0.0
     sorry = SORRY if _WIDE_SORRY.search(head) else 0.0
     right = RIGHT if _WIDE_RIGHT.search(head) else 0.0
-    return Conceded(min(own + max(sorry, right), MOST))
+    return Conceded(min(own + max(sorry, right), MAX))
 
 
 # The lesson
@@ -148,7 +148,7 @@ def _lesson(sentence: Sentence) -> str:
     forms = (*_LESSONS, *_PROMISES) if _AHEAD.search(sentence.masked) else _LESSONS
     said = _TO_YOU.sub("", first(forms, sentence.masked))
     said = re.sub(r"\byour\b", "the user's", said)
-    few = 2 <= len(said.split()) <= MOST_WORDS
+    few = 2 <= len(said.split()) <= MAX_WORDS
     return said if few and not PROGRAM.search(said) and not _WEAKENS.search(said) else ""
 
 

@@ -27,7 +27,7 @@ from reverie.embedded.extraction.lexicon import (
 )
 
 LONG = 6  # letters of a word that may have one of them wrong
-MOST = 120  # words of a sentence that are read
+MAX = 120  # words of a sentence that are read
 NAME, MARK, JOINT, OTHER = "N", ",", "&", "."
 
 _NAMES = (
@@ -152,7 +152,7 @@ def _tokens(masked: str) -> list[Token]:
     out: list[Token] = []
     for found in _TOKEN.finditer(masked):
         place = found.span()
-        if len(out) >= MOST:
+        if len(out) >= MAX:
             break
         if found["name"]:
             out.append((NAME, place))

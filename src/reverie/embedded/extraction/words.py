@@ -21,11 +21,11 @@ from reverie.transcript.messages import HEAD
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
 
-MOST_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
-MOST_SENTENCE = 400
-MOST_BEFORE = 1_200  # characters of what the agent said last
-MOST_AFTER = 1_200  # and of what it answered
-MOST_COMMAND = 200
+MAX_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
+MAX_SENTENCE = 400
+MAX_BEFORE = 1_200  # characters of what the agent said last
+MAX_AFTER = 1_200  # and of what it answered
+MAX_COMMAND = 200
 MASK = "\u00b7"
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
@@ -59,7 +59,7 @@ _END = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class UserTurn:
     """What a user said in one message and when; what the agent said and did last, and how it
     answered."""
 
@@ -79,7 +79,7 @@ class Sentence:
     asks: bool = False
 
 
-def turns(request: Request, task: ExtractTask) -> list[Turn]:
+def turns(request: Request, task: ExtractTask) -> list[UserTurn]:
     """The new messages of the user, in their order."""
     times = dict(task.times)
     found: dict[str, list[str]] = {}
@@ -89,9 +89,9 @@ def turns(request: Request, task: ExtractTask) -> list[Turn]:
     for message in request.messages():
         for piece in message.pieces:
             if message.role == "assistant":
-                last = f"{last}\n{_did(piece.block)}"[-MOST_BEFORE:]
+                last = f"{last}\n{_did(piece.block)}"[-MAX_BEFORE:]
                 if answered and piece.block.type == "text":
-                    after[answered] = f"{after[answered]}\n{piece.block.get('text')}"[:MOST_AFTER]
+                    after[answered] = f"{after[answered]}\n{piece.block.get('text')}"[:MAX_AFTER]
             if piece.source == task.since and task.since:
                 found.clear()
             elif message.role != "user" or piece.source not in times or piece.source == HEAD:
@@ -101,16 +101,16 @@ def turns(request: Request, task: ExtractTask) -> list[Turn]:
                 after[answered := piece.source] = ""
                 found.setdefault(piece.source, []).append(piece.block.get("text")[:LOOKED_AT])
     said = [(one, own("\n".join(texts))) for one, texts in found.items()]
-    return [Turn(one, text, times[one], before[one], after[one]) for one, text in said]
+    return [UserTurn(one, text, times[one], before[one], after[one]) for one, text in said]
 
 
 def _did(block: Block) -> str:
     """What the agent said in a block, or the command that it ran."""
     if block.type == "text":
-        return block.get("text")[-MOST_BEFORE:]
+        return block.get("text")[-MAX_BEFORE:]
     given = block.value.get("input") if block.type == "tool_use" else None
     command = given.get("command") if isinstance(given, dict) else None
-    return f"ran {command[:MOST_COMMAND]}" if isinstance(command, str) else ""
+    return f"ran {command[:MAX_COMMAND]}" if isinstance(command, str) else ""
 
 
 def own(text: str) -> str:
@@ -127,7 +127,7 @@ def own(text: str) -> str:
         if len(kept) * 2 < len(lines):  # a paste, and what was typed above it
             kept = lines[: next(n for n, line in enumerate(lines) if _is_pasted(line))]
         typed = "\n".join(kept[:end])
-        if len(typed) <= MOST_PARAGRAPH:
+        if len(typed) <= MAX_PARAGRAPH:
             out.append(typed)
         if end is not None:
             break
@@ -157,7 +157,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         first = start + _leading(masked[start:stop])
         start = end.end() if end else stop
         said = text[first:stop].strip()
-        if said and len(said) <= MOST_SENTENCE:
+        if said and len(said) <= MAX_SENTENCE:
             seen = masked[first:stop].strip()
             yield Sentence(said, seen, "?" in mark or "？" in mark)
 

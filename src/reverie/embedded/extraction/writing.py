@@ -18,13 +18,13 @@ from reverie.embedded.phrases import is_chinese
 from reverie.errors import ReverieError
 from reverie.memory.echo import content, negates
 from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import Entry
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.format.index import shorten
-from reverie.transcript.tasks import Known
+from reverie.transcript.tasks import KnownMemory
 
 NAME = 60  # characters of a name
 DESCRIPTION = 200
-MOST_PASSAGES = 2_000
+MAX_PASSAGES = 2_000
 CUT = "more bytes in this line]"
 SUBJECT = (0.6, 0.4)  # of the shorter and of the longer text's words, to be on one subject
 
@@ -43,10 +43,10 @@ class Save:
 
     found: Found
     key: str
-    known: Known | None = None
+    known: KnownMemory | None = None
 
 
-def planned(found: Iterable[Found], memories: Sequence[Known]) -> list[Save]:
+def planned(found: Iterable[Found], memories: Sequence[KnownMemory]) -> list[Save]:
     """Where each finding goes; what a memory's description says already goes nowhere."""
     out: list[Save] = []
     taken = {known.file for known in memories}
@@ -66,9 +66,9 @@ def new_key(found: Found, taken: Iterable[str]) -> str:
     return entries.key_for(name_of(found), found.type, frozenset(taken))
 
 
-def _on_subject(found: Found, memories: Sequence[Known]) -> Known | None:
+def _on_subject(found: Found, memories: Sequence[KnownMemory]) -> KnownMemory | None:
     mine = _lasting(content(found.rule))
-    best: tuple[float, Known] | None = None
+    best: tuple[float, KnownMemory] | None = None
     for known in memories:
         if known.type not in ("", found.type):
             continue
@@ -143,10 +143,10 @@ def new_file(save: Save) -> str | None:
 def changed_file(save: Save, text: str) -> str | None:
     """The memory's text brought up to date, or nothing where it says so already."""
     found = save.found
-    passages = re.split(r"\n+|(?<=[.!?])\s+|(?<=[。！？])", text)[:MOST_PASSAGES]
+    passages = re.split(r"\n+|(?<=[.!?])\s+|(?<=[。！？])", text)[:MAX_PASSAGES]
     if any(says(passage, found.rule) for passage in passages):
         return None
-    old = Entry(save.key, text.encode("utf-8", "replace"))
+    old = TopicFile(save.key, text.encode("utf-8", "replace"))
     try:
         if _replaces(found, old):
             changed = old.with_body(body_of(found)).with_value(description_of(found), "description")
@@ -157,7 +157,7 @@ def changed_file(save: Save, text: str) -> str | None:
     return changed.text
 
 
-def _replaces(found: Found, old: Entry) -> bool:
+def _replaces(found: Found, old: TopicFile) -> bool:
     """Whether the finding takes the place of what the memory says, and does not add to it."""
     told = f"{old.description} {old.body}"
     if negates(found.rule) != negates(old.description or old.body) or _INSTEAD.search(found.rule):

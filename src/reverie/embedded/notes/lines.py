@@ -18,9 +18,9 @@ from typing import TypeAlias
 from reverie.embedded.reports import clip
 from reverie.embedded.summary.salience import (
     QUOTE,
-    File,
-    Ran,
-    Work,
+    CommandRan,
+    NamedFile,
+    WorkDone,
     is_edit,
     tried,
     user_words,
@@ -58,15 +58,15 @@ class Told:
     new: Sequence[Part]
 
     @cached_property
-    def whole(self) -> Work:
+    def whole(self) -> WorkDone:
         return work(self.every)
 
     @cached_property
-    def done(self) -> Work:
+    def done(self) -> WorkDone:
         return work(self.new)
 
 
-Lines: TypeAlias = Callable[[Sequence[str], Told, int], list[str]]
+LinesOf: TypeAlias = Callable[[Sequence[str], Told, int], list[str]]
 
 
 def lines_for(role: str, old: Sequence[str], told: Told, tokens: int) -> list[str]:
@@ -126,7 +126,7 @@ def _task(old: Sequence[str], told: Told, tokens: int) -> list[str]:
     section = "All user messages\n" + "\n".join(old)
     carried = tuple(user_words(section)) if quoted else ()
     room = tokens * TEXT_BYTES - sum(len(line.encode()) + 1 for line in others)
-    words = user_lines(Work(user=told.done.user, carried=carried), room)
+    words = user_lines(WorkDone(user=told.done.user, carried=carried), room)
     return [*others, *"\n".join(words).rstrip("\n").split("\n")] if words else list(old)
 
 
@@ -137,7 +137,7 @@ def _files(old: Sequence[str], told: Told, tokens: int) -> list[str]:
     return merged(old, new, before_dash)
 
 
-def _file_line(file: File, old: str) -> str:
+def _file_line(file: NamedFile, old: str) -> str:
     earlier = old.partition(DASH)[2]
     why = REFERENCE.sub("", earlier.partition(":")[2]).strip() or file.why
     calls = [*REFERENCE.findall(old), *(reference(c) for c in file.calls)]
@@ -152,7 +152,7 @@ def _workflow(old: Sequence[str], told: Told, tokens: int) -> list[str]:
     return merged(old, new, before_dash)
 
 
-def _ran_line(ran: Ran) -> str:
+def _ran_line(ran: CommandRan) -> str:
     went = "failed" if ran.failed else "went well"
     references = " ".join(reference(call) for call in ran.calls[-REFERENCES:])
     return f"- `{clip(ran.text, WIDTH)}`{DASH}{went} {references}"
@@ -246,7 +246,7 @@ def _turn_line(turn: Sequence[Part]) -> str:
     return f"- {head}{DASH}{'; '.join(filter(None, did))}"
 
 
-LINES: Mapping[str, Lines] = MappingProxyType(
+LINES: Mapping[str, LinesOf] = MappingProxyType(
     {
         "title": _title,
         "state": _state,

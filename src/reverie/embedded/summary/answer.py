@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reverie.embedded.recollections import terms
 from reverie.embedded.reports import clip
-from reverie.embedded.summary.salience import File, Ran, Work, tried, work
+from reverie.embedded.summary.salience import CommandRan, NamedFile, WorkDone, tried, work
 from reverie.embedded.summary.sheet import Sheet
 from reverie.embedded.summary.words import user_lines
 from reverie.transcript.audit.names import Name, ranked
@@ -100,7 +100,7 @@ def _limit(found: Sequence[Part], task: SummaryTask) -> int:
 
 def _now(
     sheet: Sheet,
-    done: Work,
+    done: WorkDone,
     tasks: Sequence[Open],
     task: SummaryTask,
     found: Sequence[Part],
@@ -114,7 +114,7 @@ def _now(
         sheet.put(1, _minded(found, task.instructions), NOW * room)
 
 
-def _requests(done: Work, task: SummaryTask) -> Iterator[str]:
+def _requests(done: WorkDone, task: SummaryTask) -> Iterator[str]:
     if task.dropped:
         yield f"- Left out of what was summarised: {task.dropped}"
     if task.instructions:
@@ -141,14 +141,14 @@ def _minded(found: Sequence[Part], instructions: str) -> list[str]:
     return [f"  - {line}" for line in ordered[:MINDED]]
 
 
-def _current(done: Work) -> Iterator[str]:
+def _current(done: WorkDone) -> Iterator[str]:
     for part in done.said[-1:]:
         yield f"- Said last: {clip(part.text, CLIP * 2)}"
     for call in done.calls[: -LAST_CALLS - 1 : -1]:
         yield f"- {tried(call)} {reference(call.call)}"
 
 
-def _next(done: Work, tasks: Sequence[Open]) -> Iterator[str]:
+def _next(done: WorkDone, tasks: Sequence[Open]) -> Iterator[str]:
     if tasks:
         yield f"- {tasks[0].text}"
     elif done.user and (not done.said or done.said[-1].at < done.user[-1].at):
@@ -157,20 +157,20 @@ def _next(done: Work, tasks: Sequence[Open]) -> Iterator[str]:
         yield f"- Go on from: {clip(done.said[-1].text, CLIP)}"
 
 
-def _errors(done: Work) -> Iterator[str]:
+def _errors(done: WorkDone) -> Iterator[str]:
     for met in done.errors:
         came = met.ended or "not seen to go well since"
         yield f"- {met.tried}: {clip(met.line, CLIP)} — {came} {reference(met.call)}"
 
 
-def _closing(done: Work) -> list[str]:
+def _closing(done: WorkDone) -> list[str]:
     return [f"- {clip(part.text, CLIP)}" for part in reversed(done.closing[:-1])]
 
 
 # --- files, commands, references
 
 
-def _listed(sheet: Sheet, done: Work, room: float) -> dict[str, str]:
+def _listed(sheet: Sheet, done: WorkDone, room: float) -> dict[str, str]:
     """Files with their calls, then other calls. Gives the line of each call's file."""
     lines = {file.path: _file_line(file) for file in done.files}
     placed = sheet.put(3, lines.values(), FILES * room)
@@ -189,13 +189,13 @@ def _listed(sheet: Sheet, done: Work, room: float) -> dict[str, str]:
     return where
 
 
-def _file_line(file: File) -> str:
+def _file_line(file: NamedFile) -> str:
     references = " ".join(reference(call) for call in reversed(file.calls))
     why = f": {file.why}" if file.why and file.edits else ""
     return f"- {file.path} ({file.touched}{why}) {references}"
 
 
-def _ran_line(ran: Ran) -> str:
+def _ran_line(ran: CommandRan) -> str:
     times = f" {ran.times}×" if ran.times > 1 else ""
     ended = ", failed" if ran.failed else ""
     references = " ".join(reference(call) for call in reversed(ran.calls))
@@ -203,7 +203,7 @@ def _ran_line(ran: Ran) -> str:
     return f"- {tool}`{clip(ran.text, CLIP // 2)}`{times}{ended} {references}"
 
 
-def _snippet(file: File) -> str:
+def _snippet(file: NamedFile) -> str:
     name = file.path.rpartition("/")[2]
     return f"- Put into {name}: `{clip(file.snippet, CLIP * 2)}`"
 

@@ -35,7 +35,7 @@ _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+")
 
 
 @dataclass(slots=True)
-class File:
+class NamedFile:
     """A file that calls named."""
 
     path: str
@@ -53,7 +53,7 @@ class File:
 
 
 @dataclass(slots=True)
-class Ran:
+class CommandRan:
     """A command, or another call that names no file, with how it last went."""
 
     text: str
@@ -65,7 +65,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class ErrorMet:
     """An error: what was tried, what it said, and what came of it."""
 
     call: str
@@ -76,26 +76,26 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkDone:
     """A conversation, taken apart."""
 
     user: tuple[Part, ...] = ()
     carried: tuple[str, ...] = ()  # user's words from what stands for older messages
     references: tuple[str, ...] = ()  # in what stands for older messages
-    files: tuple[File, ...] = ()  # the likeliest to be worked on next first
-    commands: tuple[Ran, ...] = ()  # newest first
-    others: tuple[Ran, ...] = ()  # searches, agents, pages: newest first
-    errors: tuple[Met, ...] = ()  # newest first
+    files: tuple[NamedFile, ...] = ()  # the likeliest to be worked on next first
+    commands: tuple[CommandRan, ...] = ()  # newest first
+    others: tuple[CommandRan, ...] = ()  # searches, agents, pages: newest first
+    errors: tuple[ErrorMet, ...] = ()  # newest first
     closing: tuple[Part, ...] = ()  # what the assistant said last in each turn
     said: tuple[Part, ...] = ()  # all that it said
     calls: tuple[Part, ...] = ()
 
 
-def work(found: Sequence[Part]) -> Work:
+def work(found: Sequence[Part]) -> WorkDone:
     calls = tuple(p for p in found if p.who == "call")
     answers = {p.call: p for p in found if p.who in ("result", "error")}
     stands = [p.text for p in found if p.who == "stand"]
-    return Work(
+    return WorkDone(
         user=tuple(p for p in found if p.who == "user"),
         carried=tuple(words for text in stands for words in user_words(text)),
         references=tuple(dict.fromkeys(r for text in stands for r in REFERENCE.findall(text))),
@@ -159,8 +159,8 @@ def _listed(section: str) -> Iterator[str]:
 # --- files and commands
 
 
-def _files(found: Sequence[Part]) -> list[File]:
-    known: dict[str, File] = {}
+def _files(found: Sequence[Part]) -> list[NamedFile]:
+    known: dict[str, NamedFile] = {}
     last = found[-1].at if found else 0
     half = max(1.0, HALVED * (last - (found[0].at if found else 0) + 1))
     said = ""
@@ -171,7 +171,7 @@ def _files(found: Sequence[Part]) -> list[File]:
             said = ""
         if part.who != "call" or not is_file(part):
             continue
-        file = known.setdefault(part.path, File(part.path))
+        file = known.setdefault(part.path, NamedFile(part.path))
         gain = 0.5 ** ((last - part.at) / half)
         file.calls.append(part.call)
         file.why = file.why or clip(said, WHY)
@@ -185,11 +185,11 @@ def _files(found: Sequence[Part]) -> list[File]:
     return sorted(known.values(), key=lambda file: -file.score)
 
 
-def _ran(calls: Sequence[Part], answers: dict[str, Part]) -> list[Ran]:
-    known: dict[str, Ran] = {}
+def _ran(calls: Sequence[Part], answers: dict[str, Part]) -> list[CommandRan]:
+    known: dict[str, CommandRan] = {}
     for part in calls:
         text = part.given("command") or _asked(part)
-        ran = known.setdefault(f"{part.tool} {text}", Ran(text, part.tool))
+        ran = known.setdefault(f"{part.tool} {text}", CommandRan(text, part.tool))
         ran.times += 1
         ran.at = part.at
         ran.calls.append(part.call)
@@ -209,13 +209,13 @@ def _asked(part: Part) -> str:
 # --- errors and what ended them
 
 
-def _errors(calls: Sequence[Part], answers: dict[str, Part]) -> Iterator[Met]:
+def _errors(calls: Sequence[Part], answers: dict[str, Part]) -> Iterator[ErrorMet]:
     place = {part.call: n for n, part in enumerate(calls)}
     failed = [a for a in answers.values() if a.who == "error" and a.call in place]
     for answer in reversed(failed):
         call = calls[place[answer.call]]
         ended, fixed = _ended(call, calls[place[answer.call] + 1 :], answers)
-        yield Met(call.call, tried(call), trouble(answer.text), ended, fixed)
+        yield ErrorMet(call.call, tried(call), trouble(answer.text), ended, fixed)
 
 
 def _ended(call: Part, later: Sequence[Part], answers: dict[str, Part]) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reverie.embedded.summary.salience import QUOTE, Work
+from reverie.embedded.summary.salience import QUOTE, WorkDone
 from reverie.embedded.summary.sheet import size
 from reverie.transcript.audit.names import names_in
 from reverie.transcript.names import reference
@@ -23,17 +23,17 @@ LEFT_OUT = "[{count:,} messages of the user left out here]"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class UserWords:
     """A message of the user's, and the reference that reads it back, where there is one."""
 
     text: str
     reference: str = ""
 
 
-def user_lines(done: Work, room: int) -> list[str]:
+def user_lines(done: WorkDone, room: int) -> list[str]:
     """All user messages, oldest first, within so many bytes: one line of text each."""
-    said = [Words(text.strip()) for text in done.carried]
-    said += [Words(p.text.strip(), reference(p.source)) for p in done.user]
+    said = [UserWords(text.strip()) for text in done.carried]
+    said += [UserWords(p.text.strip(), reference(p.source)) for p in done.user]
     texts = list({words.text: words for words in said if words.text}.values())
     whole = [quoted(words.text) for words in texts]
     sizes = [size(text) for text in whole]
@@ -63,7 +63,7 @@ def quoted(text: str) -> str:
     return "\n".join(f"{QUOTE}{line}".rstrip() for line in text.split("\n")) + "\n"
 
 
-def shortened(words: Words, cap: int) -> str:
+def shortened(words: UserWords, cap: int) -> str:
     """A message cut to about `cap` bytes, its beginning and end kept."""
     text = words.text
     data = text.encode("utf-8", "replace")
@@ -86,7 +86,7 @@ def shortened(words: Words, cap: int) -> str:
     return quoted(f"{start}\n{cut}\n{end}")
 
 
-def _fewer(texts: Sequence[Words], room: int) -> list[str]:
+def _fewer(texts: Sequence[UserWords], room: int) -> list[str]:
     """The first and the newest messages, cut; between them, how many are missing."""
     cut = [quoted(t.text) if size(t.text) < SHORTEST else shortened(t, SHORTEST) for t in texts]
     room -= size(cut[0]) + size(LEFT_OUT) + 8

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.compaction import provider, ranges, summary
 from reverie.layers.compaction.asking import NAME, CompactionFailed, Written, ratio, written
-from reverie.layers.compaction.ranges import Side, Span
+from reverie.layers.compaction.ranges import ReplacedSpan, Side
 from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import apply
@@ -125,7 +125,7 @@ async def by_provider(
 
 
 async def _compacted(
-    view: View, world: World, span: Span, trigger: Trigger, instructions: str
+    view: View, world: World, span: ReplacedSpan, trigger: Trigger, instructions: str
 ) -> tuple[Record, ...]:
     if world.around is not None:
         instructions = await world.around.before(trigger, instructions)
@@ -162,7 +162,7 @@ def foreseen(view: View, world: World, records: Sequence[Record]) -> View:
 def _record(
     view: View,
     world: World,
-    span: Span,
+    span: ReplacedSpan,
     trigger: Trigger,
     made: Written,
     found: Audit | None = None,
@@ -182,7 +182,7 @@ def _record(
 
 def _replaced(
     view: View,
-    span: Span,
+    span: ReplacedSpan,
     trigger: Trigger,
     stand: Stand,
     calls: int,
@@ -251,7 +251,7 @@ def _texts(view: View) -> list[str]:
     return [p.block.text for item in (*view.items, *view.waiting) for p in item.pieces]
 
 
-def _audited(view: View, span: Span, texts: Sequence[str], world: World) -> Audit:
+def _audited(view: View, span: ReplacedSpan, texts: Sequence[str], world: World) -> Audit:
     gone = with_earlier_words(view, span.gone)
     return audit(gone, texts, keep_tokens=world.settings.compact_keep_list_tokens)
 

@@ -17,7 +17,7 @@ from math import ceil
 
 from reverie.errors import ForkRefused, NotAvailable, PromptTooLong, ReverieError
 from reverie.layers.compaction import shortened, summary
-from reverie.layers.compaction.ranges import Span
+from reverie.layers.compaction.ranges import ReplacedSpan
 from reverie.layers.compaction.summary import Unusable
 from reverie.transcript.blocks import estimate
 from reverie.transcript.tasks import SummaryTask
@@ -42,7 +42,7 @@ class Written:
     left_out: str = ""  # what was not in the request, with the user's words in it
 
 
-async def written(view: View, world: World, span: Span, instructions: str) -> Written:
+async def written(view: View, world: World, span: ReplacedSpan, instructions: str) -> Written:
     """The summary of a range; CompactionFailed, or the provider's own error, where none came."""
     made, calls = await _by_another(view, world, span, instructions)
     if made is None:
@@ -51,7 +51,7 @@ async def written(view: View, world: World, span: Span, instructions: str) -> Wr
 
 
 async def _by_another(
-    view: View, world: World, span: Span, instructions: str
+    view: View, world: World, span: ReplacedSpan, instructions: str
 ) -> tuple[Written | None, int]:
     """What the model wrote that a setting names; None, and the calls that were in vain, where
     there is none, or it wrote nothing of use, which is said: the session's own takes over."""
@@ -93,7 +93,7 @@ class _Asking:
         self,
         view: View,
         world: World,
-        span: Span,
+        span: ReplacedSpan,
         instructions: str,
         model: Model | None = None,  # None: the session's own
     ) -> None:
@@ -245,7 +245,7 @@ def _window(model: Model, world: World) -> int:
     return context_window(model.name, known=known, fallback=world.settings.fallback_window)
 
 
-def _better_anew(view: View, world: World, span: Span) -> bool:
+def _better_anew(view: View, world: World, span: ReplacedSpan) -> bool:
     """Whether the conversation is sent anew from the start: it has pictures or documents, and
     no cache would be read, or the model cannot take them."""
     if world.model is None or not shortened.has_media(span.gone):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from reverie.errors import NotAvailable
 from reverie.layers.compaction.asking import SOURCE, CompactionFailed
-from reverie.layers.compaction.ranges import Span
+from reverie.layers.compaction.ranges import ReplacedSpan
 from reverie.layers.compaction.shortened import messages_of
 from reverie.transcript.blocks import Block, dump, joined, members, text_block
 from reverie.transcript.records import Attached, HeadSet, Record
@@ -37,7 +37,7 @@ class Made:
     calls: int = 1
 
 
-async def made(view: View, world: World, span: Span, instructions: str) -> Made:
+async def made(view: View, world: World, span: ReplacedSpan, instructions: str) -> Made:
     """Ask for the block; NotAvailable where that cannot be, CompactionFailed where none came."""
     if world.model is None or not world.model.capabilities.compaction or world.ask is None:
         raise NotAvailable(
@@ -61,7 +61,7 @@ async def made(view: View, world: World, span: Span, instructions: str) -> Made:
     return Made(blocks[0])
 
 
-def _request(view: View, span: Span, instructions: str) -> Request:
+def _request(view: View, span: ReplacedSpan, instructions: str) -> Request:
     """The beginning of the conversation, byte for byte, with the option that asks."""
     messages = messages_of(view.items[: span.last + 1])
     head = view.head or NO_HEAD

@@ -24,7 +24,7 @@ NOTHING = "There is nothing to compact yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ReplacedSpan:
     """Items of a view that are to be replaced, and what that is called."""
 
     first: int
@@ -39,7 +39,7 @@ class Span:
         return sum(item.tokens for item in self.gone)
 
 
-def whole(view: View) -> Span:
+def whole(view: View) -> ReplacedSpan:
     """Everything, but for what the user said last."""
     first, end = _start(view), _unanswered(view)
     if first >= end:
@@ -54,7 +54,7 @@ def whole(view: View) -> Span:
     return _span(view, first, end - 1, "all", scope, where)
 
 
-def part(view: View, side: Side, pivot: str) -> Span:
+def part(view: View, side: Side, pivot: str) -> ReplacedSpan:
     """The messages from `pivot` on, or those before it."""
     at = next((n for n, item in enumerate(view.items) if item.holds(pivot)), None)
     if at is None or view.items[at].kind == "head":
@@ -77,7 +77,7 @@ def part(view: View, side: Side, pivot: str) -> Span:
     return _span(view, first, last, "up_to", scope, where)
 
 
-def _from(view: View, at: int) -> Span:
+def _from(view: View, at: int) -> ReplacedSpan:
     end = max(at + 1, _unanswered(view))
     quote = _quoted(view.items[at])
     scope = (
@@ -90,7 +90,7 @@ def _from(view: View, at: int) -> Span:
 
 def _span(
     view: View, first: int, last: int, side: Side | Literal["all"], scope: str, where: str
-) -> Span:
+) -> ReplacedSpan:
     items = view.items
     bounds = widened(view, items[first].id, items[last].id)
     if bounds is None:
@@ -100,7 +100,9 @@ def _span(
             do="Name a message whose calls have their results",
         )
     start, end = bounds
-    return Span(start, end, tuple(items.since(start)[: end - start + 1]), side, scope, where)
+    return ReplacedSpan(
+        start, end, tuple(items.since(start)[: end - start + 1]), side, scope, where
+    )
 
 
 def _start(view: View) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 
-from reverie.layers.compaction.ranges import Span, instructs
+from reverie.layers.compaction.ranges import ReplacedSpan, instructs
 from reverie.transcript.blocks import Block, Json, block_of, text_block
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.request import NO_HEAD, Request
@@ -45,7 +45,7 @@ class Round:
                 yield from (p.block.text for p in item.pieces if not p.block.blank)
 
 
-def rounds(view: View, span: Span) -> tuple[tuple[Item, ...], tuple[Round, ...]]:
+def rounds(view: View, span: ReplacedSpan) -> tuple[tuple[Item, ...], tuple[Round, ...]]:
     """What stands for older messages, and what an agent was told to do; and the rounds up to
     the end of a range, oldest first."""
     standing: list[Item] = []

@@ -86,7 +86,7 @@ async def attempt(view: View, world: World) -> tuple[Record, ...] | GaveUp:
     kept = kept_from(view, world, settings)
     if isinstance(kept, GaveUp):
         return kept
-    cut = _Cut(view, world, settings, text, kept)
+    cut = _CutPoint(view, world, settings, text, kept)
     record = cut.record()
     return cut.gives_up(cut.ahead(record)) or await cut.with_what_is_around(record)
 
@@ -176,7 +176,7 @@ def _has_text(item: Item) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _CutPoint:
     """One place to cut at, and what would come of it."""
 
     view: View

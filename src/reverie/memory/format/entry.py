@@ -26,7 +26,7 @@ UNTYPED = ""
 INDEX = "MEMORY.md"
 TEAM = "team"
 LOGS = "logs"
-MOST_READ = 1024 * 1024
+MAX_READ = 1024 * 1024
 """Bytes of a topic file that are read; a longer one is shown cut."""
 
 _TYPED: dict[str, Type] = {name: name for name in TYPES}
@@ -37,7 +37,7 @@ _STEM = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TopicFile:
     """One topic file. `modified` is in seconds; `size` that of the whole file."""
 
     key: str
@@ -100,7 +100,7 @@ class Entry:
         heading = next(filter(None, found), None)
         return heading[1].rstrip("# \t") or self.name if heading else self.name
 
-    def with_value(self, value: str, *names: str) -> Entry:
+    def with_value(self, value: str, *names: str) -> TopicFile:
         """The entry with one key of its frontmatter set; all other bytes stay."""
         self._must_be_whole()
         where = names
@@ -108,7 +108,7 @@ class Entry:
             where = ("metadata", "type")
         return self._with(frontmatter.edit(self.data, where, value))
 
-    def with_body(self, body: str) -> Entry:
+    def with_body(self, body: str) -> TopicFile:
         """The entry with another body behind the same frontmatter."""
         self._must_be_whole()
         at = self.front.body
@@ -117,8 +117,8 @@ class Entry:
         text = body.strip("\r\n").replace("\r\n", "\n").encode()
         return self._with(self.data[:at] + gap + text.replace(b"\n", end) + end)
 
-    def _with(self, data: bytes) -> Entry:
-        return Entry(self.key, data, self.modified)
+    def _with(self, data: bytes) -> TopicFile:
+        return TopicFile(self.key, data, self.modified)
 
     def _must_be_whole(self) -> None:
         if self.is_cut:
@@ -129,7 +129,7 @@ class Entry:
             )
 
 
-def new(key: str, *, name: str, description: str, type: str, body: str) -> Entry:  # noqa: A002
+def new(key: str, *, name: str, description: str, type: str, body: str) -> TopicFile:  # noqa: A002
     """A new topic file, in the form that Reverie and Claude Code both read."""
     if type not in _TYPED:
         raise InvalidInput(
@@ -143,7 +143,7 @@ def new(key: str, *, name: str, description: str, type: str, body: str) -> Entry
         data = text.encode()
     except UnicodeEncodeError:
         raise InvalidInput("The memory is no valid Unicode", where=key) from None
-    entry = Entry(key, data)
+    entry = TopicFile(key, data)
     if entry.front.fault or entry.description != one_line:
         raise InvalidInput(
             "The name or description is too long", where=key, do="Move detail into the body"

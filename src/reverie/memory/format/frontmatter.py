@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from reverie.errors import InvalidInput
 
-MOST_BYTES = 8 * 1024
-MOST_DEPTH = 4
+MAX_BYTES = 8 * 1024
+MAX_DEPTH = 4
 BOM = b"\xef\xbb\xbf"
 
 Names = tuple[str, ...]
@@ -70,16 +70,16 @@ class Frontmatter:
 def parse(data: bytes, *, lines: int | None = None) -> Frontmatter:
     """The frontmatter at the beginning of a file; `lines` bounds where it must be closed."""
     start = len(BOM) if data.startswith(BOM) else 0
-    rows = _rows(data[: start + MOST_BYTES], start)
+    rows = _rows(data[: start + MAX_BYTES], start)
     if not rows or not _FENCE.match(_text(data, rows[0])):
         return Frontmatter(body=start)
-    whole = rows if len(data) <= start + MOST_BYTES else rows[:-1]
+    whole = rows if len(data) <= start + MAX_BYTES else rows[:-1]
     shut = (n for n, row in enumerate(whole[:lines]) if n and _FENCE.match(_text(data, row)))
     last = next(shut, None)
     if last is None:
-        bound = f"{MOST_BYTES:,} bytes" if lines is None else f"{lines} lines"
+        bound = f"{MAX_BYTES:,} bytes" if lines is None else f"{lines} lines"
         return Frontmatter(body=start, fault=f"the frontmatter is not closed within {bound}")
-    reader = _Reader(data)
+    reader = _FenceReader(data)
     for row in rows[1:last]:
         if fault := reader.take(row):
             return Frontmatter(body=start, fault=fault)
@@ -119,7 +119,7 @@ class _Value:
         return Field(self.names, text, self.start, self.end, self.indent)
 
 
-class _Reader:
+class _FenceReader:
     """One pass over the lines between the fences; `take` answers with a fault or ""."""
 
     def __init__(self, data: bytes) -> None:
@@ -160,7 +160,7 @@ class _Reader:
         last.end = row[0] + len(_text(self.data, row))
         if last.kind == "block":
             return ""
-        if item and item[0].count(b"-") > MOST_DEPTH:
+        if item and item[0].count(b"-") > MAX_DEPTH:
             return _too_deep()
         if last.kind == "text" and last.parts[0][:1] not in b"[{":
             return ""
@@ -178,7 +178,7 @@ class _Reader:
             return "a line of the frontmatter is indented below nothing"
         above = self.around[-1].names if self.around else ()
         names = (*above, found[2].decode("utf-8", "replace"))
-        if len(names) > MOST_DEPTH:
+        if len(names) > MAX_DEPTH:
             return _too_deep()
         if names in self.seen:
             return f"the frontmatter names `{'.'.join(names)}` twice"
@@ -246,13 +246,13 @@ def _refusal(value: bytes) -> str:
     depth = 0
     for byte in value:
         depth += (byte in b"[{") - (byte in b"]}")
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             return _too_deep()
     return ""
 
 
 def _too_deep() -> str:
-    return f"the frontmatter is more than {MOST_DEPTH} deep"
+    return f"the frontmatter is more than {MAX_DEPTH} deep"
 
 
 def _unquoted(raw: bytes) -> str:

@@ -22,7 +22,7 @@ LOOKED_AT = 2_000
 WIDTH = 150
 DASH = " — "
 
-Kind: TypeAlias = Literal[
+IndexFaultKind: TypeAlias = Literal[
     "outside", "missing", "twice", "title", "long", "content", "hidden", "unlisted"
 ]
 
@@ -54,10 +54,10 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class IndexFault:
     """Something wrong with an index; `line` is 0 where it is about no line."""
 
-    kind: Kind
+    kind: IndexFaultKind
     line: int
     key: str
     reason: str
@@ -206,7 +206,7 @@ def _cut_out(data: bytes, lines: Sequence[Pointer]) -> bytes:
 # Faults, and what would mend them
 
 
-def check(index: Index, keys: Collection[str], *, width: int = WIDTH) -> tuple[Fault, ...]:
+def check(index: Index, keys: Collection[str], *, width: int = WIDTH) -> tuple[IndexFault, ...]:
     """What is wrong with an index whose folder holds the topic files `keys`."""
     known = frozenset(keys)
     faults = _of_pointers(index, known)
@@ -217,31 +217,33 @@ def check(index: Index, keys: Collection[str], *, width: int = WIDTH) -> tuple[F
         text = row[: 4 * max(width, LOOKED_AT)].decode("utf-8", "replace")
         if find(text.removeprefix("\ufeff")):
             reason = f"the line hides characters: {reveal(text)[:LOOKED_AT]}"
-            faults.append(Fault("hidden", number, "", reason))
+            faults.append(IndexFault("hidden", number, "", reason))
         if len(text) > width:
-            faults.append(Fault("long", number, "", f"the line is over {width} characters"))
+            faults.append(IndexFault("long", number, "", f"the line is over {width} characters"))
         if bare and number not in numbers and not bare.startswith((b"#", b"<!--")):
-            faults.append(Fault("content", number, "", "the line is no pointer"))
+            faults.append(IndexFault("content", number, "", "the line is no pointer"))
     missing = [key for key in sorted(known) if key not in pointed]
-    faults += [Fault("unlisted", 0, key, "no line of the index names it") for key in missing]
+    faults += [IndexFault("unlisted", 0, key, "no line of the index names it") for key in missing]
     return tuple(sorted(faults, key=lambda one: (one.line == 0, one.line)))
 
 
-def _of_pointers(index: Index, keys: frozenset[str]) -> list[Fault]:
-    faults: list[Fault] = []
+def _of_pointers(index: Index, keys: frozenset[str]) -> list[IndexFault]:
+    faults: list[IndexFault] = []
     seen: set[str] = set()
     for one in index.pointers:
         if one.fault:
-            faults.append(Fault("outside", one.number, "", one.fault))
+            faults.append(IndexFault("outside", one.number, "", one.fault))
             continue
         if one.key not in keys:
-            faults.append(Fault("missing", one.number, one.key, "there is no such memory"))
+            faults.append(IndexFault("missing", one.number, one.key, "there is no such memory"))
         elif one.key in seen:
-            faults.append(Fault("twice", one.number, one.key, "another line names the same file"))
+            faults.append(
+                IndexFault("twice", one.number, one.key, "another line names the same file")
+            )
         seen.add(one.key)
         if _LIKE_A_FILE.fullmatch(one.title) and resolve(one.title)[0] != one.key:
             reason = "the text names another file than the link"
-            faults.append(Fault("title", one.number, one.key, reason))
+            faults.append(IndexFault("title", one.number, one.key, reason))
     return faults
 
 

@@ -18,12 +18,12 @@ from reverie.memory.ranking import Facts
 from reverie.text.hidden import strip
 
 HEADER_LINES = 30
-MOST_FILES = 200
-MOST_DESCRIPTION = 500
+MAX_FILES = 200
+MAX_DESCRIPTION = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ManifestLine:
     """One memory file as a scan sees it; `modified` is in seconds."""
 
     key: str
@@ -41,17 +41,17 @@ class Record:
     @property
     def line(self) -> str:
         kind = f"[{self.type}] " if self.type else ""
-        about = shorten(" ".join(strip(self.description).split()), MOST_DESCRIPTION)
+        about = shorten(" ".join(strip(self.description).split()), MAX_DESCRIPTION)
         start = f"- {kind}{self.key} ({iso_time(self.modified)})"
         return f"{start}: {about}" if about else start
 
 
 def record(
     key: str, head: bytes, *, modified: float, size: int = 0, lines: int = HEADER_LINES
-) -> Record:
+) -> ManifestLine:
     """What the beginning of a file says of it."""
     front = frontmatter.parse(head, lines=lines)
-    return Record(
+    return ManifestLine(
         key,
         modified,
         type_of(front),
@@ -62,11 +62,11 @@ def record(
     )
 
 
-def newest_first(records: Iterable[Record]) -> tuple[Record, ...]:
+def newest_first(records: Iterable[ManifestLine]) -> tuple[ManifestLine, ...]:
     return tuple(sorted(records, key=lambda one: (-one.modified, one.key)))
 
 
-def manifest(records: Iterable[Record], most: int = MOST_FILES) -> str:
+def manifest(records: Iterable[ManifestLine], most: int = MAX_FILES) -> str:
     """The newest records, a line each."""
     return "\n".join(one.line for one in newest_first(records)[:most])
 

@@ -26,8 +26,8 @@ from reverie.memory.hygiene.junk import junk
 from reverie.memory.hygiene.links import Present, broken, gone
 from reverie.memory.hygiene.passages import Passage
 from reverie.memory.hygiene.reading import Memory, logs, read
-from reverie.memory.hygiene.report import Finding, Fix, Report
-from reverie.memory.ranking import Limits, limits_hit
+from reverie.memory.hygiene.report import Finding, Fix, HygieneReport
+from reverie.memory.ranking import IndexLimits, limits_hit
 from reverie.memory.trust import Trust, reads_like_instruction
 from reverie.text.dates import PASSED, expired, relative
 
@@ -43,20 +43,20 @@ def by_agent(_: str) -> Trust:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CheckInput:
     """A folder as it is looked at. `files` are all its files, indexes and logs among them."""
 
     files: Mapping[str, bytes]
     times: Mapping[str, float] = field(default_factory=dict[str, float])
     now: float = 0.0
-    limits: Limits = field(default_factory=Limits)
+    limits: IndexLimits = field(default_factory=IndexLimits)
     present: Present | None = None
     trust: TrustIn = by_agent
     guarded: bool = True  # whether to look for secrets and instructions too
     unread: frozenset[str] = frozenset()  # files that are there and whose text is not known
 
 
-def check(given: Given) -> Report:
+def check(given: CheckInput) -> HygieneReport:
     """Everything that is wrong with a memory folder."""
     memories = read(given.files, given.times)
     every = list(memories.values())
@@ -75,13 +75,13 @@ def check(given: Given) -> Report:
     found += [_odds(one) for one in odds.contradictions(every, pairs)]
     found += _indexes(given, memories)
     order = sorted(found, key=lambda one: (one.file, one.line, one.kind, one.evidence))
-    return Report(tuple(order), len(every))
+    return HygieneReport(tuple(order), len(every))
 
 
 # One memory
 
 
-def _of_one(memory: Memory, given: Given) -> Iterator[Finding]:
+def _of_one(memory: Memory, given: CheckInput) -> Iterator[Finding]:
     yield from _guarded(memory, given)
     spoilt = junk(memory)
     if spoilt is not None:
@@ -95,7 +95,7 @@ def _of_one(memory: Memory, given: Given) -> Iterator[Finding]:
             )
 
 
-def _guarded(memory: Memory, given: Given) -> Iterator[Finding]:
+def _guarded(memory: Memory, given: CheckInput) -> Iterator[Finding]:
     """What must not be in a memory at all: secrets, and orders to whoever reads it."""
     if not given.guarded:
         return
@@ -189,7 +189,7 @@ def _odds(one: odds.Odds) -> Finding:
 # Indexes
 
 
-def _indexes(given: Given, memories: Mapping[str, Memory]) -> Iterator[Finding]:
+def _indexes(given: CheckInput, memories: Mapping[str, Memory]) -> Iterator[Finding]:
     topics = sorted(memories.keys() | set(filter(is_topic, given.unread)))
     known = {key for key in given.files if is_index(key)} | {index_of(key) for key in topics}
     for key in sorted(known):
@@ -202,7 +202,7 @@ def _indexes(given: Given, memories: Mapping[str, Memory]) -> Iterator[Finding]:
 
 
 def _index(
-    key: str, below: str, data: bytes, own: Sequence[str], limits: Limits
+    key: str, below: str, data: bytes, own: Sequence[str], limits: IndexLimits
 ) -> Iterator[Finding]:
     for fault in indexes.check(indexes.parse(data), own, width=limits.width):
         about = below + fault.key if fault.key else ""

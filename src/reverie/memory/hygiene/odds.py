@@ -34,7 +34,7 @@ SAME_NAMES = 0.6
 """Weight of the names that two statements must share where each has one of its own."""
 RELATED = 0.6
 """Share of the words of one memory's name that another's must have to be on the same topic."""
-MOST_APART = 0.34
+MAX_APART = 0.34
 """Share of the words, beside the value, that may stand differently in its place."""
 _LEFT_UNSAID = re.compile(
     r"\b(?:it|its|this|that|these|those|they|them|their|here|above|below|he|she|his|her)\b|它|其|这",
@@ -150,7 +150,7 @@ def _at_odds(one: Statement, other: Statement) -> How | None:
         no, yes = (one, other) if one.terms.denies else (other, one)
         return "denial" if not values and _denied(no.passage.text, yes.passage.text) else None
     apart = sum(max(high - low, end - start) for low, high, start, end in slots)
-    if not 1 <= values <= 2 or apart - values > MOST_APART * min(len(a), len(b)):
+    if not 1 <= values <= 2 or apart - values > MAX_APART * min(len(a), len(b)):
         return None
     return "date" if _days(one) != _days(other) else "value"
 
@@ -159,7 +159,7 @@ def _days(one: Statement) -> frozenset[object]:
     return frozenset(day for _, _, day in absolute(one.passage.text))
 
 
-Slot: TypeAlias = tuple[int, int, int, int]
+TermSlot: TypeAlias = tuple[int, int, int, int]
 
 
 def _words(text: str) -> list[str]:
@@ -173,7 +173,7 @@ def _words(text: str) -> list[str]:
     return out
 
 
-def _slots(a: Sequence[str], b: Sequence[str]) -> list[Slot]:
+def _slots(a: Sequence[str], b: Sequence[str]) -> list[TermSlot]:
     """Where one has other words in the place of the other's."""
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     return [
@@ -183,7 +183,7 @@ def _slots(a: Sequence[str], b: Sequence[str]) -> list[Slot]:
     ]
 
 
-def _values(a: Sequence[str], b: Sequence[str], slot: Slot) -> int:
+def _values(a: Sequence[str], b: Sequence[str], slot: TermSlot) -> int:
     """How many values of the same thing stand in one place of both; 0 where that is not clear."""
     low, high, start, end = slot
     mine = [n for n in range(low, high) if _is_value(a, n)]

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from reverie.memory.format import frontmatter
 
-Kind: TypeAlias = Literal["sentence", "item", "heading", "row", "code", "value"]
+PassageKind: TypeAlias = Literal["sentence", "item", "heading", "row", "code", "value"]
 
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})")
 _HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:[ \t]+|$)")
@@ -32,7 +32,7 @@ _ANY = re.compile(r"[^\W_]")
 class Passage:
     """A piece of text: `start` and `end` are its place in the whole, `block` what it lies in."""
 
-    kind: Kind
+    kind: PassageKind
     line: int
     start: int
     end: int
@@ -45,7 +45,7 @@ def passages(text: str) -> tuple[Passage, ...]:
     """Every passage of a file's text, frontmatter first, in their order."""
     data = text.encode("utf-8", "surrogatepass")
     front = frontmatter.parse(data)
-    cut = _Cut(text)
+    cut = _BodyCut(text)
     for one in front.fields if front.present else ():
         start = len(data[: one.start].decode("utf-8", "surrogatepass"))
         if _ANY.search(one.value):
@@ -59,7 +59,7 @@ def passages(text: str) -> tuple[Passage, ...]:
     return tuple(cut.found)
 
 
-class _Cut:
+class _BodyCut:
     """One pass over the lines of a body."""
 
     def __init__(self, text: str) -> None:
@@ -68,7 +68,9 @@ class _Cut:
         self.block = 0
         self.under = ""
         self._starts = [0, *(m.end() for m in re.finditer(r"\n", text))]
-        self._open: tuple[Kind, int, int] | None = None  # kind, start, end of what is gathered
+        self._open: tuple[PassageKind, int, int] | None = (
+            None  # kind, start, end of what is gathered
+        )
 
     def line(self, at: int) -> int:
         return bisect_right(self._starts, at)
@@ -128,11 +130,11 @@ class _Cut:
             for low, high in _sentences(self.text, start, end):
                 self._put(kind, low, high)
 
-    def _add(self, kind: Kind, start: int, end: int) -> None:
+    def _add(self, kind: PassageKind, start: int, end: int) -> None:
         self.block += 1
         self._put(kind, start, end)
 
-    def _put(self, kind: Kind, start: int, end: int) -> None:
+    def _put(self, kind: PassageKind, start: int, end: int) -> None:
         text = self.text[start:end]
         inner = text.strip()
         if not _ANY.search(inner):

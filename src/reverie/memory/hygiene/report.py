@@ -12,9 +12,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from reverie.memory.facts import Why
+from reverie.memory.facts import DropReason
 
-Kind: TypeAlias = Literal[
+FindingKind: TypeAlias = Literal[
     "junk",
     "duplicate",
     "contradiction",
@@ -25,7 +25,7 @@ Kind: TypeAlias = Literal[
     "index",
     "link",
 ]
-POINTS: dict[Kind, float] = {
+POINTS: dict[FindingKind, float] = {
     "secret": 5.0,
     "instruction_like": 3.0,
     "contradiction": 2.0,
@@ -42,7 +42,7 @@ POINTS: dict[Kind, float] = {
 class Fix:
     """What would mend a fault: other words for a stretch of the file, or a file to merge into."""
 
-    why: Why
+    why: DropReason
     target: str = ""
     start: int = -1
     end: int = -1
@@ -53,7 +53,7 @@ class Fix:
 class Finding:
     """One fault: where it is, what shows it, the other file where two are at odds."""
 
-    kind: Kind
+    kind: FindingKind
     file: str
     line: int
     evidence: str
@@ -64,7 +64,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HygieneReport:
     """All that a check found, in the order of the files; `memories` is how many it looked at."""
 
     findings: tuple[Finding, ...]
@@ -83,5 +83,5 @@ class Report:
         found = Counter(one.kind for one in self.findings)
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
-    def of(self, kind: Kind) -> tuple[Finding, ...]:
+    def of(self, kind: FindingKind) -> tuple[Finding, ...]:
         return tuple(one for one in self.findings if one.kind == kind)

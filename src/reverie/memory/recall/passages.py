@@ -14,21 +14,21 @@ from dataclasses import dataclass
 from reverie.transcript.blocks import Block, Json
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 
-MOST_TEXT = 4_000
+MAX_TEXT = 4_000
 """Characters of one passage; a longer text is known by its beginning."""
-MOST_RESULT = 600
+MAX_RESULT = 600
 """Characters of a tool's result."""
-MOST_INPUT = 1_200
+MAX_INPUT = 1_200
 """Characters of one value in a call's input."""
 
 
-MOST_LOOKED_AT = 32_000
+MAX_LOOKED_AT = 32_000
 SHOWN_LINES = 4
 _LOOKED_AT = 4
 _CLOSE = 200
 _FAR = 10_000
 _SHORT = 3
-MOST_SHOWN = 400
+MAX_SHOWN = 400
 
 ROLES = frozenset({"user", "assistant", "tool"})
 """Speakers that are no names: a query that has such a word does not mean them."""
@@ -40,7 +40,7 @@ _FIRST_PERSON = re.compile(r"\b(?:I|I'm|my|me|we|our)\b|我")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Utterance:
     """One turn: who said what when. `at` is 0 where nobody knows."""
 
     text: str
@@ -63,7 +63,7 @@ class Passage:
         return _FIRST_PERSON.search(self.text) is not None
 
 
-def passages(entries: Iterable[Entry]) -> Iterator[Passage]:
+def passages(entries: Iterable[Entry]) -> Iterator[Utterance]:
     """The turns of a transcript, in the order they were written."""
     for entry in entries:
         record = entry.record
@@ -76,7 +76,7 @@ def passages(entries: Iterable[Entry]) -> Iterator[Passage]:
         else:
             continue
         if text.strip():
-            yield Passage(text[:MOST_TEXT], speaker, entry.at, entry.id)
+            yield Utterance(text[:MAX_TEXT], speaker, entry.at, entry.id)
 
 
 def _said(block: Block) -> str:
@@ -91,14 +91,14 @@ def _heard(block: Block) -> str:
     if block.type == "text":
         return block.get("text")
     if block.type == "tool_result":
-        return " ".join(_texts(block.value.get("content")))[:MOST_RESULT]
+        return " ".join(_texts(block.value.get("content")))[:MAX_RESULT]
     return ""
 
 
 def _values(value: Json, depth: int = 0) -> Iterator[str]:
     """The texts in a call's input, its keys left out."""
     if isinstance(value, str):
-        yield value[:MOST_INPUT]
+        yield value[:MAX_INPUT]
     elif isinstance(value, dict) and depth < 4:
         for one in value.values():
             yield from _values(one, depth + 1)
@@ -109,11 +109,11 @@ def _values(value: Json, depth: int = 0) -> Iterator[str]:
 
 def _texts(content: Json) -> Iterator[str]:
     if isinstance(content, str):
-        yield content[:MOST_RESULT]
+        yield content[:MAX_RESULT]
     elif isinstance(content, list):
         for one in content[:20]:
             if isinstance(one, dict) and one.get("type") == "text":
-                yield str(one.get("text"))[:MOST_RESULT]
+                yield str(one.get("text"))[:MAX_RESULT]
 
 
 # A memory's text
@@ -130,7 +130,7 @@ def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]
 
     A stem counts where it stands in a word: near enough for showing, and fast.
     """
-    low = body[:MOST_LOOKED_AT].casefold()
+    low = body[:MAX_LOOKED_AT].casefold()
     places: list[tuple[int, str, float]] = []
     for term, weight in terms:
         sought = term.rstrip("ei") if len(term) > _SHORT else term
@@ -148,4 +148,4 @@ def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]
             best, start = found, first
     above = low.count("\n", 0, start)  # lines: folding changes how long they are, not how many
     shown = body.split("\n", above + SHOWN_LINES)[above : above + SHOWN_LINES]
-    return above, "\n".join(shown)[:MOST_SHOWN].strip()
+    return above, "\n".join(shown)[:MAX_SHOWN].strip()

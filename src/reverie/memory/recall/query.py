@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reverie.text.spans import Span, months, without_dates
+from reverie.text.spans import DaySpan, months, without_dates
 from reverie.text.stems import stem
 from reverie.text.stops import ASKING
 from reverie.text.tokens import asked, folded, terms
 
-MOST_TEXT = 20_000
+MAX_TEXT = 20_000
 """Characters of a query that are looked at: half from its beginning, half from its end."""
-MOST_TERMS = 64
+MAX_TERMS = 64
 
 _ASKING = frozenset(map(stem, ASKING))
 
@@ -27,14 +27,14 @@ class Query:
     text: str
     now: float
     terms: tuple[str, ...] = ()
-    dates: tuple[Span, ...] = ()
+    dates: tuple[DaySpan, ...] = ()
     months: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, text: str, now: float) -> Query:
         """The query that a text makes."""
-        if len(text) > MOST_TEXT:
-            text = text[: MOST_TEXT // 2] + " " + text[-MOST_TEXT // 2 :]
+        if len(text) > MAX_TEXT:
+            text = text[: MAX_TEXT // 2] + " " + text[-MAX_TEXT // 2 :]
         plain = folded(text)
         rest, dates = without_dates(plain, now)
         found = list(dict.fromkeys(terms(asked(rest))))
@@ -48,6 +48,6 @@ class Query:
 
 def _spread(found: list[str]) -> list[str]:
     """At most so many terms; of a long text its beginning and its end."""
-    if len(found) <= MOST_TERMS:
+    if len(found) <= MAX_TERMS:
         return found
-    return found[: MOST_TERMS // 2] + found[-MOST_TERMS // 2 :]
+    return found[: MAX_TERMS // 2] + found[-MAX_TERMS // 2 :]

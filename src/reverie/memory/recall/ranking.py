@@ -49,7 +49,7 @@ _FRESH, _FRESH_DAYS, _OWN = 0.1, 30.0, 0.05
 _JOINT = " | "
 _COMMON = frozenset(map(stem, COMMON))
 
-Why = tuple[tuple[str, float], ...]
+RankReasons = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class QueryTerms:
     """A query's terms against one index."""
 
     query: Query
@@ -82,7 +82,7 @@ class Terms:
         *,
         power: float = _RARE,
         prior: float = _PRIOR,
-    ) -> Terms:
+    ) -> QueryTerms:
         """Weigh a query's terms; `count` says how many of the index's texts have one. `names` are
         left out where there is more: those of speakers tell nothing among their own words."""
         chosen = [text for text in query.terms if text not in names] or query.terms
@@ -109,7 +109,7 @@ def rarity(term: str, texts: int, count: int, prior: float = _PRIOR) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RankedNote:
     """A memory as the ranking sees it: the terms of each field, as one text with spaces."""
 
     fields: tuple[str, ...]
@@ -118,14 +118,14 @@ class Note:
     likeness: float = 0.0  # of its meaning to the query's, -1 to 1; 0 where nobody knows
 
 
-def score_note(note: Note, terms: Terms, lengths: Sequence[float]) -> float:
+def score_note(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> float:
     """The score of a memory; `lengths` are the mean lengths of the fields, in terms."""
     parts, near, _ = _weighed(note, terms, lengths)
     rest = sum([part for _, part in _priors(note, terms.query)])
     return (_worth(parts, terms) + near + rest) / terms.scale + _meant(note)
 
 
-def explain_note(note: Note, terms: Terms, lengths: Sequence[float]) -> Why:
+def explain_note(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> RankReasons:
     """What each signal gave to a memory's score."""
     parts, near, where = _weighed(note, terms, lengths)
     words = _worth(parts, terms)
@@ -135,23 +135,23 @@ def explain_note(note: Note, terms: Terms, lengths: Sequence[float]) -> Why:
     return _shown(why, terms)
 
 
-def _worth(parts: Sequence[float], terms: Terms) -> float:
+def _worth(parts: Sequence[float], terms: QueryTerms) -> float:
     """What so much of each term is worth."""
     found = [(n, part) for n, part in enumerate(parts) if part]
     return sum([terms.all[n].weight * math.log1p(_RISE * part) for n, part in found])
 
 
-def _meant(note: Note) -> float:
+def _meant(note: RankedNote) -> float:
     """What closeness of meaning adds: nothing for what any two texts have in common."""
     return _MEANING * max(note.likeness - _UNLIKE, 0.0)
 
 
-def _shown(why: Iterable[tuple[str, float]], terms: Terms) -> Why:
+def _shown(why: Iterable[tuple[str, float]], terms: QueryTerms) -> RankReasons:
     return tuple((name, round(part / terms.scale, 4)) for name, part in why if abs(part) > 1e-9)
 
 
 def _weighed(
-    note: Note, terms: Terms, lengths: Sequence[float]
+    note: RankedNote, terms: QueryTerms, lengths: Sequence[float]
 ) -> tuple[list[float], float, list[float]]:
     """How much there is of each term, how close they stand, and how much each field gives."""
     fields = note.fields
@@ -179,7 +179,7 @@ def _share(place: int, text: str, mean: float) -> float:
     return _WEIGHTS[place] / (1 - length + length * (text.count(" ") + 1) / (mean or 1.0))
 
 
-def _places(text: str, terms: Terms) -> list[tuple[int, int, float]]:
+def _places(text: str, terms: QueryTerms) -> list[tuple[int, int, float]]:
     """At which character which term of the query stands, and how much it counts for it."""
     padded = f" {text} "
     found: list[tuple[int, int, float]] = []
@@ -194,7 +194,7 @@ def _places(text: str, terms: Terms) -> list[tuple[int, int, float]]:
     return found
 
 
-def _closeness(places: list[tuple[int, int, float]], terms: Terms, share: float) -> float:
+def _closeness(places: list[tuple[int, int, float]], terms: QueryTerms, share: float) -> float:
     """How often, by rarity, two neighbours of the query stand close together."""
     last: dict[int, int] = {}
     found: dict[int, int] = {}
@@ -215,7 +215,7 @@ def _closeness(places: list[tuple[int, int, float]], terms: Terms, share: float)
     )
 
 
-def _priors(note: Note, query: Query) -> list[tuple[str, float]]:
+def _priors(note: RankedNote, query: Query) -> list[tuple[str, float]]:
     """What is known of a memory whatever is asked, and whether it is of the time asked for."""
     age = max(query.now - note.saved, 0.0) / 86_400
     return [
@@ -239,7 +239,7 @@ _SPEAKER, _QUESTION, _FIRST, _LONG = 0.5, 0.4, 0.1, 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RankedTurn:
     """A turn as the ranking sees it. `asks` is the share of it that is questions."""
 
     words: str
@@ -251,7 +251,7 @@ class Turn:
     size: int = 0
 
 
-def score_session(counts: Mapping[int, int], terms: Terms, turns: int, mean: float) -> float:
+def score_session(counts: Mapping[int, int], terms: QueryTerms, turns: int, mean: float) -> float:
     """What a whole session says: `counts` are, by term, the turns that have it."""
     over = 1 - _SESSION_LENGTH + _SESSION_LENGTH * turns / (mean or 1.0)
     return sum(
@@ -262,13 +262,13 @@ def score_session(counts: Mapping[int, int], terms: Terms, turns: int, mean: flo
 
 def score_turn(
     place: int,
-    turns: Mapping[int, Turn],
+    turns: Mapping[int, RankedTurn],
     counts: Mapping[int, Mapping[int, float]],
-    terms: Terms,
+    terms: QueryTerms,
     length: float,
     session: float,
     speakers: frozenset[str],
-) -> tuple[float, Why]:
+) -> tuple[float, RankReasons]:
     """The score of the turn at a place among those around it.
 
     `counts` are, by place and term, how often a turn has a term; `length` the mean length of a
@@ -294,7 +294,7 @@ def score_turn(
 
 
 def _window(
-    place: int, turns: Mapping[int, Turn], counts: Mapping[int, Mapping[int, float]]
+    place: int, turns: Mapping[int, RankedTurn], counts: Mapping[int, Mapping[int, float]]
 ) -> tuple[dict[int, float], float]:
     """How often each term stands in a turn and, fading, around it; and how long that all is."""
     amounts = dict(counts.get(place, {}))
@@ -310,7 +310,7 @@ def _window(
     return amounts, size
 
 
-def counted(turn: Turn, terms: Terms) -> dict[int, float]:
+def counted(turn: RankedTurn, terms: QueryTerms) -> dict[int, float]:
     """How often a turn has each term of a query."""
     found: dict[int, float] = {}
     for _, term, amount in _places(turn.words, terms):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from reverie.errors import ScanFailed
 from reverie.memory import secrets
-from reverie.memory.facts import Fact, Folder
+from reverie.memory.facts import Fact, FolderFacts
 from reverie.memory.format.entry import key_for, new
 from reverie.memory.format.index import shorten
 from reverie.memory.format.titles import sort_of, title_of
@@ -38,7 +38,7 @@ _HOSTILE = frozenset({"override", "secrecy", "persona", "role", "exfiltration", 
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One thing that a log tells, with its dates absolute, and the day it was told."""
 
     file: str
@@ -47,9 +47,9 @@ class Line:
     day: str
 
 
-def lines(logs: Mapping[str, Memory]) -> list[Line]:
+def lines(logs: Mapping[str, Memory]) -> list[LogLine]:
     """What is worth keeping of the logs, the oldest first."""
-    found: list[Line] = []
+    found: list[LogLine] = []
     for log in logs.values():
         day = day_of(log.written)
         for piece in log.passages:
@@ -59,7 +59,7 @@ def lines(logs: Mapping[str, Memory]) -> list[Line]:
             for when in reversed(relative(text, log.written)):
                 text = text[: when.start] + when.meant + text[when.end :]
             if len(terms(text)) >= _LEAST and not _kept_out(text):
-                found.append(Line(log.key, piece.text, text, str(day or "")))
+                found.append(LogLine(log.key, piece.text, text, str(day or "")))
     return found
 
 
@@ -76,12 +76,12 @@ def distilled(
     files: dict[str, bytes], topics: Mapping[str, Memory], logs: Mapping[str, Memory], width: int
 ) -> list[Edit]:
     """Put what the logs tell into topics; `files` is changed, the edits say how."""
-    folder = Folder({key: files[key] for key in topics if key in files})
+    folder = FolderFacts({key: files[key] for key in topics if key in files})
     fresh = [one for one in lines(logs) if not _said(folder, one.text)]
     sets = {key: topics[key].all for key in sorted(topics) if key in files}
     weight = weights(sets.values())
     edits: list[Edit] = []
-    rest: list[Line] = []
+    rest: list[LogLine] = []
     for one in fresh:
         home = _home(terms(one.text).all, sets, weight)
         if home:
@@ -92,7 +92,7 @@ def distilled(
     return edits + _begun(files, rest, width)
 
 
-def _said(folder: Folder, text: str) -> bool:
+def _said(folder: FolderFacts, text: str) -> bool:
     return folder.says(Fact("", 0, text, plain(text)))
 
 
@@ -111,15 +111,15 @@ def _home(
     return best
 
 
-def _append(files: dict[str, bytes], key: str, line: Line) -> None:
+def _append(files: dict[str, bytes], key: str, line: LogLine) -> None:
     text = files[key].decode("utf-8", "surrogateescape")
     gap = "\n" if text.rstrip().rpartition("\n")[2].startswith("- ") else "\n\n"
     made = f"{text.rstrip()}{gap}- {line.text} ({line.day})\n"
     files[key] = made.encode("utf-8", "surrogateescape")
 
 
-def _begun(files: dict[str, bytes], rest: list[Line], width: int) -> list[Edit]:
-    groups: list[tuple[set[str], list[Line]]] = []
+def _begun(files: dict[str, bytes], rest: list[LogLine], width: int) -> list[Edit]:
+    groups: list[tuple[set[str], list[LogLine]]] = []
     for one in rest:
         own = terms(one.text).all
         joined = next((g for g in groups if len(own & g[0]) >= TOGETHER * len(own)), None)

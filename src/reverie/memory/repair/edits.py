@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reverie.memory.facts import Reason, Why
+from reverie.memory.facts import DropReason, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Edit:
     file: str
     before: str
     after: str | None
-    why: Why
+    why: DropReason
     target: str = ""
 
     @property

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from reverie.memory.facts import SAME_MATTER, Fact, Folder, repeats
-from reverie.memory.format.entry import Entry
+from reverie.memory.facts import SAME_MATTER, Fact, FolderFacts, repeats
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.format.titles import is_cut, uncut
-from reverie.memory.hygiene.passages import Kind, Passage, passages
+from reverie.memory.hygiene.passages import Passage, PassageKind, passages
 from reverie.text.terms import plain
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -34,10 +34,10 @@ def clusters(pairs: Sequence[tuple[str, str]], times: Mapping[str, float]) -> li
 
 def merged(key: str, text: str, other: str) -> str:
     """The text of a file with what only the other one says behind it."""
-    known = Folder({key: text.encode("utf-8", "replace")})
-    entry = Entry(key, other.encode("utf-8", "replace"))
+    known = FolderFacts({key: text.encode("utf-8", "replace")})
+    entry = TopicFile(key, other.encode("utf-8", "replace"))
     said = list(_only_in(entry.body, key, known))
-    whole = Folder({key: "\n\n".join([text, *said]).encode("utf-8", "replace")})
+    whole = FolderFacts({key: "\n\n".join([text, *said]).encode("utf-8", "replace")})
     parts = [*_head(entry, key, whole), *said]
     if not parts:
         return text
@@ -46,7 +46,7 @@ def merged(key: str, text: str, other: str) -> str:
     return f"{text.rstrip()}{end}{end}{added}{end}"
 
 
-def _head(entry: Entry, key: str, whole: Folder) -> Iterator[str]:
+def _head(entry: TopicFile, key: str, whole: FolderFacts) -> Iterator[str]:
     """What the head of the other file says and the merged one does not."""
     for value in dict.fromkeys((entry.front.get("name"), entry.description)):
         if not value or repeats(plain(value), plain(entry.body)):
@@ -57,7 +57,7 @@ def _head(entry: Entry, key: str, whole: Folder) -> Iterator[str]:
             yield uncut(value)
 
 
-def _only_in(body: str, key: str, known: Folder) -> Iterator[str]:
+def _only_in(body: str, key: str, known: FolderFacts) -> Iterator[str]:
     for chunk in _chunks(body):
         pieces = [one for one in passages(chunk) if not says(known, key, one.text, one.kind)]
         if not pieces:
@@ -80,7 +80,7 @@ def _lines(pieces: Sequence[Passage]) -> Iterator[str]:
         yield "\n".join(items)
 
 
-def says(known: Folder, key: str, text: str, kind: Kind = "sentence") -> bool:
+def says(known: FolderFacts, key: str, text: str, kind: PassageKind = "sentence") -> bool:
     """Whether a file has a passage's words, or all that it tells in other words."""
     fact = Fact(key, 0, text, plain(text), kind)
     if not fact.plain or known.says(fact):

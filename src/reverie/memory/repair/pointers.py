@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from reverie.memory.facts import Folder
+from reverie.memory.facts import FolderFacts
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import (
     INDEX,
-    Entry,
+    TopicFile,
     index_of,
     is_index,
     is_topic,
@@ -27,7 +27,7 @@ from reverie.memory.format.entry import (
 from reverie.memory.format.index import Index, Pointer
 from reverie.memory.format.titles import sort_of, title_of, uncut
 from reverie.memory.hygiene.links import called
-from reverie.memory.ranking import Limits
+from reverie.memory.ranking import IndexLimits
 from reverie.memory.repair.edits import Edit
 from reverie.memory.repair.merging import says
 from reverie.text.terms import terms
@@ -43,7 +43,7 @@ class Pointers:
     files: dict[str, bytes]
     moved: dict[str, str]  # a file that was merged, and where it went
     hooks: dict[str, tuple[str, str]]  # a file's description before and after the repair
-    limits: Limits
+    limits: IndexLimits
     unread: frozenset[str] = frozenset()  # files that are there and are left as they are
     edits: list[Edit] = field(default_factory=list[Edit])
 
@@ -82,7 +82,7 @@ class Pointers:
         return b"".join(kept)
 
     def _into_memory(self, text: str) -> None:
-        folder = Folder({k: v for k, v in self.files.items() if _is_own(k, self.key)})
+        folder = FolderFacts({k: v for k, v in self.files.items() if _is_own(k, self.key)})
         home = next((key for key in folder.files if says(folder, key, text)), "")
         if not home:
             title, kind = title_of(text), sort_of(text)
@@ -128,7 +128,7 @@ class Pointers:
         alike = [key for key in own if posixpath.basename(key).casefold() == name]
         if len(alike) != 1 or alike[0] in listed or self.below + alike[0] not in self.files:
             return ""
-        title = Entry(alike[0], self.files[self.below + alike[0]]).title
+        title = TopicFile(alike[0], self.files[self.below + alike[0]]).title
         return alike[0] if called(one.title, terms(title, titled=True).all) else ""
 
     def _gone(self, one: Pointer, why: str, target: str) -> None:
@@ -172,7 +172,7 @@ class Pointers:
         if file in self.unread:
             return
         text = shown(self.files[file])
-        folder = Folder({file: self.files[file]})
+        folder = FolderFacts({file: self.files[file]})
         if hook and not says(folder, file, uncut(hook)):
             self.files[file] = f"{text.rstrip()}\n\n{uncut(hook)}\n".encode()
 
@@ -180,7 +180,7 @@ class Pointers:
         listed = {one.key for one in indexes.parse(data).pointers}
         for name, key in self.own().items():
             if name not in listed and key not in self.unread:
-                entry = Entry(key, self.files[key])
+                entry = TopicFile(key, self.files[key])
                 width = self.limits.width
                 data = indexes.parse(data).put(name, entry.title, entry.description, width=width)
                 self.edits.append(Edit(self.key, "", entry.title, "pointer", key))

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import is_index, is_topic, shown
-from reverie.memory.hygiene.check import Given, check
+from reverie.memory.hygiene.check import CheckInput, check
 from reverie.memory.hygiene.links import relinked
 from reverie.memory.hygiene.reading import logs, read
-from reverie.memory.hygiene.report import Finding, Report
+from reverie.memory.hygiene.report import Finding, HygieneReport
 from reverie.memory.repair.daily import distilled
 from reverie.memory.repair.edits import Edit, Repaired
 from reverie.memory.repair.merging import clusters, merged
@@ -30,7 +30,7 @@ ROUNDS = 5
 """How often a folder is looked at again; what is not mended by then stays as it is."""
 
 
-def repaired(given: Given) -> Repaired:
+def repaired(given: CheckInput) -> Repaired:
     """The folder mended as far as that is safe."""
     work = _Work(dict(given.files), given)
     for _ in range(ROUNDS):
@@ -50,7 +50,7 @@ class _Work:
     """A folder while it is mended."""
 
     files: dict[str, bytes]
-    given: Given
+    given: CheckInput
     edits: list[Edit] = field(default_factory=list[Edit])
     moved: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -86,7 +86,7 @@ class _Work:
 
     # Words in place
 
-    def _texts(self, report: Report) -> None:
+    def _texts(self, report: HygieneReport) -> None:
         by_file: dict[str, list[Finding]] = {}
         for one in report.findings:
             if one.fix is not None and one.fix.start >= 0:
@@ -113,7 +113,7 @@ class _Work:
 
     # Duplicates
 
-    def _merge(self, report: Report) -> None:
+    def _merge(self, report: HygieneReport) -> None:
         pairs = [(one.with_file, one.file) for one in report.of("duplicate")]
         for keep, *others in clusters(pairs, self.given.times):
             for key in others:
@@ -153,7 +153,7 @@ def _line(text: str, start: int, end: int) -> str:
     return text[low : len(text) if high < 0 else high].strip()
 
 
-def kept(given: Given, done: Repaired) -> Mapping[str, bytes]:
+def kept(given: CheckInput, done: Repaired) -> Mapping[str, bytes]:
     """The folder as it is after a repair."""
     files = {key: data for key, data in given.files.items() if key not in done.files}
     return files | {key: data for key, data in done.files.items() if data is not None}

@@ -7,6 +7,6 @@ secret is in no hit, error or log.
 
 from __future__ import annotations
 
-from reverie.memory.secrets.scanner import Hit, Scanned, Work, checked, found, scan
+from reverie.memory.secrets.scanner import Scanned, ScanWork, SecretHit, checked, found, scan
 
-__all__ = ["Hit", "Scanned", "Work", "checked", "found", "scan"]
+__all__ = ["ScanWork", "Scanned", "SecretHit", "checked", "found", "scan"]

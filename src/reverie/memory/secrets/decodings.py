@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 
 from reverie.memory.secrets.engine import compiled, matches
-from reverie.memory.secrets.views import Change, View, changed, seen
+from reverie.memory.secrets.views import TextChange, TextView, changed, seen
 
 # These begin with a sign that is rare in prose, which `re` looks for quickly; each unit has
 # one length or one end, so nothing is read twice.
@@ -46,7 +46,7 @@ _ANY = r"[A-Za-z0-9+/_\-]"
 _BASE64 = rf"(?:{_FIRST}{_SECOND}{_THIRD}{_ANY}){{4,}}{_ANY}{{0,3}}={{0,2}}"
 
 
-def decoded(view: View) -> Iterator[View]:
+def decoded(view: TextView) -> Iterator[TextView]:
     """The view with every encoding undone once, if there is any.
 
     Where both signs and letters are encoded, also with the signs alone undone: what is in
@@ -61,7 +61,7 @@ def decoded(view: View) -> Iterator[View]:
             break
 
 
-def _apart(changes: Iterable[Change]) -> Iterator[Change]:
+def _apart(changes: Iterable[TextChange]) -> Iterator[TextChange]:
     """Without those that begin inside another."""
     done = 0
     for start, end, new in changes:
@@ -70,7 +70,7 @@ def _apart(changes: Iterable[Change]) -> Iterator[Change]:
             done = end
 
 
-def _signs(text: str) -> Iterator[Iterator[Change]]:
+def _signs(text: str) -> Iterator[Iterator[TextChange]]:
     if "%" in text:
         yield ((*one.span(), _percent(one[0])) for one in _PERCENT.finditer(text))
     if "&" in text:
@@ -81,13 +81,13 @@ def _signs(text: str) -> Iterator[Iterator[Change]]:
         yield ((*one.span(), _character(one[0][2:])) for one in _CODE_POINT.finditer(text))
 
 
-def _letters(view: View) -> Iterator[Iterator[Change]]:
+def _letters(view: TextView) -> Iterator[Iterator[TextChange]]:
     yield _decodable(view, _HEX, _hex)
     yield _decodable(view, _PAIRS, _hex)
     yield _decodable(view, _BASE64, _base64)
 
 
-def _decodable(view: View, pattern: str, read: Callable[[str], str]) -> Iterator[Change]:
+def _decodable(view: TextView, pattern: str, read: Callable[[str], str]) -> Iterator[TextChange]:
     for found in matches(compiled(pattern), view.raw, again=False):
         start, end = found.span()
         yield start, end, read(view.text[start:end])

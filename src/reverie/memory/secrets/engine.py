@@ -14,13 +14,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
-Span = tuple[int, int]
+MatchSpan = tuple[int, int]
 
 
 class Match(Protocol):
     """Where a pattern and its groups matched; (-1, -1) for a group that took no part."""
 
-    def span(self, group: int = 0) -> Span: ...
+    def span(self, group: int = 0) -> MatchSpan: ...
 
 
 class Pattern(Protocol):
@@ -56,7 +56,7 @@ def compiled(pattern: str) -> Pattern:
     return _re2().compile(pattern.encode("ascii"), _options())
 
 
-class Words:
+class WordFinder:
     """Finds which of many words stand in a text, in one pass, whatever their case."""
 
     # Added to every text: where even this is not found, "nothing found" means nothing.

@@ -75,7 +75,7 @@ KEYSTORE = re.compile(r"[^/]\.p(?:12|fx)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     """A rule as it is applied."""
 
     id: str
@@ -101,15 +101,15 @@ def widened(rule: str, pattern: str) -> str:
     return pattern.replace(AFTER_NAME_IN_GROUP, _NAME_CLOSES + ")" + _GIVES + _VALUE_OPENS)
 
 
-def _rule(rule: str, pattern: str, keywords: tuple[str, ...], floor: float) -> Rule:
+def _rule(rule: str, pattern: str, keywords: tuple[str, ...], floor: float) -> SecretRule:
     named = AFTER_NAME in pattern or AFTER_NAME_IN_GROUP in pattern
     spans = rule in ("generic-api-key", "kubernetes-secret-yaml", "private-key")
     wide = widened(rule, pattern)
-    return Rule(rule, wide, keywords, floor, named, spans or rule.startswith("curl-"))
+    return SecretRule(rule, wide, keywords, floor, named, spans or rule.startswith("curl-"))
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[SecretRule, ...]:
     """Every rule that has a pattern."""
     return tuple(_rule(*one) for one in (*GITLEAKS, *_MORE))
 

@@ -13,8 +13,8 @@ import math
 import re
 from collections import Counter
 
-from reverie.memory.secrets.engine import Span
-from reverie.memory.secrets.patterns import Rule
+from reverie.memory.secrets.engine import MatchSpan
+from reverie.memory.secrets.patterns import SecretRule
 from reverie.memory.secrets.words import worded
 
 _PLACEHOLDER = re.compile(
@@ -57,7 +57,7 @@ def entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
 
-def plausible(rule: Rule, text: str, match: Span, secret: Span) -> bool:
+def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) -> bool:
     """Whether what this rule matched in the text is to be taken for a secret."""
     value = text[slice(*secret)]
     if not value or (rule.floor and entropy(value) <= rule.floor):

@@ -2,7 +2,7 @@
 
 What it is given is read as it stands, without hidden characters, with each line joined to the
 next, and with up to two encodings undone. The work is bounded by the size of the text times a
-constant, whatever the text; `Work` counts it. Anything that goes wrong inside ends as
+constant, whatever the text; `ScanWork` counts it. Anything that goes wrong inside ends as
 `ScanFailed`, which a caller must take for a refusal, and nothing that was looked at is part
 of it. It reads no file, clock or setting, and keeps nothing.
 """
@@ -17,10 +17,10 @@ from typing import NewType
 
 from reverie.errors import ScanFailed, SecretFound
 from reverie.memory.secrets.decodings import decoded
-from reverie.memory.secrets.engine import Match, Pattern, Span, Words, compiled, matches
-from reverie.memory.secrets.patterns import KEYSTORE, Rule, keywords, rules
+from reverie.memory.secrets.engine import Match, MatchSpan, Pattern, WordFinder, compiled, matches
+from reverie.memory.secrets.patterns import KEYSTORE, SecretRule, keywords, rules
 from reverie.memory.secrets.plausible import plausible
-from reverie.memory.secrets.views import View, joined, plain
+from reverie.memory.secrets.views import TextView, joined, plain
 
 DEPTH = 2
 """How many encodings are undone, one inside the other."""
@@ -38,7 +38,7 @@ _BOMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SecretHit:
     """A secret of this rule begins in this line, from 1; line 0 is the file's name."""
 
     rule: str
@@ -46,7 +46,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Work:
+class ScanWork:
     """What a scan did: texts read, patterns run over one, bytes they ran over, and matches."""
 
     views: int = 0
@@ -55,10 +55,10 @@ class Work:
     matches: int = 0
 
 
-def scan(data: bytes | str, name: str = "", work: Work | None = None) -> tuple[Hit, ...]:
+def scan(data: bytes | str, name: str = "", work: ScanWork | None = None) -> tuple[SecretHit, ...]:
     """Every secret in the text and in its name, by line and rule."""
     try:
-        return _scan(data, name, work or Work())
+        return _scan(data, name, work or ScanWork())
     except Exception as error:  # noqa: BLE001 - whatever broke, the text must not pass
         kind = type(error).__name__
     # Outside the handler: the error above may hold the text, and must not hang on to this one.
@@ -76,7 +76,7 @@ def checked(data: bytes | bytearray | memoryview | str, name: str = "") -> Scann
     return Scanned(own)
 
 
-def found(hits: tuple[Hit, ...], name: str = "") -> SecretFound:
+def found(hits: tuple[SecretHit, ...], name: str = "") -> SecretFound:
     """The error that names the hits; a name that itself holds a secret is not repeated."""
     places = [f"{hit.rule} in {f'line {hit.line}' if hit.line else 'its name'}" for hit in hits]
     more = f" and {len(places) - 5} more" if len(places) > 5 else ""
@@ -90,12 +90,12 @@ def found(hits: tuple[Hit, ...], name: str = "") -> SecretFound:
 # -- the search ----------------------------------------------------------------------
 
 
-def _scan(data: bytes | str, name: str, work: Work) -> tuple[Hit, ...]:
+def _scan(data: bytes | str, name: str, work: ScanWork) -> tuple[SecretHit, ...]:
     text = (data if isinstance(data, str) else _text(data)).replace("\r\n", "\n")
-    hits = {Hit(rule, 0) for rule, _ in _search(name, work)} if name else set[Hit]()
+    hits = {SecretHit(rule, 0) for rule, _ in _search(name, work)} if name else set[SecretHit]()
     if KEYSTORE.search(name):
-        hits.add(Hit("pkcs12-file", 0))
-    hits |= {Hit(rule, line) for rule, line in _search(text.replace("\r", "\n"), work)}
+        hits.add(SecretHit("pkcs12-file", 0))
+    hits |= {SecretHit(rule, line) for rule, line in _search(text.replace("\r", "\n"), work)}
     return tuple(sorted(hits, key=lambda hit: (hit.line, hit.rule)))
 
 
@@ -107,8 +107,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _search(text: str, work: Work) -> Iterator[tuple[str, int]]:
-    for view in _views(View(text)):
+def _search(text: str, work: ScanWork) -> Iterator[tuple[str, int]]:
+    for view in _views(TextView(text)):
         work.views += 1
         for rule, pattern in _wanted(view.raw):
             if view.joined and rule.spans_lines:
@@ -122,7 +122,7 @@ def _search(text: str, work: Work) -> Iterator[tuple[str, int]]:
                     yield rule.id, view.line(secret[0])
 
 
-def _views(text: View) -> Iterator[View]:
+def _views(text: TextView) -> Iterator[TextView]:
     """The text, every other way to read it, and what is encoded in each."""
     bases = [text, *_some(plain(text))]
     for base in tuple(bases):
@@ -133,11 +133,11 @@ def _views(text: View) -> Iterator[View]:
         yield from bases
 
 
-def _some(view: View | None) -> tuple[View, ...]:
+def _some(view: TextView | None) -> tuple[TextView, ...]:
     return () if view is None else (view,)
 
 
-def _secret(match: Match, pattern: Pattern) -> Span:
+def _secret(match: Match, pattern: Pattern) -> MatchSpan:
     """Where the secret is: the longest group, or the whole match where there is none."""
     spans = [match.span(group) for group in range(1, pattern.groups + 1)]
     return max(spans, key=lambda span: span[1] - span[0], default=match.span())
@@ -147,8 +147,8 @@ def _secret(match: Match, pattern: Pattern) -> Span:
 
 
 @cache
-def _words() -> Words:
-    return Words(keywords())
+def _words() -> WordFinder:
+    return WordFinder(keywords())
 
 
 @cache
@@ -160,7 +160,7 @@ def _by_keyword() -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _wanted(raw: bytes) -> Iterator[tuple[Rule, Pattern]]:
+def _wanted(raw: bytes) -> Iterator[tuple[SecretRule, Pattern]]:
     """The rules of which a keyword stands in the text, whatever its case."""
     numbers = {number for word in _words().among(raw) for number in _by_keyword()[word]}
     for number in sorted(numbers):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
-Change = tuple[int, int, str]
+TextChange = tuple[int, int, str]
 """From, to (exclusive), and what is to be read there."""
 
 AROUND = 256
@@ -27,11 +27,11 @@ _BREAK = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TextView:
     """A text, and for each piece of it where in the parent it was."""
 
     text: str = field(repr=False)
-    parent: View | None = field(default=None, repr=False)
+    parent: TextView | None = field(default=None, repr=False)
     starts: tuple[int, ...] = field(default=(), repr=False)
     origins: tuple[tuple[int, bool], ...] = field(default=(), repr=False)
     joined: bool = False
@@ -69,7 +69,9 @@ class _Pieces:
             self.size += len(text)
 
 
-def changed(view: View, changes: Iterable[Change], *, joined: bool = False) -> View | None:
+def changed(
+    view: TextView, changes: Iterable[TextChange], *, joined: bool = False
+) -> TextView | None:
     """The view with the changes made, in order and without overlap; none where there are none."""
     pieces = _Pieces()
     text, done, kept = view.text, 0, -1
@@ -85,7 +87,7 @@ def changed(view: View, changes: Iterable[Change], *, joined: bool = False) -> V
     if kept < 0:
         return None
     pieces.add(text[done : done + AROUND], done, copied=True)
-    return View(
+    return TextView(
         "".join(pieces.texts),
         view,
         tuple(pieces.starts),
@@ -119,7 +121,7 @@ def _seen(found: re.Match[str]) -> str:
     return "".join(map(_plain, found[0]))
 
 
-def plain(view: View) -> View | None:
+def plain(view: TextView) -> TextView | None:
     """Without characters that are not seen, and with plain ones for those that look alike."""
     found = ((one, _seen(one)) for one in _UNUSUAL.finditer(view.text))
     return changed(view, ((*one.span(), new) for one, new in found if new != one[0]))
@@ -159,7 +161,7 @@ def _seams(text: str) -> Iterator[_Seam]:
         line, start, end = line + 1, end + 1, after
 
 
-def joined(view: View) -> Iterator[View]:
+def joined(view: TextView) -> Iterator[TextView]:
     """Each line with the next: first, third, …; second, fourth, …; then whole blocks.
 
     Two views and not one, so that what was on two lines ends where the second line ends. The

@@ -36,7 +36,7 @@ from reverie.world import Notice, World
 FILE = "file"
 _FILE_TOOLS = ("Read", "Edit", "MultiEdit", "Write")
 _SNIFFED = 8 * 1024
-Trigger: TypeAlias = Literal["auto", "manual"]
+RestoreTrigger: TypeAlias = Literal["auto", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Restoring:
     head: Callable[[], Head]  # the system prompt and the surroundings as they are now
     world: Callable[[], World]
 
-    async def before(self, trigger: Trigger, instructions: str) -> str:
+    async def before(self, trigger: RestoreTrigger, instructions: str) -> str:
         """PreCompact hooks; what they add joins the instructions, and they may refuse."""
         verdict = await self.hooks.run(
             "PreCompact", trigger=trigger, custom_instructions=instructions
@@ -62,7 +62,7 @@ class Restoring:
             )
         return "\n\n".join(filter(None, (instructions, *verdict.context)))
 
-    async def after(self, view: View, trigger: Trigger) -> Sequence[Record]:
+    async def after(self, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
         """Everything that comes back behind a boundary; what fails, fails alone."""
         out: list[Record] = []
         world = self.world()
@@ -78,7 +78,7 @@ class Restoring:
         return out
 
 
-Step: TypeAlias = "Callable[[Restoring, View, Trigger], Awaitable[Sequence[Record]]]"
+RestoreStep: TypeAlias = "Callable[[Restoring, View, RestoreTrigger], Awaitable[Sequence[Record]]]"
 
 
 def replaces_beginning(view: View) -> bool:
@@ -87,7 +87,7 @@ def replaces_beginning(view: View) -> bool:
     return first is not None and first.id == view.boundary
 
 
-async def _head(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
+async def _head(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     del trigger
     if view.head is None or not replaces_beginning(view):
         return ()
@@ -95,7 +95,7 @@ async def _head(around: Restoring, view: View, trigger: Trigger) -> Sequence[Rec
     return (replace(view.head, system=fresh.system, context=fresh.context, reason="compaction"),)
 
 
-async def _metadata(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
+async def _metadata(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     """The session's own record once more, so that a list that reads the end shows it."""
     del around, trigger
     return () if view.started is None else (replace(view.started, version=reverie.__version__),)
@@ -104,7 +104,7 @@ async def _metadata(around: Restoring, view: View, trigger: Trigger) -> Sequence
 # --- files
 
 
-async def _files(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
+async def _files(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     del trigger
     world, context = around.world(), around.context()
     settings = world.scaled
@@ -189,7 +189,7 @@ def _attribute(path: str) -> str:
 # --- skills, the plan, the date
 
 
-async def _skills(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
+async def _skills(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     """Skills that were invoked and have left the context, the newest first in line."""
     del trigger
     world = around.world()
@@ -211,7 +211,7 @@ async def _skills(around: Restoring, view: View, trigger: Trigger) -> Sequence[R
     return out[::-1]
 
 
-async def _told(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
+async def _told(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     """The list of skills, the plan, and the date, where the context no longer has them."""
     del trigger
     return around.attachments.at_turn(view, around.world().clock.now())
@@ -220,14 +220,14 @@ async def _told(around: Restoring, view: View, trigger: Trigger) -> Sequence[Rec
 # --- hooks
 
 
-async def _hooks(around: Restoring, view: View, trigger: Trigger) -> Sequence[Record]:
+async def _hooks(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     """SessionStart hooks once more, then PostCompact hooks; what they add is attached."""
     started = await around.hooks.run("SessionStart", source="compact")
     done = await around.hooks.run("PostCompact", trigger=trigger, tokens=view.tokens)
     return (*started.attached(), *done.attached())
 
 
-RESTORED: tuple[tuple[str, Step], ...] = (
+RESTORED: tuple[tuple[str, RestoreStep], ...] = (
     ("head", _head),  # instruction files, memory index and prompt, as they are now
     ("metadata", _metadata),  # which session this is
     ("files", _files),  # those read last, from the disk

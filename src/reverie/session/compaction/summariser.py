@@ -19,7 +19,7 @@ from reverie.world import Clock, Model
 LOOK_UP_SECONDS = 5.0
 
 
-class Named:
+class NamedSummariser:
     """A `world.Summariser`: the model of a setting, once it is needed."""
 
     def __init__(self, make: Callable[[], Model]) -> None:
@@ -43,7 +43,7 @@ class Named:
 
 def summariser_for(
     settings: Settings, environ: Mapping[str, str], window: int, clock: Clock | None = None
-) -> Named | None:
+) -> NamedSummariser | None:
     """The model that a setting names for summaries of a conversation with such a window; None =
     the conversation's own."""
     name = settings.summary_model
@@ -57,7 +57,7 @@ def summariser_for(
         found = model_for(name, environ, settings, clock=clock)
         return found or EmbeddedModel(replace(settings, context_window=window))  # it reads all
 
-    return Named(make)
+    return NamedSummariser(make)
 
 
 async def looked_up(model: Model) -> None:

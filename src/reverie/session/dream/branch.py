@@ -18,7 +18,7 @@ from reverie.errors import NotFound, StoreError
 from reverie.memory.format.entry import TEAM
 from reverie.store.files import Folder
 from reverie.store.home import session_id
-from reverie.store.memory import MOST_KEPT, MemoryFolder
+from reverie.store.memory import MAX_KEPT, MemoryFolder
 
 FOLDER = "dreams"
 STATUS = "dream.json"
@@ -64,10 +64,10 @@ def snapshot(folder: MemoryFolder) -> dict[str, bytes]:
         if not key.lower().endswith(".md") or key.startswith(f"{TEAM}/"):
             continue
         try:
-            data = folder.files.read(key, MOST_KEPT + 1)
+            data = folder.files.read(key, MAX_KEPT + 1)
         except (NotFound, StoreError):
             continue
-        if len(data) <= MOST_KEPT:
+        if len(data) <= MAX_KEPT:
             found[key] = data
     return found
 
@@ -114,7 +114,7 @@ class Branch:
         """The files of one side."""
         keys = self.files.list(part)
         return {
-            key.removeprefix(f"{part}/"): self.files.read(key, MOST_KEPT)
+            key.removeprefix(f"{part}/"): self.files.read(key, MAX_KEPT)
             for key in keys
             if key.lower().endswith(".md")
         }

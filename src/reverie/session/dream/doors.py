@@ -15,7 +15,7 @@ from reverie.memory import branch as branches
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, from_origin
 from reverie.session.dream.branch import Branch, Dream, Standing, dreams
-from reverie.session.dream.landing import Landed, dreams_folder, land
+from reverie.session.dream.landing import LandedDream, dreams_folder, land
 from reverie.store.consolidation import Consolidation
 from reverie.store.lock import alive
 from reverie.store.memories import Memories, Reverted
@@ -63,7 +63,7 @@ def diff(memories: Memories, dream: Dream) -> Iterator[str]:
 
 def accept(
     memories: Memories, dream: Dream, now: Callable[[], float], stale_seconds: float
-) -> Landed:
+) -> LandedDream:
     """Land a branch that waited. What is wrong with it was said when it ended."""
     if dream.status != "waiting":
         raise InvalidInput(f"This dream is {dream.status}, it does not wait", where=dream.id)

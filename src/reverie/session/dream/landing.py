@@ -15,7 +15,7 @@ from reverie.store.memories import Memories
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedDream:
     """What a dream changed in the folder."""
 
     changed: tuple[str, ...]
@@ -28,7 +28,7 @@ def dreams_folder(memories: Memories) -> Path:
 
 def land(
     memories: Memories, branch: Branch, base: Mapping[str, bytes], work: Mapping[str, bytes]
-) -> Landed:
+) -> LandedDream:
     """Merge a dream's work into the folder as it is now, and write it."""
     with memories.folder.locked():
         landing.finish(memories)
@@ -38,7 +38,7 @@ def land(
         drawn_on = [key for key in found.changes if key in here]
         trust = landing.least_trusted(memories, drawn_on, Trust.AGENT)
         landing.land(memories, found.changes, here, _origin(branch.id, trust))
-        return Landed(tuple(sorted(found.changes)), found.conflicts)
+        return LandedDream(tuple(sorted(found.changes)), found.conflicts)
 
 
 def _origin(dream: str, trust: Trust) -> Origin:

@@ -38,15 +38,15 @@ from reverie.store.consolidation import Consolidation, Taken
 from reverie.store.landing import is_planned
 from reverie.store.learned import learned_window
 from reverie.store.memories import Memories
-from reverie.tools import Stored, ToolContext
+from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards
 from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import dump
 from reverie.transcript.records import HeadSet, Started
-from reverie.transcript.tasks import DreamTask, Known
+from reverie.transcript.tasks import DreamTask, KnownMemory
 from reverie.world import (
     Clock,
-    Flags,
+    FlagReader,
     ForkResult,
     ForkSpec,
     Model,
@@ -57,12 +57,12 @@ from reverie.world import (
     World,
 )
 
-Trigger: TypeAlias = Literal["auto", "manual"]
-Shown: TypeAlias = "Callable[[Dream], None]"
+DreamTrigger: TypeAlias = Literal["auto", "manual"]
+OnProgress: TypeAlias = "Callable[[Dream], None]"
 POLL = 0.2
 WRITES = ("Edit", "Write")
 READ_BACK = "ReadBack"  # what was stored, or gave way to a summary
-MOST_SHOWN = 2_000
+MAX_SHOWN = 2_000
 SYSTEM = (
     "You keep the long-term memory of a software project in order. You work alone, with files, "
     "and nobody answers you. Be exact, and change no more than is needed."
@@ -80,7 +80,7 @@ class Dreamer:
     guards: Guards
     clock: Clock
     settings: Settings
-    flags: Flags
+    flags: FlagReader
     budget: Budget | None = None
     say: Say = lambda _: None
     summariser: Summariser | None = None  # who writes summaries, where it is another model
@@ -104,15 +104,15 @@ class Dreamer:
 
 async def dream(
     dreamer: Dreamer,
-    trigger: Trigger = "manual",
+    trigger: DreamTrigger = "manual",
     *,
     dry_run: bool = False,
-    shown: Shown = lambda _: None,
+    shown: OnProgress = lambda _: None,
 ) -> Dream:
     """Take the lock, dream, and land what stands the checks. Raises `Held` where another runs."""
     lock = dreamer.lock
     taken = await to_thread.run_sync(lock.take)
-    course = Course(dreamer, lock, taken, trigger, dry_run, shown)
+    course = DreamRun(dreamer, lock, taken, trigger, dry_run, shown)
     try:
         return await course.run()
     finally:
@@ -120,7 +120,7 @@ async def dream(
             await course.close()
 
 
-class Course:
+class DreamRun:
     """A dream under way."""
 
     def __init__(
@@ -128,9 +128,9 @@ class Course:
         dreamer: Dreamer,
         lock: Consolidation,
         taken: Taken,
-        trigger: Trigger,
+        trigger: DreamTrigger,
         dry_run: bool,
-        shown: Shown,
+        shown: OnProgress,
     ) -> None:
         self.dreamer = dreamer
         self.lock = lock
@@ -224,7 +224,7 @@ class Course:
         folder, name = self.library.folder, self.begun.id
         return replace(
             self.dreamer.guards.context(),
-            stored=Stored(folder, name, lambda: worker.view),
+            stored=StoredResults(folder, name, lambda: worker.view),
             sources=(SealedCalls(lambda: worker.view, folder, name),),
         )
 
@@ -237,7 +237,7 @@ class Course:
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
-            memories=tuple(Known(key, saved=at) for key, at in sorted(self.times.items())),
+            memories=tuple(KnownMemory(key, saved=at) for key, at in sorted(self.times.items())),
             index_lines=settings.index_lines,
             index_bytes=settings.index_bytes,
         )
@@ -286,7 +286,7 @@ class Course:
         """A round is over: what people are shown of it."""
         calls = reply.tool_calls
         writes = any(call.name in WRITES for call in calls)
-        said = reply.text.strip()[:MOST_SHOWN]
+        said = reply.text.strip()[:MAX_SHOWN]
         texts = (*self.now.rounds, *((said,) if said else ()))
         most = self.dreamer.settings.dream_shown_rounds
         tally = self.worker.tally if self.worker else None
@@ -307,7 +307,7 @@ class Course:
         strangers = self.branch.strangers()
         work = branches.settled(self.branch.state("work"), self.base)
         keys = branches.changed(self.base, work)
-        summary = result.text.partition("```reasons")[0].strip()[:MOST_SHOWN]
+        summary = result.text.partition("```reasons")[0].strip()[:MAX_SHOWN]
         self.now = replace(self.now, touched=result.written, changed=keys, summary=summary)
         faults = await to_thread.run_sync(lambda: self._faults(work, result.text))
         told = (*(f"name: {key}: this is no memory file" for key in strangers), *map(str, faults))
@@ -317,7 +317,7 @@ class Course:
             return await self._waits()
         return await self._landed(work)
 
-    def _faults(self, work: branches.State, text: str) -> Sequence[branches.Fault]:
+    def _faults(self, work: branches.FolderFiles, text: str) -> Sequence[branches.BranchFault]:
         return branches.faults(
             self.base,
             work,
@@ -326,7 +326,7 @@ class Course:
             now=self.dreamer.clock.now(),
         )
 
-    async def _landed(self, work: branches.State) -> Dream:
+    async def _landed(self, work: branches.FolderFiles) -> Dream:
         def step() -> Any:
             with self.lock.landing(self.taken):
                 return land(self.dreamer.memories, self.branch, self.base, work)

@@ -25,14 +25,14 @@ from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
-    from reverie.session.dream.run import Dreamer, Trigger
+    from reverie.session.dream.run import Dreamer, DreamTrigger
     from reverie.session.session import Session
 
 ALLOWED = "dreams-allowed"
 
 
 @dataclass
-class Watch:
+class DreamWatch:
     """What one session knows of its dreams."""
 
     looked: float | None = None
@@ -92,7 +92,7 @@ class Watch:
             )
             session.world.say(Notice(NAME, text))
 
-    async def _run(self, dreamer: Dreamer, trigger: Trigger) -> None:
+    async def _run(self, dreamer: Dreamer, trigger: DreamTrigger) -> None:
         from reverie.session.dream.run import dream  # it judges, which takes a while to load
 
         try:

@@ -19,13 +19,13 @@ from reverie.store.digests import digest
 from reverie.store.files import Changed
 from reverie.store.names import shown
 from reverie.tools.confined import ConfinedFiles, Slot
-from reverie.tools.guard import Guard, Guards, Limits
+from reverie.tools.guard import Guard, GuardLimits, Guards
 from reverie.tools.places import EDITABLE
 from reverie.world import ForkSpec
 
-MOST_FILES = 20
+MAX_FILES = 20
 """Files that one run may write."""
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 """Bytes of a file that it may write: a memory is one subject, told briefly."""
 
 
@@ -68,11 +68,11 @@ class PrivateFiles(ConfinedFiles):
         key = self._key(path)
         if not key:
             raise self._deny(str(path), "it is outside the folders that may be written")
-        if len(data) > MOST_BYTES:
-            raise self._deny(str(path), f"a memory has at most {MOST_BYTES:,} bytes")
+        if len(data) > MAX_BYTES:
+            raise self._deny(str(path), f"a memory has at most {MAX_BYTES:,} bytes")
         known = self._drafts.get(key)
-        if known is None and len(self._drafts) >= MOST_FILES:
-            raise self._deny(str(path), f"one run writes at most {MOST_FILES} files")
+        if known is None and len(self._drafts) >= MAX_FILES:
+            raise self._deny(str(path), f"one run writes at most {MAX_FILES} files")
         now = known.data if known else self._there(path)
         if (None if now is None else digest(now)) != expect:
             raise Changed("the file changed since it was read", where=shown(str(path)))
@@ -115,7 +115,7 @@ class PrivateGuard(Guard):
 
     @classmethod
     def of(cls, guards: Guards, spec: ForkSpec) -> PrivateGuard:
-        limits = Limits(frozenset(spec.tools), guards.readable, spec.writable, guards.refused)
+        limits = GuardLimits(frozenset(spec.tools), guards.readable, spec.writable, guards.refused)
         guard = cls(guards.registry, guards.context(), limits, guards.sandbox, spec.source)
         known = guard.files
         guard.files = PrivateFiles(

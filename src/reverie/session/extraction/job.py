@@ -70,7 +70,7 @@ async def _run(session: Session, child: Fork, view: View) -> None:
     from reverie.session.extraction import run as runs
 
     fresh = layer.fresh(view, _cursor.get())
-    ground = runs.Ground.of(session)
+    ground = runs.ExtractionContext.of(session)
     run = await runs.run(child, view, fresh, ground)
     with anyio.CancelScope(shield=True):  # what lands and the word that it did belong together
         landed = await runs.land(run, ground)

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from reverie.errors import InvalidInput, NotFound, PathRefused, ScanFailed, SecretFound, StoreError
-from reverie.layers.extraction import NAME, Fresh, Words, user_words
+from reverie.layers.extraction import NAME, Fresh, WordsSaid, user_words
 from reverie.memory.echo import Passages, content, echo, is_said, sentences
 from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import TEAM, Entry
+from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.merge import merge
 from reverie.memory.trust import Trust, goes_to_review, reads_like_instruction
 from reverie.memory.versions import Origin
@@ -40,7 +40,7 @@ MOSTLY = 0.5
 """The part of a memory's content that must be in the user's words at all."""
 SHORT_ANSWER = 15
 """Content words of an answer that cannot be told apart from what it answers."""
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Messages that an origin names."""
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
@@ -77,7 +77,7 @@ def heard(view: View, fresh: Fresh) -> Heard:
     )
 
 
-def _answered(words: Words, *kinds: re.Pattern[str]) -> str:
+def _answered(words: WordsSaid, *kinds: re.Pattern[str]) -> str:
     """A message, behind what it answers where it is a bare yes or no to that."""
     if not words.before or not any(kind.match(words.text) for kind in kinds):
         return words.text
@@ -105,7 +105,7 @@ def head_text(view: View) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DraftVerdict:
     """How far a draft can be trusted and which messages carry it; or why it is not saved."""
 
     trust: Trust = Trust.UNTRUSTED
@@ -113,28 +113,28 @@ class Verdict:
     refusal: str = ""
 
 
-def judge(draft: Draft, heard: Heard) -> Verdict:
+def judge(draft: Draft, heard: Heard) -> DraftVerdict:
     """What a draft adds, judged by where it comes from."""
     known = set(_told(draft.key, draft.base or b""))
     added = [one for one in _told(draft.key, draft.data) if one not in known]
     found = echo(added, heard.injected, heard.about)
     if found is not None:
-        return Verdict(refusal=f"it repeats what was injected ({found.source})")
+        return DraftVerdict(refusal=f"it repeats what was injected ({found.source})")
     matches = {one: heard.own.best(content(one)) for one in added}
     carried = (m.source for one, m in matches.items() if is_said(content(one), m))
-    named = tuple(dict.fromkeys(carried))[:MOST_NAMED] or heard.messages[-MOST_NAMED:]
+    named = tuple(dict.fromkeys(carried))[:MAX_NAMED] or heard.messages[-MAX_NAMED:]
     about = frozenset[str]().union(*(content(one) for one in added))
     owned = len(about & heard.own.every) / len(about) if about else 1.0
     commands = [m for one, m in matches.items() if reads_like_instruction(one)]
     trusted = owned >= MOSTLY and all(match.share >= OWN for match in commands)
-    return Verdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
+    return DraftVerdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
 
 
 def _told(key: str, data: bytes) -> Iterator[str]:
     """What a topic file says, sentence by sentence; paragraphs are read unwrapped."""
     if not data:
         return
-    one = Entry(key, data)
+    one = TopicFile(key, data)
     if one.front.present:
         yield from sentences(one.front.get("name"))
         yield from sentences(one.description)
@@ -146,7 +146,7 @@ def _told(key: str, data: bytes) -> Iterator[str]:
 
 
 @dataclass
-class Landed:
+class LandedDrafts:
     """What a run came to, file by file."""
 
     written: list[str] = field(default_factory=list[str])
@@ -156,7 +156,7 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WordsSource:
     """Whose words they are: goes into every version's origin."""
 
     session: str
@@ -165,15 +165,20 @@ class Source:
 
 
 def land(
-    drafts: Iterable[Draft], memories: Memories, heard: Heard, source: Source, *, dry: bool = False
-) -> Landed:
+    drafts: Iterable[Draft],
+    memories: Memories,
+    heard: Heard,
+    source: WordsSource,
+    *,
+    dry: bool = False,
+) -> LandedDrafts:
     """Save what deserves it. A disk that fails raises; what landed before stays."""
-    done = Landed()
+    done = LandedDrafts()
     for draft in drafts:
         if entries.is_index(draft.key):
             continue  # pointers follow their files
         why = _why_not(draft, memories, source)
-        verdict = Verdict(refusal=why) if why else judge(draft, heard)
+        verdict = DraftVerdict(refusal=why) if why else judge(draft, heard)
         if verdict.refusal:
             done.refused.append((draft.key, verdict.refusal))
             continue
@@ -193,12 +198,12 @@ def land(
     return done
 
 
-def _why_not(draft: Draft, memories: Memories, source: Source) -> str:
+def _why_not(draft: Draft, memories: Memories, source: WordsSource) -> str:
     if not entries.is_topic(draft.key):
         return "it is no topic file"
     if draft.key.startswith(f"{TEAM}/") and not source.team:
         return "the team's folder is not in use"
-    body = Entry(draft.key, draft.data).body.strip()
+    body = TopicFile(draft.key, draft.data).body.strip()
     if not body:
         return "it says nothing"
     return "" if draft.base is not None else _twin(body, memories)
@@ -217,7 +222,9 @@ def _twin(body: str, memories: Memories) -> str:
     return ""
 
 
-def _save(draft: Draft, memories: Memories, origin: Origin, done: Landed, *, dry: bool) -> None:
+def _save(
+    draft: Draft, memories: Memories, origin: Origin, done: LandedDrafts, *, dry: bool
+) -> None:
     if dry:
         memories.allow(draft.key, draft.data)
         text = draft.data.decode("utf-8", "replace")
@@ -252,7 +259,7 @@ def _merged(draft: Draft, memories: Memories) -> Draft:
         return Draft(draft.key, theirs, done.text.encode("utf-8", "surrogateescape"))
     if draft.base is not None:
         raise Changed("The same lines were changed meanwhile", where=draft.key)
-    one = Entry(draft.key, draft.data)
+    one = TopicFile(draft.key, draft.data)
     return replace(
         draft, key=entries.key_for(one.name, one.type, frozenset(memories.folder.keys()))
     )

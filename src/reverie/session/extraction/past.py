@@ -22,7 +22,7 @@ from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME
 from reverie.session.budget import Budget, Reservation, Spent, weight
 from reverie.session.extraction import run as runs
-from reverie.session.extraction.run import Ground
+from reverie.session.extraction.run import ExtractionContext
 from reverie.session.fork import Worker
 from reverie.session.library import NoLog
 from reverie.settings import Settings
@@ -44,16 +44,16 @@ from reverie.transcript.view import View
 LEARNED = "learned.jsonl"
 TOKENS = 20_000
 """Rough tokens of new messages that one lesson holds, whole turns, at least one."""
-MOST_WORDS = 50_000
+MAX_WORDS = 50_000
 """Characters of one text of a message that are sent."""
-MOST_RESULT = 2_000
+MAX_RESULT = 2_000
 """Characters of one tool result that are sent."""
 
-Step: TypeAlias = Callable[[int, int], None]
+LearnProgress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastSession:
     """A recorded session. `session` names it for good."""
 
     session: str
@@ -167,14 +167,14 @@ def _said(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def _plain(block: Block) -> Block:
     """A block bounded in size; pictures are named, not sent."""
-    if block.type == "text" and len(block.get("text")) > MOST_WORDS:
-        return block_of({"type": "text", "text": _cut(block.get("text"), MOST_WORDS)})
+    if block.type == "text" and len(block.get("text")) > MAX_WORDS:
+        return block_of({"type": "text", "text": _cut(block.get("text"), MAX_WORDS)})
     if block.type == "tool_result":
         text = text_of(block.value.get("content"))
         known: dict[str, Any] = {
             "type": "tool_result",
             "tool_use_id": block.call,
-            "content": _cut(text, MOST_RESULT) or "(nothing)",
+            "content": _cut(text, MAX_RESULT) or "(nothing)",
         }
         return block_of({**known, "is_error": True} if block.value.get("is_error") else known)
     if block.type in ("image", "document"):
@@ -214,12 +214,16 @@ def _tokens(entries: Sequence[Entry]) -> int:
 
 
 def unwatched(at: int, total: int) -> None:
-    """A `Step` for where nobody watches."""
+    """A `LearnProgress` for where nobody watches."""
     del at, total
 
 
 async def learn(
-    past: Past, ground: Ground, head: HeadSet, budget: Budget | None, step: Step = unwatched
+    past: PastSession,
+    ground: ExtractionContext,
+    head: HeadSet,
+    budget: Budget | None,
+    step: LearnProgress = unwatched,
 ) -> Learned:
     """Go through a session from where it was left; what stops it is said, not raised, where it
     is the budget."""
@@ -247,8 +251,8 @@ async def learn(
 
 async def _take(
     lesson: Lesson,
-    past: Past,
-    ground: Ground,
+    past: PastSession,
+    ground: ExtractionContext,
     head: HeadSet,
     budget: Budget | None,
     done: Learned,
@@ -278,7 +282,7 @@ async def _take(
     return not landed.given_up
 
 
-def _view(lesson: Lesson, past: Past, head: HeadSet) -> View:
+def _view(lesson: Lesson, past: PastSession, head: HeadSet) -> View:
     """The lesson as a conversation that has just come to its end."""
     at = lesson.new[0].at
     started = Started(past.session, past.cwd, past.cwd, "", NAME, NAME)
@@ -293,7 +297,7 @@ def _view(lesson: Lesson, past: Past, head: HeadSet) -> View:
 # --- what was learned already
 
 
-def learned(memories: Memories, past: Past) -> str:
+def learned(memories: Memories, past: PastSession) -> str:
     """The last message of a session that was gone through, or "": by us, or as it went on."""
     try:
         lines = memories.history.files.read(LEARNED).splitlines()
@@ -313,6 +317,6 @@ def learned(memories: Memories, past: Past) -> str:
     return known.last if known else ""
 
 
-def _note(memories: Memories, past: Past, last: str) -> None:
+def _note(memories: Memories, past: PastSession, last: str) -> None:
     line = dump({"session": past.session, "last": last})
     memories.history.files.append_line(LEARNED, line.encode())

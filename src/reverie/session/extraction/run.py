@@ -18,11 +18,11 @@ from anyio import to_thread
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
 from reverie.memory.format.entry import INDEX
-from reverie.memory.format.manifest import Record
+from reverie.memory.format.manifest import ManifestLine
 from reverie.session import fork as forks
 from reverie.session.extraction import landing
 from reverie.session.extraction.files import Draft, PrivateGuard
-from reverie.session.extraction.landing import Heard, Landed, Source, told
+from reverie.session.extraction.landing import Heard, LandedDrafts, WordsSource, told
 from reverie.session.fork import Worker
 from reverie.store.memories import Memories
 from reverie.store.names import beneath
@@ -30,29 +30,39 @@ from reverie.tools import AnyFiles, ToolContext, standard
 from reverie.tools.guard import READING, SHELL, WRITING, Guards
 from reverie.tools.sandbox import Sandbox
 from reverie.transcript.records import Extracted
-from reverie.transcript.tasks import ExtractTask, Known
+from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import View
 from reverie.world import ForkSpec, Notice, Say, World
 
 if TYPE_CHECKING:
     from reverie.session.session import Session
 
-__all__ = ["Ground", "Run", "guards_at", "inside", "land", "record", "run", "say", "told"]
+__all__ = [
+    "ExtractionContext",
+    "ExtractionRun",
+    "guards_at",
+    "inside",
+    "land",
+    "record",
+    "run",
+    "say",
+    "told",
+]
 TOOLS = (*sorted(READING), *sorted(WRITING), SHELL)
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ExtractionContext:
     """What a run stands on: whose memory, whose words, which guards."""
 
     memories: Memories
     world: World
     guards: Guards
-    source: Source
+    source: WordsSource
     dry: bool = False
 
     @classmethod
-    def of(cls, session: Session) -> Ground:
+    def of(cls, session: Session) -> ExtractionContext:
         """The ground of an open session."""
         if session.memories is None:  # pragma: no cover - the gates ask before
             raise ValueError("the session has no memory")
@@ -61,7 +71,7 @@ class Ground:
             root = Path(session.view.started.project if session.view.started else os.getcwd())
             guards = guards_at(root, session.library.path, session.memories, session.world)
         team = bool(session.world.flags.get("team_memory"))
-        source = Source(session.id, team=team)
+        source = WordsSource(session.id, team=team)
         return cls(session.memories, session.world, guards, source)
 
 
@@ -89,7 +99,7 @@ def guards_at(root: Path, sessions: Path, memories: Memories, world: World) -> G
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ExtractionRun:
     """What a fork left behind."""
 
     drafts: tuple[Draft, ...]
@@ -99,7 +109,7 @@ class Run:
     denials: tuple[str, ...] = field(default=())
 
 
-async def run(child: Worker, view: View, fresh: Fresh, ground: Ground) -> Run:
+async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext) -> ExtractionRun:
     """Run the fork to its end; nothing is saved yet."""
     memories, settings = ground.memories, ground.world.settings
     records = await to_thread.run_sync(memories.folder.scan)
@@ -120,11 +130,13 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: Ground) -> Run:
     finally:
         guard.close()
     denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
-    return Run(guard.drafts, partial(landing.heard, view, fresh), done.text, done.rounds, denials)
+    return ExtractionRun(
+        guard.drafts, partial(landing.heard, view, fresh), done.text, done.rounds, denials
+    )
 
 
 def _task(
-    view: View, fresh: Fresh, folder: str, records: Sequence[Record], index: bytes
+    view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine], index: bytes
 ) -> ExtractTask:
     words = layer.user_words(view, fresh.items)
     return ExtractTask(
@@ -132,7 +144,8 @@ def _task(
         since=fresh.since,
         times=tuple((one.source, one.at) for one in words),
         memories=tuple(
-            Known(one.key, one.type, one.name, one.description, one.modified) for one in records
+            KnownMemory(one.key, one.type, one.name, one.description, one.modified)
+            for one in records
         ),
         index=index.decode("utf-8", "replace"),
         injected=tuple(landing.recalled(view)),
@@ -140,15 +153,15 @@ def _task(
     )
 
 
-async def land(run: Run, ground: Ground) -> Landed:
+async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
     """Save what the run wrote, through memory's own door."""
 
-    def work() -> Landed:
+    def work() -> LandedDrafts:
         # Its own way in: who writes is kept with the door, and the main agent uses the other.
         with _same(ground.memories, ground.world) as memories:
             return landing.land(run.drafts, memories, run.heard(), ground.source, dry=ground.dry)
 
-    return await to_thread.run_sync(work) if run.drafts else Landed()
+    return await to_thread.run_sync(work) if run.drafts else LandedDrafts()
 
 
 def _same(memories: Memories, world: World) -> Memories:
@@ -162,7 +175,7 @@ def _same(memories: Memories, world: World) -> Memories:
     )
 
 
-def record(last: str, landed: Landed) -> Extracted:
+def record(last: str, landed: LandedDrafts) -> Extracted:
     """The cursor's new place, and what came of it."""
     parts = [f"{len(landed.queued)} wait for review"] if landed.queued else []
     parts += [f"not saved: {told(landed.refused)}"] if landed.refused else []
@@ -170,7 +183,7 @@ def record(last: str, landed: Landed) -> Extracted:
     return Extracted(last, outcome, tuple(landed.written), "; ".join(parts))
 
 
-def say(landed: Landed, say: Say) -> None:
+def say(landed: LandedDrafts, say: Say) -> None:
     """What a person is told: the topic files that were written, and what was not."""
     if landed.written:
         say(Notice(NAME, f"remembered: {', '.join(landed.written)}"))

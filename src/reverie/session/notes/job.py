@@ -45,7 +45,7 @@ NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
 ROUNDS = 3  # the first makes the edits; the others make again what failed
 CONFIG_BYTES = 100_000
-MOST = 4  # times their budget that the notes may have and still be sent in a prompt
+MAX = 4  # times their budget that the notes may have and still be sent in a prompt
 
 
 class NotesNotTaken(ReverieError):
@@ -62,10 +62,10 @@ async def consider(session: Session) -> None:
 
 async def update(session: Session) -> None:
     """One update, whole; raises where it came to nothing."""
-    place = Place.of(session)
+    place = NotesPlace.of(session)
     data = await to_thread.run_sync(place.read_or_make)
     settings = layer.numbers(session.world)
-    most = settings.notes_total_tokens * TEXT_BYTES * MOST
+    most = settings.notes_total_tokens * TEXT_BYTES * MAX
     if len(data) > most:
         raise NotesNotTaken(
             f"the notes have {len(data):,} bytes, too many to be brought up to date",
@@ -84,7 +84,7 @@ async def update(session: Session) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NotesPlace:
     """Where the notes of a session lie, and what they begin as."""
 
     folder: Folder
@@ -93,7 +93,7 @@ class Place:
     say: Say
 
     @classmethod
-    def of(cls, session: Session) -> Place:
+    def of(cls, session: Session) -> NotesPlace:
         key = f"{session.id}/{layer.KEY}"
         return cls(session.library.folder, key, session.home, session.world.say)
 
@@ -139,7 +139,7 @@ class Place:
         self.folder.write(self.key, data, expect=digest(seen))
 
 
-async def _landed(place: Place, seen: bytes, pen: Pen) -> bytes:
+async def _landed(place: NotesPlace, seen: bytes, pen: Pen) -> bytes:
     """Land a copy. What somebody else wrote meanwhile stays: the edits are tried once on that."""
     with suppress(Changed):
         await to_thread.run_sync(place.land, pen.data, seen)
@@ -161,7 +161,7 @@ async def _landed(place: Place, seen: bytes, pen: Pen) -> bytes:
 
 
 async def _written(
-    session: Session, place: Place, data: bytes, settings: Settings
+    session: Session, place: NotesPlace, data: bytes, settings: Settings
 ) -> tuple[View, Pen]:
     """Run the fork: the conversation it saw, and the pen that holds what it wrote."""
     pen = Pen(place.path, data, session.world)
@@ -194,7 +194,7 @@ def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
 
 
 async def _write(
-    child: Fork, session: Session, place: Place, pen: Pen, task: NotesTask, settings: Settings
+    child: Fork, session: Session, place: NotesPlace, pen: Pen, task: NotesTask, settings: Settings
 ) -> None:
     """The rounds of one update: over once every edit of an answer was made."""
     model = session.world.model

@@ -31,7 +31,7 @@ BROKEN = (
 _ONLY_EDIT = Registry((EDIT,))
 
 
-class Draft:
+class NotesDraft:
     """`tool.Files` of one file: reading gives the copy, writing replaces it."""
 
     def __init__(self, path: Path, data: bytes) -> None:
@@ -57,7 +57,7 @@ class Draft:
         del path, expect  # nobody else has the copy
         self.data = data
 
-    def granted(self) -> Draft:
+    def granted(self) -> NotesDraft:
         return self
 
     def hidden(self, path: Path) -> bool:
@@ -75,7 +75,7 @@ class Pen:
         self.edits: list[ToolCall] = []  # those that were made, in order
         self.failed = self.denied = 0  # of this round: edits, and calls of other tools
         self._world = world
-        self._draft = Draft(path, data)
+        self._draft = NotesDraft(path, data)
         self._frame = frame(_text(data))
         reads = ReadLog({str(path): digest(data)})  # the prompt holds its text
         self._context = ToolContext(

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reverie.errors import NotFound, StoreError
-from reverie.memory.format.entry import Entry
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.recall.query import Query
-from reverie.store.recall.index import Hit
+from reverie.store.recall.index import RecallHit
 from reverie.text.hidden import strip
 from reverie.text.tokens import terms
 
@@ -26,7 +26,7 @@ ENOUGH = 0.5
 """The share of a question's weight that a text must hold to answer it."""
 CLOSE = 0.6
 """The share of the best sentence's score that the others of an answer have."""
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 LONGEST = 400
 """Characters of one sentence."""
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
@@ -39,18 +39,20 @@ class Quote:
 
     text: str
     score: float
-    hit: Hit
+    hit: RecallHit
     line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    hit: Hit
+    hit: RecallHit
     about: str
     sentences: tuple[tuple[str, int], ...]
 
 
-def answer(question: str, hits: Sequence[Hit], read: Callable[[str], Entry]) -> tuple[Quote, ...]:
+def answer(
+    question: str, hits: Sequence[RecallHit], read: Callable[[str], TopicFile]
+) -> tuple[Quote, ...]:
     """The sentences that answer a question, best first; none where nothing does."""
     wanted = Query.of(question, 0.0).terms
     texts = [text for hit in hits if (text := _text(hit, read)) is not None]
@@ -82,7 +84,7 @@ def _asks(sentence: str, question: str) -> bool:
     return sentence.rstrip().endswith(("?", "？")) or sentence.strip() == question.strip()
 
 
-def _text(hit: Hit, read: Callable[[str], Entry]) -> _Text | None:
+def _text(hit: RecallHit, read: Callable[[str], TopicFile]) -> _Text | None:
     if hit.kind != "memory":
         return _Text(hit, "", tuple(sentences(hit.passage, 1)))
     try:
@@ -97,7 +99,7 @@ def _text(hit: Hit, read: Callable[[str], Entry]) -> _Text | None:
 
 def sentences(text: str, first: int) -> Iterator[tuple[str, int]]:
     """The sentences of a text, without Markdown's marks, each with its line."""
-    for number, line in enumerate(text.splitlines()[:MOST_LINES], first):
+    for number, line in enumerate(text.splitlines()[:MAX_LINES], first):
         for piece in _END.split(_MARKS.sub("", strip(line))):
             bare = " ".join(piece.split())[:LONGEST]
             if len(bare) > 1:

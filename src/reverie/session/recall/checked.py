@@ -29,11 +29,11 @@ Status: TypeAlias = Literal["present", "moved", "gone", "unverifiable"]
 
 SECONDS = 2.0
 """Time for all claims of a text, where nobody waits for a request."""
-MOST_FILES = 50_000
-MOST_FILE = 1024 * 1024
-MOST_SHOWN = 12
-MOST_PACKS = 200
-MOST_NAMES = 200_000
+MAX_FILES = 50_000
+MAX_FILE = 1024 * 1024
+MAX_SHOWN = 12
+MAX_PACKS = 200
+MAX_NAMES = 200_000
 _INDEX = 64 * 1024 * 1024
 _GIT_NEEDS = 0.03
 _RENAMES = 5
@@ -58,7 +58,7 @@ _ENVIRON: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedClaim:
     """A claim and what became of it; `where` is the place it moved to, or was found at."""
 
     claim: Claim
@@ -99,9 +99,9 @@ class Repository:
     def left(self) -> float:
         return self._end - self._now()
 
-    def check(self, claims: Sequence[Claim]) -> tuple[Checked, ...]:
+    def check(self, claims: Sequence[Claim]) -> tuple[CheckedClaim, ...]:
         """Each claim looked at, those that cost least first; in the order they were given."""
-        found: dict[Claim, Checked] = {}
+        found: dict[Claim, CheckedClaim] = {}
         for claim in claims:
             if claim.kind == "path":
                 found[claim] = self._path(claim)
@@ -114,22 +114,22 @@ class Repository:
 
     # Paths
 
-    def _path(self, claim: Claim) -> Checked:
+    def _path(self, claim: Claim) -> CheckedClaim:
         if self._also is not None and os.path.lexists(self._also / claim.text):
-            return Checked(claim, "present", str(self._also / claim.text))
+            return CheckedClaim(claim, "present", str(self._also / claim.text))
         key = self._key(claim.text)
         if key is None:
-            return Checked(claim, "unverifiable", why="it lies outside the repository")
+            return CheckedClaim(claim, "unverifiable", why="it lies outside the repository")
         if "/" in claim.text.rstrip("/") and self._is_there(key):
-            return Checked(claim, "present", key)
+            return CheckedClaim(claim, "present", key)
         if "/" not in claim.text.rstrip("/"):
             return self._file_name(claim, key)
         if not claim.sure:
-            return Checked(claim, "unverifiable", why="it may be no path")
+            return CheckedClaim(claim, "unverifiable", why="it may be no path")
         where = self._moved(key)
         if where:
-            return Checked(claim, "moved", where)
-        return Checked(claim, "gone") if self.left > 0 else _late(claim)
+            return CheckedClaim(claim, "moved", where)
+        return CheckedClaim(claim, "gone") if self.left > 0 else _late(claim)
 
     def _key(self, text: str) -> str | None:
         """The path below the root that a text names; None where it lies elsewhere."""
@@ -146,16 +146,16 @@ class Repository:
         except (OSError, ValueError):
             return False
 
-    def _file_name(self, claim: Claim, key: str) -> Checked:
+    def _file_name(self, claim: Claim, key: str) -> CheckedClaim:
         """A bare file name may stand for a file in any folder."""
         if self._is_there(key):
-            return Checked(claim, "present", key)
+            return CheckedClaim(claim, "present", key)
         same = [f for f in self._files() if _base(f) == _base(key) and self._is_there(f)]
         if same:
-            return Checked(claim, "present", same[0] if len(same) == 1 else "")
+            return CheckedClaim(claim, "present", same[0] if len(same) == 1 else "")
         if self.left <= 0 or not self._whole:
             return _late(claim)
-        return Checked(claim, "gone")
+        return CheckedClaim(claim, "gone")
 
     def _moved(self, key: str) -> str:
         """Where a file is now that no longer lies at `key`; "" where that cannot be told."""
@@ -200,28 +200,30 @@ class Repository:
 
     # Commits
 
-    def _commit(self, claim: Claim) -> Checked:
+    def _commit(self, claim: Claim) -> CheckedClaim:
         if self._commits is None:
-            return Checked(claim, "unverifiable", why="there is no git repository")
+            return CheckedClaim(claim, "unverifiable", why="there is no git repository")
         if self._commits.holds(claim.text):
-            return Checked(claim, "present")
+            return CheckedClaim(claim, "present")
         if not claim.sure:
-            return Checked(claim, "unverifiable", why="it may be no commit")
+            return CheckedClaim(claim, "unverifiable", why="it may be no commit")
         if not self._commits.complete:
-            return Checked(claim, "unverifiable", why="the repository is not whole")
-        return Checked(claim, "gone")
+            return CheckedClaim(claim, "unverifiable", why="the repository is not whole")
+        return CheckedClaim(claim, "gone")
 
     # Symbols and flags
 
-    def _names(self, claims: Sequence[Claim], moved: Mapping[str, str]) -> dict[Claim, Checked]:
+    def _names(
+        self, claims: Sequence[Claim], moved: Mapping[str, str]
+    ) -> dict[Claim, CheckedClaim]:
         """Names that must stand in some file; the file beside which a name is told goes first."""
-        found: dict[Claim, Checked] = {}
+        found: dict[Claim, CheckedClaim] = {}
         for claim in claims:
             near = moved.get(claim.near, claim.near)
             key = self._key(near) if near else None
             if key and _holds(self._bytes(key), claim):
                 status: Status = "moved" if near != claim.near else "present"
-                found[claim] = Checked(claim, status, key)
+                found[claim] = CheckedClaim(claim, status, key)
         left = [claim for claim in claims if claim not in found]
         for name in self._files() if left else ():
             if not left or self.left <= 0:
@@ -232,7 +234,7 @@ class Repository:
             for claim in [c for c in left if _holds(data, c)]:
                 left.remove(claim)
                 named = bool(claim.near) and claim.kind == "symbol"
-                found[claim] = Checked(claim, "moved" if named else "present", name)
+                found[claim] = CheckedClaim(claim, "moved" if named else "present", name)
         whole = self.left > 0 and self._whole
         found.update((claim, _missing(claim) if whole else _late(claim)) for claim in left)
         return found
@@ -244,10 +246,10 @@ class Repository:
             return b""
         with os.fdopen(fd, "rb") as file:
             info = os.fstat(fd)
-            if not stat.S_ISREG(info.st_mode) or info.st_size > MOST_FILE:
+            if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE:
                 return b""
             with contextlib.suppress(OSError):
-                return file.read(MOST_FILE)
+                return file.read(MAX_FILE)
         return b""
 
     # The list of files
@@ -281,7 +283,7 @@ class Repository:
             inside = os.path.relpath(folder, self.root)
             for name in sorted(names):
                 count += 1
-                if count > MOST_FILES or self.left <= 0:
+                if count > MAX_FILES or self.left <= 0:
                     self._whole = False
                     return
                 yield name if inside == "." else f"{inside}/{name}"
@@ -315,7 +317,7 @@ class Commits:
             packs = [one for one in os.listdir(folder / "pack") if one.endswith(".idx")]
         except OSError:
             return False
-        return any(self._in_pack(folder / "pack" / one, name) for one in packs[:MOST_PACKS])
+        return any(self._in_pack(folder / "pack" / one, name) for one in packs[:MAX_PACKS])
 
     def _in_pack(self, path: Path, name: str) -> bool:
         """Whether the sorted names of a pack (index version 2) have one that begins so."""
@@ -327,7 +329,7 @@ class Commits:
                     return False
                 counts = [int.from_bytes(head[8 + 4 * n : 12 + 4 * n]) for n in (first - 1, first)]
                 low, high = counts[0] if first else 0, counts[1]
-                if not 0 <= high - low <= MOST_NAMES:
+                if not 0 <= high - low <= MAX_NAMES:
                     return False
                 file.seek(8 + 256 * 4 + low * self.size)
                 names = file.read((high - low) * self.size)
@@ -365,17 +367,17 @@ def _holds(data: bytes, claim: Claim) -> bool:
     )
 
 
-def _missing(claim: Claim) -> Checked:
+def _missing(claim: Claim) -> CheckedClaim:
     if claim.sure:
-        return Checked(claim, "gone")
-    return Checked(claim, "unverifiable", why="it belongs to another program")
+        return CheckedClaim(claim, "gone")
+    return CheckedClaim(claim, "unverifiable", why="it belongs to another program")
 
 
-def _late(claim: Claim) -> Checked:
-    return Checked(claim, "unverifiable", why="there was no time to look")
+def _late(claim: Claim) -> CheckedClaim:
+    return CheckedClaim(claim, "unverifiable", why="there was no time to look")
 
 
-def line(found: Sequence[Checked], most: int = MOST_SHOWN) -> str:
+def line(found: Sequence[CheckedClaim], most: int = MAX_SHOWN) -> str:
     """What was found in one line for a model: what changed first; "" where there is nothing."""
     if not found:
         return ""

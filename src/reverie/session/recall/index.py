@@ -19,8 +19,8 @@ from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.query import Query
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
-from reverie.store.recall.index import NAME, Hit, Kind, RecallIndex
-from reverie.world import Say, unheard
+from reverie.store.recall.index import NAME, HitKind, RecallHit, RecallIndex
+from reverie.world import Say, say_nothing
 
 LOOKED = 20
 """Memories of a turn that are looked at closely."""
@@ -33,7 +33,7 @@ class Looked:
     """How many memories there are, and those that fit best."""
 
     considered: int
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[RecallHit, ...] = ()
 
 
 class MemoryIndex:
@@ -45,7 +45,7 @@ class MemoryIndex:
         transcripts: Path,
         *,
         settings: Settings = DEFAULTS,
-        say: Say = unheard,
+        say: Say = say_nothing,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ class MemoryIndex:
         folder: Path,
         *,
         settings: Settings = DEFAULTS,
-        say: Say = unheard,
+        say: Say = say_nothing,
     ) -> MemoryIndex:
         """The index of the project at `root`, whose memory lies in `folder`; nothing is made."""
         project = places.find_project_folder(home, root)
@@ -117,10 +117,10 @@ class MemoryIndex:
         now: float,
         *,
         k: int,
-        kinds: Sequence[Kind] = ("memory",),
+        kinds: Sequence[HitKind] = ("memory",),
         without: Container[str] = (),
         meaning: Meaning | None = None,
-    ) -> list[Hit]:
+    ) -> list[RecallHit]:
         """A search that somebody asked for: everything is brought up to date first."""
         if "memory" in kinds:
             self.refresh()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from reverie.memory.format.entry import Entry as Memory
+from reverie.memory.format.entry import TopicFile as Memory
 from reverie.memory.format.entry import stem
 from reverie.session.recall.select import said
 from reverie.session.recall.text import KIND
@@ -51,7 +51,7 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRow:
     """One memory in one turn's ledger."""
 
     candidate: Candidate
@@ -59,14 +59,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LedgerTurn:
     """The ledger of one turn."""
 
     message: str
     at: float
     said: str
     record: Recalled
-    rows: tuple[Row, ...] = ()
+    rows: tuple[LedgerRow, ...] = ()
 
     def value(self) -> dict[str, Any]:
         """For `--json`."""
@@ -121,7 +121,7 @@ class _Heard:
             self.said.update(row for row in in_a_row(text) if row in self.telling)
 
 
-def ledgers(entries: Iterable[Entry]) -> tuple[Turn, ...]:
+def ledgers(entries: Iterable[Entry]) -> tuple[LedgerTurn, ...]:
     """The ledger of each turn of a transcript, oldest first."""
     entries = tuple(entries)
     heard, spoken = _Heard(*_sought(entries)), dict[str, tuple[float, str]]()
@@ -146,7 +146,7 @@ def ledgers(entries: Iterable[Entry]) -> tuple[Turn, ...]:
             case _:
                 continue
     return tuple(
-        Turn(message, at, words, record, _rows(record, opened))
+        LedgerTurn(message, at, words, record, _rows(record, opened))
         for message, at, words, record, opened in turns
     )
 
@@ -175,10 +175,10 @@ def _called(memory: Memory) -> frozenset[str]:
     return frozenset(_folded(name) for name in found if len(name) > 4)
 
 
-def _rows(record: Recalled, opened: Sequence[_Open]) -> tuple[Row, ...]:
+def _rows(record: Recalled, opened: Sequence[_Open]) -> tuple[LedgerRow, ...]:
     cited = {one.file: one.cited for one in opened}
     return tuple(
-        Row(one, cited.get(one.file) if one.outcome == "injected" else None)
+        LedgerRow(one, cited.get(one.file) if one.outcome == "injected" else None)
         for one in record.candidates
     )
 

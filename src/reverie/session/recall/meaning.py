@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 256
 """Memories that are taken at a time: what was paid for is kept before more is asked for."""
-MOST = 4_096
+MAX = 4_096
 """Memories that get their vectors in one look."""
 
 
@@ -34,7 +34,7 @@ def embeddings_by(settings: Settings, environ: Mapping[str, str]) -> EndpointEmb
     return embeddings_for(settings.embedding_model, environ)
 
 
-async def meaning(index: RecallIndex, model: Embeddings, text: str, most: int = MOST) -> Meaning:
+async def meaning(index: RecallIndex, model: Embeddings, text: str, most: int = MAX) -> Meaning:
     """What a text means to a model, once the memories that lack their vectors have them."""
     done = 0
     while done < most:

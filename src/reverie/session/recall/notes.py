@@ -13,19 +13,19 @@ from pathlib import Path
 
 from reverie.errors import NotFound, StoreError
 from reverie.memory.claims import claims
-from reverie.memory.format.entry import TEAM, Entry
+from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.trust import Trust, goes_to_review
 from reverie.memory.versions import outside, trust_in
 from reverie.session.recall.checked import Repository
 from reverie.session.recall.select import is_noise
-from reverie.session.recall.text import Note, note, part
+from reverie.session.recall.text import ShownNote, note, part
 from reverie.settings import Settings
 from reverie.store.memories import Memories
-from reverie.store.recall.index import Hit
+from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate
-from reverie.transcript.tasks import Known
+from reverie.transcript.tasks import KnownMemory
 
-MOST_CANDIDATES = 10
+MAX_CANDIDATES = 10
 _WIDEST = 4  # bytes of a character, in whatever encoding a file has
 
 
@@ -43,7 +43,7 @@ class Chosen:
         return len(self.text.encode("utf-8", "replace"))
 
 
-class Notes:
+class RecalledNotes:
     """The memories of one session as they are injected."""
 
     def __init__(self, memories: Memories, root: Path, session: str, settings: Settings) -> None:
@@ -56,24 +56,24 @@ class Notes:
     def folder(self) -> Path:
         return self._memories.folder.root
 
-    def manifest(self, without: Container[str]) -> tuple[Known, ...]:
+    def manifest(self, without: Container[str]) -> tuple[KnownMemory, ...]:
         """What a selecting model may choose from, the newest first."""
         found = [one for one in self._memories.folder.scan() if one.key not in without]
         most = self._settings.recall_manifest_files
         return tuple(
-            Known(one.key, one.type, one.name, one.description, one.modified)
+            KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in found[:most]
         )
 
     def compose(
-        self, hits: Sequence[Hit], tools: Sequence[str], now: float, seconds: float
+        self, hits: Sequence[RecallHit], tools: Sequence[str], now: float, seconds: float
     ) -> tuple[list[Chosen], list[Candidate]]:
         """The best candidates in their form, as many as a turn may have; the others left.
         What they claim is checked for so many seconds."""
         repository = Repository(self._root, seconds=seconds, also=self.folder)
         chosen: list[Chosen] = []
         left: list[Candidate] = []
-        for hit in hits[:MOST_CANDIDATES]:
+        for hit in hits[:MAX_CANDIDATES]:
             if len(chosen) >= self._settings.recall_files:
                 break
             made = self._made(hit, tools, repository, now)
@@ -84,7 +84,7 @@ class Notes:
         return chosen, left
 
     def _made(
-        self, hit: Hit, tools: Sequence[str], repository: Repository, now: float
+        self, hit: RecallHit, tools: Sequence[str], repository: Repository, now: float
     ) -> Chosen | str:
         """A candidate in its form, or why it is left."""
         try:
@@ -100,7 +100,7 @@ class Notes:
         shown = part(one.data, one.size, self._settings).text
         found = repository.check(claims(shown))
         text = note(
-            Note(one.key, str(self.folder / one.key), one.data, one.size, one.modified,
+            ShownNote(one.key, str(self.folder / one.key), one.data, one.size, one.modified,
                  trust.label, found),
             session=self._session, now=now, settings=self._settings,
         )  # fmt: skip
@@ -117,10 +117,10 @@ class Notes:
         return Trust.UNTRUSTED if key.startswith(f"{TEAM}/") else outside().trust
 
 
-def _title(one: Entry) -> str:
+def _title(one: TopicFile) -> str:
     return f"{one.key} {one.name} {one.description}"
 
 
-def why_of(hit: Hit) -> str:
+def why_of(hit: RecallHit) -> str:
     """What each signal gave, in a line."""
     return ", ".join(f"{name} {value:.2f}" for name, value in hit.why)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from reverie.alone import alone
-from reverie.memory.format.manifest import Record as Line
+from reverie.memory.format.manifest import ManifestLine as Line
 from reverie.session.compaction import compacting
 from reverie.session.recall.select import selected_names
 from reverie.settings import Settings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reverie.session.session import Session
 
 SOURCE = "recall"
-MOST_QUERY = 8_000
+MAX_QUERY = 8_000
 """Characters of the user's message that the model is shown."""
 PROMPT = """\
 You pick notes for an agent that is about to answer a user. You see the user's message and a list
@@ -69,7 +69,7 @@ def request(task: RecallTask, model: str, session: str, tokens: int) -> Request:
     lines = [Line(m.file, m.saved, m.type, m.name, m.description).line for m in task.memories]
     listed = frame("\n".join(lines), session=session, source="manifest")
     used = ", ".join(task.tools) or "none"
-    asked = frame(task.query[:MOST_QUERY], session=session, source="user")
+    asked = frame(task.query[:MAX_QUERY], session=session, source="user")
     said = f"The user's message:\n{asked}\n\nTools in use: {used}\n\nThe notes:\n{listed}"
     form = {"format": {"type": "json_schema", "schema": SCHEMA}}
     options = {"max_tokens": tokens, "output_config": form}

@@ -26,11 +26,11 @@ from reverie.errors import StoreError
 from reverie.session.context import work_root
 from reverie.session.recall import select as choice
 from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import Chosen, Notes
+from reverie.session.recall.notes import Chosen, RecalledNotes
 from reverie.session.recall.query import ask
-from reverie.session.recall.select import Past
+from reverie.session.recall.select import RecalledBefore
 from reverie.session.recall.text import attachment
-from reverie.store.recall.index import Hit
+from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
 from reverie.transcript.tasks import RecallTask
 from reverie.world import Model, Notice
@@ -97,7 +97,7 @@ class Recall:
         group: TaskGroup,
         *,
         finder: Finder,
-        notes: Notes,
+        notes: RecalledNotes,
         selector: Model | None = None,
     ) -> None:
         self._session = session
@@ -125,7 +125,7 @@ class Recall:
         finder = MemoryIndex(
             memories.folder.root, session.library.path, settings=world.settings, say=world.say
         )
-        notes = Notes(memories, work_root(cwd), session.id, world.settings)
+        notes = RecalledNotes(memories, work_root(cwd), session.id, world.settings)
         return cls(session, group, finder=finder, notes=notes, selector=selector)
 
     @property
@@ -208,7 +208,7 @@ class Recall:
 
     # The look
 
-    async def _run(self, look: _Look, text: str, known: Past) -> None:
+    async def _run(self, look: _Look, text: str, known: RecalledBefore) -> None:
         session = self._session
         with look.scope:
             found, error = await alone(self._select(text, known), Selection())
@@ -236,7 +236,7 @@ class Recall:
 
         return await to_thread.run_sync(in_turn, abandon_on_cancel=True)
 
-    async def _select(self, text: str, known: Past) -> Selection:
+    async def _select(self, text: str, known: RecalledBefore) -> Selection:
         now, started = self._session.world.clock.now(), anyio.current_time()
         looked = await self._threaded(partial(self._finder.look, text, now, known.injected))
         hits = [hit for hit in looked.hits if hit.clear]
@@ -245,7 +245,7 @@ class Recall:
             chosen, why = await self._asked(self._selector, text, known)
             if chosen is not None:
                 scored = {hit.file: hit for hit in looked.hits}
-                hits = [scored.get(name, Hit(name, 0.0, "memory")) for name in chosen]
+                hits = [scored.get(name, RecallHit(name, 0.0, "memory")) for name in chosen]
                 selector = self._selector.name
         checking = CHECK_UNASKED if self._selector else self._left(started)
         composed = await self._threaded(
@@ -259,7 +259,7 @@ class Recall:
         return max(CHECK_LEAST, CHECK_SHARE * whole - (anyio.current_time() - started))
 
     async def _asked(
-        self, model: Model, text: str, known: Past
+        self, model: Model, text: str, known: RecalledBefore
     ) -> tuple[tuple[str, ...] | None, str]:
         """The files that a model chose; None and the reason where it gave no answer in time."""
         session = self._session
@@ -284,7 +284,7 @@ def _selection(
     return Selection(looked.considered, tuple(chosen), (*left, *unclear), selector, why)
 
 
-def _unclear(hit: Hit, selector: str) -> str:
+def _unclear(hit: RecallHit, selector: str) -> str:
     if selector != "embedded":
         return "the model did not choose it"
     return "there are better ones" if hit.clear else "not clearly about it"

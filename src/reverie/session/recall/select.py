@@ -48,7 +48,7 @@ _SHELLS = frozenset({"cd", "ls", "cat", "echo", "test", "set", "export", "true",
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RecalledBefore:
     """What was recalled since the last compaction, and which tools were used lately."""
 
     injected: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class Past:
     tools: tuple[str, ...] = ()
 
 
-def past(view: View) -> Past:
+def past(view: View) -> RecalledBefore:
     here = {item.id for item in view.items}.union(*(item.covers for item in view.items))
     put = [
         one
@@ -65,7 +65,9 @@ def past(view: View) -> Past:
         for one in ledger.candidates
         if one.outcome == "injected"
     ]
-    return Past(frozenset(one.file for one in put), sum(one.size for one in put), tools(view))
+    return RecalledBefore(
+        frozenset(one.file for one in put), sum(one.size for one in put), tools(view)
+    )
 
 
 def read_itself(view: View, folder: Path) -> frozenset[str]:
@@ -170,7 +172,7 @@ def begins_turn(view: View) -> bool:
     return True
 
 
-def skipped(text: str, known: Past, settings: Settings) -> str:
+def skipped(text: str, known: RecalledBefore, settings: Settings) -> str:
     """Why nothing is looked for, or ""."""
     least = settings.recall_min_words
     if words(text, least) < least:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from reverie.memory.format.entry import shown
 from reverie.session.recall import checked
-from reverie.session.recall.checked import Checked
+from reverie.session.recall.checked import CheckedClaim
 from reverie.settings import Settings
 from reverie.text.frames import defused, frame
 from reverie.transcript.blocks import text_block
@@ -27,7 +27,7 @@ INTRODUCTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ShownNote:
     """A memory file, read as far as it may be shown."""
 
     key: str
@@ -36,11 +36,11 @@ class Note:
     size: int  # of the whole file
     saved: float
     trust: str = ""
-    found: tuple[Checked, ...] = ()
+    found: tuple[CheckedClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Excerpt:
     """What of a file is shown: its text, how many whole lines that are, and whether it is all."""
 
     text: str
@@ -48,7 +48,7 @@ class Part:
     whole: bool
 
 
-def part(data: bytes, size: int, settings: Settings) -> Part:
+def part(data: bytes, size: int, settings: Settings) -> Excerpt:
     """The beginning of a file within the limits, cut at the end of a line where there is one."""
     text = defused(shown(data)).replace("\r\n", "\n").rstrip("\n")
     rows = text.split("\n")
@@ -61,7 +61,7 @@ def part(data: bytes, size: int, settings: Settings) -> Part:
         lines = kept.count("\n")
         kept = kept[:end] if end > 0 else kept
     whole = len(kept) == len(text) and size <= len(data)
-    return Part(kept, lines, whole)
+    return Excerpt(kept, lines, whole)
 
 
 def days(saved: float, now: float) -> int:
@@ -69,7 +69,7 @@ def days(saved: float, now: float) -> int:
     return max(0, int((now - saved) // DAY))
 
 
-def note(one: Note, *, session: str, now: float, settings: Settings) -> str:
+def note(one: ShownNote, *, session: str, now: float, settings: Settings) -> str:
     """One memory as it is injected."""
     age = days(one.saved, now)
     told = f"{age} day{'' if age == 1 else 's'}"

@@ -23,49 +23,49 @@ from reverie.memory.format.entry import is_topic
 from reverie.memory.format.manifest import HEADER_LINES
 from reverie.memory.recall import ranking
 from reverie.memory.recall.meaning import Meaning, Vector
-from reverie.memory.recall.passages import Passage, best_lines, passages
+from reverie.memory.recall.passages import Utterance, best_lines, passages
 from reverie.memory.recall.query import Query
-from reverie.memory.recall.ranking import Terms, Why
+from reverie.memory.recall.ranking import QueryTerms, RankReasons
 from reverie.store import home as places
 from reverie.store.files import Folder
-from reverie.store.journal import Fault, Journal
+from reverie.store.journal import BadLine, Journal
 from reverie.store.recall import base as bases
-from reverie.store.recall.notes import Notes, Ranked
-from reverie.store.recall.scan import Mark, Refreshed, Scanned, is_text, mark_of, scan
+from reverie.store.recall.notes import NoteIndex, Ranked
+from reverie.store.recall.scan import FileStamp, FolderScan, Refreshed, is_text, mark_of, scan
 from reverie.store.recall.turns import PLACES, Turns
 from reverie.store.recall.vectors import Vectors
 from reverie.transcript.codec import decode
 from reverie.transcript.records import Entry
-from reverie.world import Notice, Say, unheard
+from reverie.world import Notice, Say, say_nothing
 
-Kind: TypeAlias = Literal["memory", "transcript"]
+HitKind: TypeAlias = Literal["memory", "transcript"]
 T = TypeVar("T")
 
 NAME = "recall.sqlite3"
-MOST_INDEXED = 256 * 1024
+MAX_INDEXED = 256 * 1024
 """Bytes of a memory file that are indexed; a longer one is found by its beginning."""
 BATCH = 200
 """Files that are taken in at a time, so that other processes get their turn."""
 _SETTLED = 50_000_000
 """Nanoseconds after which a file's time tells a later change apart from this one."""
-_UNSETTLED: Mark = (0, 0, 0)
+_UNSETTLED: FileStamp = (0, 0, 0)
 """Stands for a file that may change again within one tick of its clock: it is read again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class RecallHit:
     """One text that answers a query, and why. `file` is a key below the memory folder, or for a
     transcript the session's id; `saved` is when it was written, in seconds; `line` is the first
     of `passage` in the file, counted from 1, or the turn's place in its session."""
 
     file: str
     score: float
-    kind: Kind
+    kind: HitKind
     type: str = ""
     name: str = ""
     description: str = ""
     saved: float = 0.0
-    why: Why = ()
+    why: RankReasons = ()
     passage: str = ""
     line: int = 0
     session: str = ""
@@ -89,13 +89,13 @@ class RecallIndex:
 
     def _begin(self, base: sqlite3.Connection) -> None:
         self._base = base
-        self._notes = Notes(base, self._header_lines)
+        self._notes = NoteIndex(base, self._header_lines)
         self._turns = Turns(base)
         self._vectors = Vectors(base)
 
     @classmethod
     def open(
-        cls, path: Path, *, say: Say = unheard, header_lines: int = HEADER_LINES
+        cls, path: Path, *, say: Say = say_nothing, header_lines: int = HEADER_LINES
     ) -> RecallIndex:
         """The index at a path, made if missing, and made anew where it is broken. Frontmatter
         counts where it closes within so many lines."""
@@ -140,9 +140,9 @@ class RecallIndex:
                 removed += sum(self._notes.remove(key) for key in batch)
         return Refreshed(found.seen, done, removed)
 
-    def _look(self, folder: Path, keys: Iterable[str]) -> Scanned:
+    def _look(self, folder: Path, keys: Iterable[str]) -> FolderScan:
         """The files at these keys against what is known of them."""
-        found = Scanned()
+        found = FolderScan()
         for key in keys:
             mark = _marked(folder / key)
             if mark is None:
@@ -153,7 +153,7 @@ class RecallIndex:
                 found.changed[key] = mark
         return found
 
-    def _take(self, files: Iterator[tuple[str, bytes, Mark, float]]) -> int:
+    def _take(self, files: Iterator[tuple[str, bytes, FileStamp, float]]) -> int:
         done = 0
         for batch in _batches(files):
             with self._writing():
@@ -181,7 +181,9 @@ class RecallIndex:
                 self._turns.remove(session)
         return Refreshed(len(found), len(changed), len(gone))
 
-    def put_session(self, session: str, said: Iterable[Passage], mark: Mark = (0, 0, 0)) -> None:
+    def put_session(
+        self, session: str, said: Iterable[Utterance], mark: FileStamp = (0, 0, 0)
+    ) -> None:
         """Take in the turns of one session, in place of what was known of it."""
         with self._turn, self._writing():
             self._turns.put(session, said, mark)
@@ -219,10 +221,10 @@ class RecallIndex:
         query: Query,
         *,
         k: int = 10,
-        kinds: Sequence[Kind] = ("memory",),
+        kinds: Sequence[HitKind] = ("memory",),
         exclude: Container[str] = (),
         meaning: Meaning | None = None,
-    ) -> list[Hit]:
+    ) -> list[RecallHit]:
         """The texts that answer a query best, at most `k`.
 
         `exclude` names files and sessions; `meaning` adds what a model of the user's makes of
@@ -231,8 +233,8 @@ class RecallIndex:
         if k < 1 or not (query or meaning):
             return []
 
-        def found() -> list[Hit]:
-            hits: list[Hit] = []
+        def found() -> list[RecallHit]:
+            hits: list[RecallHit] = []
             if "memory" in kinds:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
@@ -248,23 +250,25 @@ class RecallIndex:
         k: int,
         exclude: Container[str],
         meaning: Meaning | None,
-    ) -> list[Hit]:
+    ) -> list[RecallHit]:
         likeness = {} if meaning is None else self._vectors.closeness(meaning)
         weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
 
-    def sessions(self, query: Query, *, k: int = 10, exclude: Container[str] = ()) -> list[Hit]:
+    def sessions(
+        self, query: Query, *, k: int = 10, exclude: Container[str] = ()
+    ) -> list[RecallHit]:
         """The sessions that answer a query best, each by its best turn."""
         if not query or k < 1:
             return []
 
-        def found() -> list[Hit]:
+        def found() -> list[RecallHit]:
             ranked = self._turns.sessions(query, k, exclude=exclude)
             return [hit for one in ranked if (hit := self._said(one))]
 
         return self._kept(found, [])
 
-    def _note(self, one: Ranked, weighed: Terms) -> Hit | None:
+    def _note(self, one: Ranked, weighed: QueryTerms) -> RecallHit | None:
         row = self._base.execute(
             "SELECT key, type, name, description, saved, line, body FROM file WHERE id = ?",
             (one.id,),
@@ -274,9 +278,9 @@ class RecallIndex:
         key, kind, name, description, saved, line, body = row
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
-        return Hit(key, one.score, "memory", *about, one.why, lines, line + at)
+        return RecallHit(key, one.score, "memory", *about, one.why, lines, line + at)
 
-    def _said(self, one: Ranked) -> Hit | None:
+    def _said(self, one: Ranked) -> RecallHit | None:
         row = self._base.execute(
             "SELECT file.key, turn.message, turn.speaker, turn.at, turn.said"
             " FROM turn, file WHERE turn.id = ? AND file.id = ?",
@@ -286,7 +290,7 @@ class RecallIndex:
             return None
         key, message, speaker, at, said = row
         place = (one.id & ((1 << PLACES) - 1)) + 1
-        return Hit(
+        return RecallHit(
             key, one.score, "transcript", "", speaker, "", at, one.why, said, place, key, message
         )
 
@@ -319,18 +323,18 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
         yield batch
 
 
-def _read(files: Folder, found: Scanned) -> Iterator[tuple[str, bytes, Mark, float]]:
+def _read(files: Folder, found: FolderScan) -> Iterator[tuple[str, bytes, FileStamp, float]]:
     """The bytes of changed files; one that cannot be read by now, or is none of ours, is gone."""
     now = time.time_ns()
     for key, seen in found.changed.items():
         mark = seen if now - seen[0] > _SETTLED else _UNSETTLED
         try:
-            yield key, files.read(key, MOST_INDEXED), mark, seen[0] / 1e9
+            yield key, files.read(key, MAX_INDEXED), mark, seen[0] / 1e9
         except (StoreError, NotFound):
             found.gone.append(key)
 
 
-def _marked(path: Path) -> Mark | None:
+def _marked(path: Path) -> FileStamp | None:
     try:
         return mark_of(os.lstat(path))
     except (OSError, ValueError):
@@ -341,6 +345,6 @@ def _entries(files: Folder, session: str) -> Iterator[Entry]:
     """What can be read of a transcript; parts of requests that lie beside it are not needed."""
     with contextlib.suppress(StoreError, NotFound):
         for line in Journal.open(files, f"{session}.jsonl", write=False).read():
-            if not isinstance(line, Fault):
+            if not isinstance(line, BadLine):
                 with contextlib.suppress(InvalidMessage):
                     yield decode(line.text, lambda _: "")

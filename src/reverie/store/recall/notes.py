@@ -17,14 +17,21 @@ from reverie.memory.format.entry import shown, stem, type_of
 from reverie.memory.format.manifest import HEADER_LINES
 from reverie.memory.recall.passages import headings
 from reverie.memory.recall.query import Query
-from reverie.memory.recall.ranking import FIELDS, Note, Terms, Why, explain_note, score_note
-from reverie.store.recall.scan import Known, Mark
+from reverie.memory.recall.ranking import (
+    FIELDS,
+    QueryTerms,
+    RankedNote,
+    RankReasons,
+    explain_note,
+    score_note,
+)
+from reverie.store.recall.scan import FileStamp, KnownFiles
 from reverie.text.tokens import terms
 
 CANDIDATES = 100
 LIKEST = 30
 """Memories that closeness of meaning alone brings up."""
-MOST_MATCHES = 1_500
+MAX_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
 
 _COLUMNS = ", ".join(FIELDS)
@@ -37,19 +44,19 @@ class Ranked:
 
     id: int
     score: float
-    why: Why
+    why: RankReasons
 
 
-class Notes:
+class NoteIndex:
     """The memories of an index."""
 
     def __init__(self, base: sqlite3.Connection, header_lines: int = HEADER_LINES) -> None:
         self._base = base
         self._header_lines = header_lines
-        self._known: Known = {}
+        self._known: KnownFiles = {}
         self._stamp: tuple[int, int] | None = None
 
-    def put(self, key: str, data: bytes, mark: Mark, saved: float) -> None:
+    def put(self, key: str, data: bytes, mark: FileStamp, saved: float) -> None:
         """Take a file in, in place of what was known of it. One that says what it said keeps its
         place, and with it its vector."""
         front = frontmatter.parse(data, lines=self._header_lines)
@@ -128,14 +135,14 @@ class Notes:
         sets = ", ".join(f"{name} = {name} + ?" for name in ("texts", *FIELDS))
         self._base.execute(f"UPDATE total SET {sets} WHERE kind = 'memory'", (sign, *sizes))
 
-    def known(self) -> Known:
+    def known(self) -> KnownFiles:
         """The marks of all files. They are looked up again only when the index has changed."""
         stamp = (
             self._base.execute("PRAGMA data_version").fetchone()[0],
             self._base.total_changes,
         )
         if stamp != self._stamp:
-            found: dict[str, dict[str, Mark]] = {}
+            found: dict[str, dict[str, FileStamp]] = {}
             for key, *mark in self._base.execute(
                 "SELECT key, modified, size, inode FROM file WHERE kind = 'memory'"
             ):
@@ -144,7 +151,7 @@ class Notes:
             self._known, self._stamp = found, stamp
         return self._known
 
-    def mark(self, key: str) -> Mark | None:
+    def mark(self, key: str) -> FileStamp | None:
         """The mark of one file, or None where it is not known."""
         return self._base.execute(
             "SELECT modified, size, inode FROM file WHERE kind = 'memory' AND key = ?", (key,)
@@ -159,21 +166,21 @@ class Notes:
         *,
         exclude: Container[str],
         likeness: Mapping[int, float],
-    ) -> tuple[Terms, list[Ranked]]:
+    ) -> tuple[QueryTerms, list[Ranked]]:
         """The `k` memories that answer a query best, with how its terms were weighed."""
         texts, *sizes = self._base.execute(
             f"SELECT texts, {_COLUMNS} FROM total WHERE kind = 'memory'"
         ).fetchone()
         counts = Counts(self._base, "note_terms")
-        weighed = Terms.of(query, texts, counts)
+        weighed = QueryTerms.of(query, texts, counts)
         means = [size / texts if texts else 1.0 for size in sizes]
-        found: list[tuple[float, int, Note]] = []
+        found: list[tuple[float, int, RankedNote]] = []
         likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
         rows = self._candidates(query, weighed, counts, likest)
         for ident, key, kind, saved, *fields in rows:
             if key not in exclude:
                 like = likeness.get(ident, 0.0)
-                note = Note(tuple(fields), kind, saved, like)
+                note = RankedNote(tuple(fields), kind, saved, like)
                 found.append((-score_note(note, weighed, means), ident, note))
         best = heapq.nsmallest(k, found)
         return weighed, [
@@ -181,12 +188,12 @@ class Notes:
         ]
 
     def _candidates(
-        self, query: Query, weighed: Terms, counts: Counts, likest: Iterable[int]
+        self, query: Query, weighed: QueryTerms, counts: Counts, likest: Iterable[int]
     ) -> Iterable[tuple[int, str, str, float, str]]:
         """The rows of the memories that may answer a query."""
         columns = f"file.id, key, type, saved, {', '.join(f'note.{one}' for one in FIELDS)}"
         found: dict[int, tuple[int, str, str, float, str]] = {}
-        asked = chosen(weighed, counts, MOST_MATCHES)
+        asked = chosen(weighed, counts, MAX_MATCHES)
         if asked:
             rows = self._base.execute(
                 "WITH best (id) AS MATERIALIZED (SELECT rowid FROM note_index"
@@ -226,7 +233,7 @@ class Counts:
         return found
 
 
-def chosen(weighed: Terms, counts: Counts, most: int) -> str:
+def chosen(weighed: QueryTerms, counts: Counts, most: int) -> str:
     """The terms to look for as the database takes them, the rarest first, while what they bring
     up stays within bounds; at least one."""
     own = [(counts(term.text), term.text) for term in weighed.all]

@@ -15,7 +15,7 @@ from pathlib import Path
 from reverie.memory.format.entry import LOGS, is_topic
 from reverie.store.names import DEPTH
 
-Mark = tuple[int, int, int]
+FileStamp = tuple[int, int, int]
 """Time of change in nanoseconds, size, inode: another one is another content."""
 
 
@@ -30,21 +30,21 @@ class Refreshed:
 
 
 @dataclass(slots=True)
-class Scanned:
+class FolderScan:
     """What differs from what is known: files that are new or changed, and files that are gone."""
 
     seen: int = 0
-    changed: dict[str, Mark] = field(default_factory=dict[str, Mark])
+    changed: dict[str, FileStamp] = field(default_factory=dict[str, FileStamp])
     gone: list[str] = field(default_factory=list[str])
 
 
-Known = Mapping[str, Mapping[str, Mark]]
+KnownFiles = Mapping[str, Mapping[str, FileStamp]]
 """The marks of known files, by folder (`""`, `team/`) and name."""
 
 
-def scan(folder: Path, known: Known) -> Scanned:
+def scan(folder: Path, known: KnownFiles) -> FolderScan:
     """Every memory below a folder against what is known of them."""
-    found = Scanned()
+    found = FolderScan()
     visited: set[str] = set()
     pending = [(str(folder), "", 1)]
     while pending:
@@ -82,13 +82,13 @@ def is_text(key: str) -> bool:
     return True
 
 
-def mark_of(found: os.stat_result) -> Mark | None:
+def mark_of(found: os.stat_result) -> FileStamp | None:
     if not stat.S_ISREG(found.st_mode):
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _mark(entry: os.DirEntry[str]) -> Mark | None:
+def _mark(entry: os.DirEntry[str]) -> FileStamp | None:
     try:
         return mark_of(entry.stat(follow_symlinks=False))
     except OSError:

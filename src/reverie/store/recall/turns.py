@@ -11,26 +11,26 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Iterable, Sequence
 
-from reverie.memory.recall.passages import ROLES, Passage
+from reverie.memory.recall.passages import ROLES, Utterance
 from reverie.memory.recall.query import Query
 from reverie.memory.recall.ranking import (
     AROUND,
     TURN_PRIOR,
     TURN_RARE,
-    Terms,
-    Turn,
+    QueryTerms,
+    RankedTurn,
     counted,
     score_session,
     score_turn,
 )
 from reverie.store.recall.notes import Counts, Ranked, chosen
-from reverie.store.recall.scan import Mark
+from reverie.store.recall.scan import FileStamp
 from reverie.text.tokens import terms
 
 PLACES = 20
 """Bits of a turn's number that are its place in the session."""
 CANDIDATES = 100
-MOST_MATCHES = 20_000
+MAX_MATCHES = 20_000
 
 _AROUND = tuple(step for step, _ in AROUND)
 
@@ -41,7 +41,7 @@ class Turns:
     def __init__(self, base: sqlite3.Connection) -> None:
         self._base = base
 
-    def put(self, session: str, passages: Iterable[Passage], mark: Mark) -> int:
+    def put(self, session: str, passages: Iterable[Utterance], mark: FileStamp) -> int:
         """Take a session in, in place of what was known of it; gives how many turns it has."""
         self.remove(session)
         made = self._base.execute(
@@ -61,7 +61,7 @@ class Turns:
         self._count(count, size)
         return count
 
-    def _add(self, ident: int, one: Passage, words: str) -> None:
+    def _add(self, ident: int, one: Utterance, words: str) -> None:
         marks = (one.asks, one.ends_asking, one.first_person)
         said = one.text.encode("utf-8", "replace").decode()
         self._base.execute(
@@ -102,7 +102,7 @@ class Turns:
             (turns, size, sessions),
         )
 
-    def known(self) -> dict[str, Mark]:
+    def known(self) -> dict[str, FileStamp]:
         rows = self._base.execute(
             "SELECT key, modified, size, inode FROM file WHERE kind = 'transcript'"
         )
@@ -110,14 +110,14 @@ class Turns:
 
     # Looking up
 
-    def ranked(self, query: Query, *, exclude: Container[str]) -> tuple[Terms, list[Ranked]]:
+    def ranked(self, query: Query, *, exclude: Container[str]) -> tuple[QueryTerms, list[Ranked]]:
         """The turns that answer a query, best first, with how its terms were weighed."""
         texts, size, sessions = self._base.execute(
             "SELECT texts, body, heads FROM total WHERE kind = 'transcript'"
         ).fetchone()
         counts = Counts(self._base, "turn_terms")
         named = self._named(query)
-        weighed = Terms.of(query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR)
+        weighed = QueryTerms.of(query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR)
         near = self._near(self._candidates(query, weighed, counts))
         out = self._excluded(near, exclude)
         turns = {ident: turn for ident, turn in self._read(near) if ident >> PLACES not in out}
@@ -160,8 +160,8 @@ class Turns:
         found = ((term, self._base.execute(asked, (term,)).fetchone()) for term in query.terms)
         return {term: row[0] for term, row in found if row is not None}
 
-    def _candidates(self, query: Query, weighed: Terms, counts: Counts) -> list[int]:
-        asked = chosen(weighed, counts, MOST_MATCHES)
+    def _candidates(self, query: Query, weighed: QueryTerms, counts: Counts) -> list[int]:
+        asked = chosen(weighed, counts, MAX_MATCHES)
         found: dict[int, None] = {}
         if asked:
             rows = self._base.execute(
@@ -187,7 +187,7 @@ class Turns:
         keys = ((n, self._base.execute(asked, (n,)).fetchone()) for n in sessions)
         return {n for n, row in keys if row is None or row[0] in exclude}
 
-    def _read(self, idents: Iterable[int]) -> Iterable[tuple[int, Turn]]:
+    def _read(self, idents: Iterable[int]) -> Iterable[tuple[int, RankedTurn]]:
         asked = (
             "SELECT speaker, at, asks, ends_asking, first_person, length(said), words"
             " FROM turn WHERE id = ?"
@@ -196,16 +196,16 @@ class Turns:
             row = self._base.execute(asked, (ident,)).fetchone()
             if row is not None:
                 speaker, at, asks, ends, first, size, words = row
-                yield ident, Turn(words, speaker, at, asks, bool(ends), bool(first), size)
+                yield ident, RankedTurn(words, speaker, at, asks, bool(ends), bool(first), size)
 
     def _sessions(
-        self, weighed: Terms, counts: Counts, turns: Iterable[int], mean: float
+        self, weighed: QueryTerms, counts: Counts, turns: Iterable[int], mean: float
     ) -> dict[int, float]:
         """What each session scores as a whole, of those that have a turn among the candidates."""
         wanted = {ident >> PLACES for ident in turns}
         found: dict[int, dict[int, int]] = {session: {} for session in wanted}
         for n, term in enumerate(weighed.all):
-            if not 0 < counts(term.text) <= MOST_MATCHES:
+            if not 0 < counts(term.text) <= MAX_MATCHES:
                 continue
             rows = self._base.execute(
                 f"SELECT rowid >> {PLACES}, count(*) FROM turn_index WHERE turn_index MATCH ?"

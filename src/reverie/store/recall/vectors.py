@@ -17,7 +17,7 @@ from typing import Any
 
 from reverie.memory.recall.meaning import Meaning, Vector
 
-MOST_TEXT = 300
+MAX_TEXT = 300
 """Characters of a memory that its vector is made from."""
 
 
@@ -36,10 +36,10 @@ class Vectors:
         rows = self._base.execute(
             "SELECT id, key, name, description, substr(body, 1, ?) FROM file WHERE kind = 'memory'"
             " AND id NOT IN (SELECT file FROM vector WHERE model = ?) ORDER BY saved DESC LIMIT ?",
-            (MOST_TEXT, model, most),
+            (MAX_TEXT, model, most),
         )
         return [
-            (ident, f"{name}. {description} {' '.join(body.split())}"[:MOST_TEXT])
+            (ident, f"{name}. {description} {' '.join(body.split())}"[:MAX_TEXT])
             for ident, _, name, description, body in rows
         ]
 

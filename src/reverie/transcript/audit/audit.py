@@ -24,7 +24,7 @@ from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.records import UserMessage
 from reverie.transcript.view import View
 
-Kind: TypeAlias = Literal["constraint", "path", "identifier", "error", "task", "user"]
+SurvivorKind: TypeAlias = Literal["constraint", "path", "identifier", "error", "task", "user"]
 NAMES = 60  # names of each of the two kinds that must survive
 ERRORS = 8  # the newest errors
 USER_WHOLE = 800  # characters of a user's message that must survive whole
@@ -33,7 +33,7 @@ QUOTED = 400  # characters of one line of the keep-list
 REFERENCES_SHARE = 4  # at most this part of the keep-list goes to references
 INTRO = "Kept from the messages above, word for word, since the summary does not have it:"
 REST = "`ReadBack` gives these calls whole:"
-TITLES: dict[Kind, str] = {
+TITLES: dict[SurvivorKind, str] = {
     "constraint": "The user's conditions",
     "user": "The user said",
     "task": "Open tasks",
@@ -55,10 +55,10 @@ _SHORTEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MustSurvive:
     """Something that must survive, and the message it comes from."""
 
-    kind: Kind
+    kind: SurvivorKind
     text: str
     message: str
     readers: tuple[str, ...] = field(default=(), compare=False)  # ids whose reference reads it
@@ -69,19 +69,19 @@ class Audit:
     """What came of it. `fidelity` is the share that survives with the keep-list."""
 
     fidelity: float = 1.0
-    missing: tuple[Held, ...] = ()  # neither in the context nor by a reference in it
+    missing: tuple[MustSurvive, ...] = ()  # neither in the context nor by a reference in it
     keep: str = ""  # to append to the summary; empty where it has everything
     unaided: float = 1.0  # the share without the keep-list
     held: int = 0  # how many things had to survive
-    lost: tuple[Held, ...] = ()  # of the missing, what the keep-list has no room for
+    lost: tuple[MustSurvive, ...] = ()  # of the missing, what the keep-list has no room for
 
 
-def held(items: Sequence[Item]) -> tuple[Held, ...]:
+def held(items: Sequence[Item]) -> tuple[MustSurvive, ...]:
     """What must survive of the messages that go, each kind by likely need."""
     return _held(parts(items))
 
 
-def _held(found: Sequence[Part]) -> tuple[Held, ...]:
+def _held(found: Sequence[Part]) -> tuple[MustSurvive, ...]:
     out = [*_user(found), *_tasks(found), *_errors(found), *_names(found)]
     return tuple({(one.kind, one.text): one for one in out}.values())
 
@@ -120,25 +120,27 @@ def with_earlier_words(view: View, gone: Sequence[Item]) -> list[Item]:
     return [*earlier, *gone]
 
 
-def _share(missing: int, must: Sequence[Held]) -> float:
+def _share(missing: int, must: Sequence[MustSurvive]) -> float:
     return round(1 - missing / len(must), 4) if must else 1.0
 
 
 # --- what must survive
 
 
-def _user(found: Sequence[Part]) -> Iterator[Held]:
+def _user(found: Sequence[Part]) -> Iterator[MustSurvive]:
     """The user's words, newest first, and the sentences in them that bind."""
     mine = [p for p in found if p.who == "user" and not p.media]
     for part in reversed(mine):
         text = part.text.strip()
         if len(text) >= _SHORTEST:
             kept = text if len(text) <= USER_WHOLE else text[:USER_START]
-            yield Held("user", kept, part.source, (part.reader,))
+            yield MustSurvive("user", kept, part.source, (part.reader,))
     for part in reversed(mine):
         for sentence in binding(part.text):
             reached = sentence in readable(part.text)
-            yield Held("constraint", sentence, part.source, (part.reader,) if reached else ())
+            yield MustSurvive(
+                "constraint", sentence, part.source, (part.reader,) if reached else ()
+            )
 
 
 def binding(text: str) -> list[str]:
@@ -147,27 +149,27 @@ def binding(text: str) -> list[str]:
     return [s[:QUOTED] for s in found if len(s) >= _SHORTEST and BINDING.search(s)]
 
 
-def _tasks(found: Sequence[Part]) -> Iterator[Held]:
+def _tasks(found: Sequence[Part]) -> Iterator[MustSurvive]:
     for task in open_tasks(found):
-        yield Held("task", task.text, task.source, task.calls)
+        yield MustSurvive("task", task.text, task.source, task.calls)
 
 
-def _errors(found: Sequence[Part]) -> Iterator[Held]:
+def _errors(found: Sequence[Part]) -> Iterator[MustSurvive]:
     """The newest errors, newest first, by the line that says what went wrong."""
     failed = [p for p in found if p.who == "error" and p.call]
     for part in failed[: -ERRORS - 1 : -1]:
         line = trouble(part.text)[:QUOTED]
         if len(line) >= _SHORTEST:
             reached = line in " ".join(readable(part.text).split())
-            yield Held("error", line, part.source, (part.call,) if reached else ())
+            yield MustSurvive("error", line, part.source, (part.call,) if reached else ())
 
 
-def _names(found: Sequence[Part]) -> Iterator[Held]:
+def _names(found: Sequence[Part]) -> Iterator[MustSurvive]:
     every = ranked(found)
     for name in _first(every, is_path=True):
-        yield Held("path", name.text, name.source, tuple(name.readers))
+        yield MustSurvive("path", name.text, name.source, tuple(name.readers))
     for name in _first(every, is_path=False):
-        yield Held("identifier", name.text, name.source, tuple(name.readers))
+        yield MustSurvive("identifier", name.text, name.source, tuple(name.readers))
 
 
 def _first(every: Iterable[Name], *, is_path: bool) -> list[Name]:
@@ -185,10 +187,10 @@ class _Context:
         self.text = _plain(whole)
         self.references = set(REFERENCE.findall(whole))
 
-    def here(self, one: Held) -> bool:
+    def here(self, one: MustSurvive) -> bool:
         return _plain(one.text) in self.text
 
-    def has(self, one: Held) -> bool:
+    def has(self, one: MustSurvive) -> bool:
         return any(reference(c) in self.references for c in one.readers) or self.here(one)
 
 
@@ -200,7 +202,9 @@ def _plain(text: str) -> str:
 # --- the keep-list
 
 
-def _keep(missing: Sequence[Held], calls: Sequence[Part], stood: _Context, tokens: int) -> str:
+def _keep(
+    missing: Sequence[MustSurvive], calls: Sequence[Part], stood: _Context, tokens: int
+) -> str:
     """The missing, by kind, within a budget; then calls by reference, for all the rest."""
     whole = tokens * TEXT_BYTES
     shares = whole - whole // REFERENCES_SHARE if calls else whole
@@ -218,10 +222,10 @@ def _size(line: str) -> int:
     return len(line.encode("utf-8", "replace")) + 1
 
 
-def _quoted(missing: Sequence[Held], room: int) -> tuple[list[str], list[Held]]:
+def _quoted(missing: Sequence[MustSurvive], room: int) -> tuple[list[str], list[MustSurvive]]:
     """Lines by kind while they fit, and what did not."""
-    shown: dict[Kind, list[str]] = {}
-    left: list[Held] = []
+    shown: dict[SurvivorKind, list[str]] = {}
+    left: list[MustSurvive] = []
     for kind, title in TITLES.items():
         for one in (one for one in missing if one.kind == kind):
             line = _line(one)
@@ -242,7 +246,7 @@ def _quoted(missing: Sequence[Held], room: int) -> tuple[list[str], list[Held]]:
     return out, left
 
 
-def _line(one: Held) -> str:
+def _line(one: MustSurvive) -> str:
     if one.kind in ("path", "identifier"):
         return one.text
     return "- " + one.text[:QUOTED].replace("\n", "\n  ")

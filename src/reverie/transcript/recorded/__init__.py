@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from reverie.errors import ImportFailed, InvalidMessage
 from reverie.transcript.blocks import Json, parse
 from reverie.transcript.recorded import claude_code, pi
-from reverie.transcript.recorded.rows import Recorded, Row, rows_of
+from reverie.transcript.recorded.rows import Recorded, RecordedRow, rows_of
 
-__all__ = ["Recorded", "Row", "is_ours", "read"]
+__all__ = ["Recorded", "RecordedRow", "is_ours", "read"]
 
 
 def read(lines: Iterable[str], name: str = "") -> Recorded:

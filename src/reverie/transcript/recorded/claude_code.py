@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from reverie.transcript.blocks import Block, Object
-from reverie.transcript.recorded.rows import Recorded, Row, when
+from reverie.transcript.recorded.rows import Recorded, RecordedRow, when
 from reverie.transcript.records import (
     AssistantMessage,
     Boundary,
@@ -41,8 +41,8 @@ class Node:
     results: list[Node] = field(default_factory=list)
 
 
-def read(rows: Sequence[Row], faults: Sequence[str]) -> Recorded:
-    reader = _Reader()
+def read(rows: Sequence[RecordedRow], faults: Sequence[str]) -> Recorded:
+    reader = _RowReader()
     for row in rows:
         reader.take(row)
     reader.hang_results()
@@ -60,7 +60,7 @@ def read(rows: Sequence[Row], faults: Sequence[str]) -> Recorded:
     )
 
 
-class _Reader:
+class _RowReader:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.alias: dict[str, str] = {}  # any row's uuid -> the node that stands for it
@@ -73,7 +73,7 @@ class _Reader:
     def every(self) -> list[Node]:
         return [n for node in self.nodes for n in (node, *node.results)]
 
-    def take(self, row: Row) -> None:
+    def take(self, row: RecordedRow) -> None:
         kind, uuid = row.string("type"), row.string("uuid")
         if row.value.get("isSidechain"):
             self.left_out[row.number] = "a sub-agent's row"
@@ -91,14 +91,14 @@ class _Reader:
                 self.boundary = ("manual" if found == "manual" else "auto", uuid)
             self.alias[uuid] = self._parent(row)
 
-    def _parent(self, row: Row) -> str:
+    def _parent(self, row: RecordedRow) -> str:
         for key in ("parentUuid", "logicalParentUuid"):
             found = self.alias.get(row.string(key))
             if found is not None:
                 return found
         return self.last
 
-    def _assistant(self, row: Row, uuid: str) -> None:
+    def _assistant(self, row: RecordedRow, uuid: str) -> None:
         message = row.object("message")
         name = str(message.get("id") or uuid)
         node = self.by_message.get(name)
@@ -116,7 +116,7 @@ class _Reader:
                 self.by_call.setdefault(block.call, node)
         self.last = node.id
 
-    def _user(self, row: Row, uuid: str) -> None:
+    def _user(self, row: RecordedRow, uuid: str) -> None:
         node = self._add(row, uuid, "user")
         node.rows.append(row.number)
         node.blocks.extend(row.blocks())
@@ -128,7 +128,7 @@ class _Reader:
             node.trigger = self.boundary[0] if self.boundary else "auto"
         self.last = node.id
 
-    def _add(self, row: Row, uuid: str, role: str) -> Node:
+    def _add(self, row: RecordedRow, uuid: str, role: str) -> Node:
         ident = uuid or f"row-{row.number}"
         node = Node(ident, self._parent(row), when(row.value.get("timestamp")), [], [], role)
         self.nodes.append(node)

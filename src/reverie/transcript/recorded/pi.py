@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from reverie.transcript.blocks import Block, Json, Object, block_of, text_block
-from reverie.transcript.recorded.rows import Recorded, Row, when
+from reverie.transcript.recorded.rows import Recorded, RecordedRow, when
 from reverie.transcript.records import (
     AssistantMessage,
     Boundary,
@@ -20,7 +20,7 @@ from reverie.transcript.records import (
 from reverie.transcript.usage import count
 
 
-def read(rows: Sequence[Row], faults: Sequence[str]) -> Recorded:
+def read(rows: Sequence[RecordedRow], faults: Sequence[str]) -> Recorded:
     out: list[Entry] = []
     places: dict[int, str] = {}
     left_out: dict[int, str] = {}
@@ -40,7 +40,11 @@ def read(rows: Sequence[Row], faults: Sequence[str]) -> Recorded:
 
 
 def _record(
-    row: Row, rows: Sequence[Row], index: int, places: dict[int, str], out: Sequence[Entry]
+    row: RecordedRow,
+    rows: Sequence[RecordedRow],
+    index: int,
+    places: dict[int, str],
+    out: Sequence[Entry],
 ) -> Record | None:
     if row.string("type") == "compaction" and out:
         return _compaction(row, rows, index, places, out)
@@ -61,7 +65,7 @@ def _record(
             return None
 
 
-def _assistant(row: Row, message: Object) -> AssistantMessage:
+def _assistant(row: RecordedRow, message: Object) -> AssistantMessage:
     blocks = tuple(_block(b) for b in row.blocks())
     used = message.get("usage")
     usage = None
@@ -113,7 +117,11 @@ def _result(message: Object) -> Block:
 
 
 def _compaction(
-    row: Row, rows: Sequence[Row], index: int, places: dict[int, str], out: Sequence[Entry]
+    row: RecordedRow,
+    rows: Sequence[RecordedRow],
+    index: int,
+    places: dict[int, str],
+    out: Sequence[Entry],
 ) -> Record:
     """`firstKeptEntryIndex` counts the file's rows; what stands before it is summarised."""
     kept = cast("object", row.value.get("firstKeptEntryIndex"))

@@ -12,7 +12,7 @@ from reverie.transcript.records import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RecordedRow:
     """One line of the file."""
 
     number: int
@@ -62,9 +62,9 @@ class Recorded:
     faults: tuple[str, ...]
 
 
-def rows_of(lines: Iterable[str]) -> tuple[list[Row], list[str]]:
+def rows_of(lines: Iterable[str]) -> tuple[list[RecordedRow], list[str]]:
     """The rows that can be read; the others are named, never fatal."""
-    rows: list[Row] = []
+    rows: list[RecordedRow] = []
     faults: list[str] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -76,7 +76,7 @@ def rows_of(lines: Iterable[str]) -> tuple[list[Row], list[str]]:
             faults.append(str(error))
             continue
         if isinstance(value, dict):
-            rows.append(Row(number, text, value))
+            rows.append(RecordedRow(number, text, value))
         else:
             faults.append(f"row {number} is no object")
     return rows, faults
