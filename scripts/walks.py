@@ -1,0 +1,222 @@
+"""The five walks: which files somebody reads to follow one thing through the code.
+
+A walk is what runs, not what is imported: every file of `src/reverie` in which a function is
+called while a session makes a request, learns, recalls, dreams or is resumed, with the embedded
+model and real files. They stand in `docs/architecture.md`; a walk that grows past its limit is
+a sign that one idea has come to live in too many places.
+
+    python -m scripts.walks            compare with the page and the limits
+    python -m scripts.walks --write    write the page's part anew
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+
+import anyio
+
+import reverie
+from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent.place import Place, open_memories
+from reverie.clock import SystemClock
+from reverie.embedded import EmbeddedModel
+from reverie.session.session import Session
+from reverie.wire.given import tool_result
+from reverie.world import complete, say_nothing
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/architecture.md"
+BEGIN, END = "<!-- walks: python -m scripts.walks --write -->", "<!-- end of walks -->"
+SOURCE = os.path.dirname(reverie.__file__) + os.sep
+LIMITS = {"request": 35, "extraction": 55, "recall": 40, "dream": 75, "resume": 50}
+ABOUT = {
+    "request": "`session.add`, `prepare`, `observe` and a result: two rounds of a loop",
+    "extraction": "`session.end_turn` to the memory that landed",
+    "recall": "`session.add` and `prepare` in a session that finds a memory",
+    "dream": "`session.dreams.start` to the landed dream",
+    "resume": "`Session.open(resume=…)` to the next request",
+}
+PATIENCE = 60.0
+TOLD = "From now on, run the tests before every commit."
+POINTER = "Bugs are tracked in the Linear project ORDERS."
+AGAIN = "Remember that bugs are tracked in the Linear project ORDERS"
+QUESTION = "Where are bugs tracked?"
+
+
+class Walker:
+    """Notes the file of every function that is called, in any thread, while it is told to."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        threading.setprofile(self._called)
+        sys.setprofile(self._called)
+
+    def _called(self, frame: FrameType, event: str, arg: object) -> None:
+        del arg
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(SOURCE) and code.co_name[0] != "<":
+            self._files.add(code.co_filename.removeprefix(SOURCE))
+
+    @contextmanager
+    def walk(self) -> Iterator[set[str]]:
+        found = self._files = set()
+        try:
+            yield found
+        finally:
+            self._files = set()
+
+
+class Stage:
+    """A project with a home of its own, and agents in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = folder / "project"
+        self.home = folder / "home"
+        self.model = EmbeddedModel()
+        self.environ = {
+            "HOME": str(folder),
+            "PATH": os.environ["PATH"],
+            "REVERIE_SELECTOR_MILLISECONDS": "5000",
+        }
+        self.project.mkdir()
+        subprocess.run(["git", "init", "-q", str(self.project)], check=True)
+
+    def agent(self):
+        options = AgentOptions(self.project, home=self.home, mode="allow", environ=self.environ)
+        return open_agent(options, self.model)
+
+    async def told(self, agent: Agent, words: str) -> None:
+        await agent.turn(words)
+        await drained(agent.session)
+
+
+async def drained(session: Session) -> None:
+    for name in session.jobs.running:
+        await session.jobs.wait(name, PATIENCE)
+    await session.flush()
+
+
+async def asked(stage: Stage, session: Session, words: str) -> None:
+    await session.add(words)
+    await session.observe(await complete(stage.model, await session.prepare()))
+
+
+async def walks(folder: Path) -> dict[str, list[str]]:
+    """All five, in the order they are told."""
+    walker, stage = Walker(), Stage(folder)
+    out: dict[str, set[str]] = {}
+    async with stage.agent() as agent:
+        session = agent.session
+        with walker.walk() as out["request"]:
+            await session.add("read notes.txt")
+            request = await session.prepare()
+        called = await complete(stage.model, request)
+        with walker.walk() as more:
+            reply = await session.observe(called)
+            await session.add(tool_result(reply.tool_calls[0].id, "one"))
+            await session.prepare()
+        out["request"] |= more
+        await session.end_turn()
+        await drained(session)
+        await asked(stage, session, TOLD)
+        with walker.walk() as out["extraction"]:
+            await session.end_turn()
+            await drained(session)
+        await stage.told(agent, POINTER)
+    async with stage.agent() as agent:
+        with walker.walk() as out["recall"]:
+            await agent.session.add(QUESTION)
+            await agent.session.prepare()
+    async with stage.agent() as agent:
+        await stage.told(agent, AGAIN)
+        last = agent.session.id
+    async with stage.agent() as agent:
+        with walker.walk() as out["dream"]:
+            await agent.session.dreams.start(agent.session)
+            await drained(agent.session)
+    with walker.walk() as out["resume"]:
+        await _resumed(stage, last)
+    return {name: sorted(out[name]) for name in LIMITS}
+
+
+async def _resumed(stage: Stage, last: str) -> None:
+    place = Place.of(stage.project, stage.home, stage.environ)
+    memories = open_memories(place, SystemClock(), say_nothing)
+    async with Session.open(
+        stage.project,
+        model=stage.model,
+        resume=last,
+        home=stage.home,
+        environ=stage.environ,
+        memories=memories,
+    ) as resumed:
+        await resumed.add("Go on")
+        await resumed.prepare()
+    if memories is not None:
+        memories.close()
+
+
+# --- the page
+
+
+def page_part(found: dict[str, list[str]]) -> str:
+    """The walks as the page shows them: by folder, in the order of the tree."""
+    lines = [BEGIN, ""]
+    for name, files in found.items():
+        lines += [f"**{name}**, {len(files)} files: {ABOUT[name]}", "", "```"]
+        for folder, inside in groupby(sorted(files, key=_by_folder), key=os.path.dirname):
+            names = " ".join(os.path.basename(f).removesuffix(".py") for f in inside)
+            lines += _wrapped(f"{folder or '.'}/", names)
+        lines += ["```", ""]
+    return "\n".join([*lines, END])
+
+
+def _by_folder(file: str) -> tuple[str, str]:
+    return os.path.dirname(file), file
+
+
+def _wrapped(folder: str, names: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(f"{folder:<22}{names}", 100, subsequent_indent=" " * 22)
+
+
+def problems(found: dict[str, list[str]], page: str) -> list[str]:
+    """What is too long, and whether the page tells something else."""
+    out = [
+        f"{name}: {len(files)} files, at most {LIMITS[name]}"
+        for name, files in found.items()
+        if len(files) > LIMITS[name]
+    ]
+    if page_part(found) not in page:
+        out.append(f"{PAGE.relative_to(ROOT)} tells other walks: python -m scripts.walks --write")
+    return out
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = anyio.run(walks, Path(folder))
+    sys.setprofile(None)
+    text = PAGE.read_text(encoding="utf-8")
+    if "--write" in sys.argv:
+        part = re.compile(re.escape(BEGIN) + ".*" + re.escape(END), re.DOTALL)
+        PAGE.write_text(part.sub(lambda _: page_part(found), text), encoding="utf-8")
+        return
+    wrong = problems(found, text)
+    counts = ", ".join(f"{name} {len(files)}" for name, files in found.items())
+    print("\n".join([*wrong, f"walks: {counts}"]))
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
