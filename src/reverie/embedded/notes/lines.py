@@ -15,7 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
-from reverie.embedded.reports import clip
+from reverie.embedded.history import clip
 from reverie.embedded.summary.salience import (
     QUOTE,
     CommandRan,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from reverie.embedded.recollections import terms
-from reverie.embedded.reports import clip
+from reverie.embedded.chat.lookup import terms
+from reverie.embedded.history import clip
 from reverie.embedded.summary.salience import CommandRan, NamedFile, WorkDone, tried, work
 from reverie.embedded.summary.sheet import Sheet
 from reverie.embedded.summary.words import user_lines
