@@ -39,6 +39,7 @@ def told() -> Talk:
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
+        ("what did I ask first?", "“The deploy key lives in the blue vault.” (message 1, you)"),
         ("where is the deploy key?", "(message 1, you)"),
         ("where is launch_rocket defined?", "(src/app.py:2)"),
         ("which tests failed?", "FAILED tests/t.py::test_a"),
@@ -63,6 +64,10 @@ def test_questions_are_answered_from_the_transcript(question: str, expected: str
 def test_what_is_not_there_is_not_known(question: str):
     text = told().say(question).text
     assert text in (ENGLISH.not_found, CHINESE.not_found)
+
+
+def test_nothing_said_before():
+    assert Talk().say("what did I ask first?").text == ENGLISH.no_asks
 
 
 def test_chinese_words_are_looked_up():

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from reverie.embedded import history as past
-from reverie.embedded.chat.lookup import is_question, looked_up
+from reverie.embedded.chat.lookup import first_ask, is_question, looked_up
 from reverie.embedded.chat.phrases import ENGLISH, Phrases, phrases
 from reverie.embedded.chat.reports import named, report
 from reverie.embedded.chat.requests import Asked, asked
@@ -32,6 +32,7 @@ _HELP = re.compile(
     r"\s*(?:/?help|帮助|who are you|what are you|what can you do|你是谁|你能做什么)?[\s.!?。！？]*",
     re.IGNORECASE,
 )
+_FIRST = re.compile(r"\s*(?:what did i (?:ask|say) first|我先说了什么)[\s?？]*", re.IGNORECASE)
 
 
 def answer(request: Request) -> Sequence[Block]:
@@ -113,6 +114,8 @@ def _said(history: ConversationHistory, say: Phrases) -> str:
         return say.welcome
     if _HELP.fullmatch(words):
         return "\n".join(_about(history, say))
+    if _FIRST.fullmatch(words):
+        return first_ask(history, say)
     if is_question(words):
         return looked_up(history, say) or say.not_found
     if any(ENGLISH.am in s.text or say.am in s.text for s in history.earlier):

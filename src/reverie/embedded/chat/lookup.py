@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from reverie.embedded.chat.phrases import Phrases
 from reverie.embedded.chat.reports import line_number, named
-from reverie.embedded.history import CallOutcome, ConversationHistory, clip
+from reverie.embedded.history import CallOutcome, ConversationHistory, Said, clip
 from reverie.text.tokens import has_chinese
 
 ASKED = 500  # characters of a question that are looked at
@@ -43,6 +43,18 @@ def is_question(text: str) -> bool:
         or bool(ASKING.match(low))
         or any(word in low for word in ASKING_ZH)
     )
+
+
+def first_ask(history: ConversationHistory, say: Phrases) -> str:
+    """What the user said first here."""
+    mine = [said for said in history.earlier if said.role == "user"]
+    if not mine:
+        return say.no_asks
+    return say.first_ask.format(text=clip(mine[0].text), source=_source(mine[0], say))
+
+
+def _source(said: Said, say: Phrases) -> str:
+    return say.message.format(number=said.message, who=say.you)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ def _texts(history: ConversationHistory, say: Phrases) -> Iterator[tuple[str, Wh
     itself is no source."""
     for said in history.earlier:
         if said.role == "user":
-            source = say.message.format(number=said.message, who=say.you)
+            source = _source(said, say)
             yield said.text, lambda _, source=source: source
     for file, body in history.memories:
         yield body, lambda _, file=file: file

@@ -40,6 +40,8 @@ class Phrases:
     output: str
     stored: str
     more: str
+    first_ask: str
+    no_asks: str
     found: str
     not_found: str
     you: str
@@ -85,6 +87,8 @@ ENGLISH = Phrases(
     output="{what}: {count:,} lines of output{exit}.",
     stored="The result was too long for the conversation; this is its beginning.",
     more="… and {count:,} more",
+    first_ask="Your first message here was: “{text}” ({source})",
+    no_asks="You said nothing before this message, as far as this conversation goes.",
     found="These places of the conversation have words of your question; I cannot tell whether "
     "they answer it:",
     not_found="I do not know: nothing in this conversation has the words of your question.",
@@ -130,6 +134,8 @@ CHINESE = Phrases(
     output="{what}：输出 {count:,} 行{exit}。",
     stored="结果太长，对话中只有它的开头。",
     more="…… 另有 {count:,} 项",
+    first_ask="你在这里的第一条消息是：“{text}”（{source}）",
+    no_asks="就本次对话而言，在这条消息之前你什么也没说。",
     found="对话中的这些地方含有你问题里的词；我无法判断它们是否回答了问题：",
     not_found="我不知道：本次对话中没有你问题里的词。",
     you="你",
