@@ -5,7 +5,8 @@ turn is looked at once it was answered: with everything the agent said up to the
 The extraction is asked until it stops calling tools, and its calls are carried out on files in
 memory. A turn counts as saved if its run wrote a topic file: saves and labels are matched by
 turn, their types are compared apart. Junk is a save on a turn that the labels call the task, the
-code, a recipe, an instruction file's, a secret or a duplicate. Intervals are Wilson's, 95 %.
+code, a recipe, an instruction file's, a secret or a duplicate. Corrections are not looked for: how
+many of them are saved all the same is told without a limit. Intervals are Wilson's, 95 %.
 
 The rules were made with the half `tune` and the unlabelled turns of LoCoMo in sight and without
 the texts of `test`, but for seven turns of one session that were seen before the rules stood; so
@@ -48,7 +49,6 @@ TOOLS = json.dumps([{"name": name, "input_schema": {}} for name in ("Read", "Wri
 JUNK = ("task", "code", "recipe", "instruction_file", "secret", "duplicate")
 RULES = ("correction", "standing_instruction")
 PRECISION = 0.9
-RECALL = 0.6
 MAX_JUNK = 0.05
 
 
@@ -325,9 +325,8 @@ def twins_in(outcomes: Iterable[Outcome]) -> int:
 def session_rows(talk: Sequence[Labelled], outcomes: dict[str, Outcome]) -> Iterator[Row]:
     """Over all recorded sessions: how many rules were saved, and how much junk."""
     whole = figures(talk, outcomes)
-    hit, of = whole.rules
     what = "sessions: corrections and standing instructions saved"
-    yield what, share(hit, of), f"{RECALL}", hit >= RECALL * of
+    yield what, share(*whole.rules), "", None
     for half in HALVES:
         part = figures([one for one in talk if one.half == half], outcomes)
         yield f"{what}, {half}", share(*part.rules), "", None

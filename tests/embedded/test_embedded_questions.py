@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.embedded.phrases import CHINESE, ENGLISH
+from reverie.embedded.chat.phrases import CHINESE, ENGLISH
 from reverie.text.frames import frame
 from reverie.transcript.blocks import block, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spec("B1")
 def told() -> Talk:
     talk = Talk(*ALL)
     talk.say("The deploy key lives in the blue vault.")
-    reply = talk.say("read src/app.py and src/gone.py")
+    reply = talk.say("read src/app.py and read src/gone.py")
     missing = {"content": "no such file", "is_error": True}
     talk.give(reply, "import os\ndef launch_rocket(): pass", missing)
     out = {
@@ -40,33 +40,15 @@ def told() -> Talk:
     ("question", "expected"),
     [
         ("what did I ask first?", "“The deploy key lives in the blue vault.” (message 1, you)"),
-        ("What was my first message?", "blue vault"),
-        ("what did I ask last?", "“write hello to out.txt”"),
-        ("what have I asked so far?", "“run the tests”"),
-        ("which files did we read?", "src/app.py (message 4, assistant)"),
-        ("which files did we change?", "out.txt"),
-        ("what commands did we run?", "python -m pytest -q"),
-        ("what did the tests say?", "1 failed, 2 passed"),
-        ("did the tests pass?", "FAILED tests/t.py::test_a"),
-        ("what went wrong?", "Read src/gone.py: no such file"),
         ("where is the deploy key?", "(message 1, you)"),
         ("where is launch_rocket defined?", "(src/app.py:2)"),
-        ("我第一个问题是什么？", "blue vault"),
-        ("我刚才说了什么？", "write hello to out.txt"),
-        ("我们读过哪些文件？", "src/app.py"),
-        ("测试结果如何？", "1 failed, 2 passed"),
-        ("我问过什么？", "run the tests"),
-        ("改了哪些文件？", "out.txt"),
+        ("which tests failed?", "FAILED tests/t.py::test_a"),
     ],
 )
 def test_questions_are_answered_from_the_transcript(question: str, expected: str):
     reply = told().say(question)
     assert expected in reply.text
     assert reply.tool_calls == ()
-
-
-def test_files_that_could_not_be_read_were_not_read():
-    assert "gone.py" not in told().say("which files did we read?").text
 
 
 @pytest.mark.parametrize(
@@ -86,8 +68,6 @@ def test_what_is_not_there_is_not_known(question: str):
 
 def test_nothing_said_before():
     assert Talk().say("what did I ask first?").text == ENGLISH.no_asks
-    assert ENGLISH.none_such in Talk().say("which files did we read?").text
-    assert Talk().say("what did the tests say?").text == ENGLISH.none_such
 
 
 def test_chinese_words_are_looked_up():

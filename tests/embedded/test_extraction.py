@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
-from reverie.embedded.extraction.found import Found
-from reverie.embedded.extraction.judging import MAX, findings
-from reverie.embedded.extraction.words import UserTurn, own, sentences
-from reverie.text.clauses import LOOKED_AT
+from reverie.embedded.extraction.findings import MAX, findings
+from reverie.embedded.extraction.words import Found, UserTurn, own, sentences
+from reverie.embedded.history import LOOKED_AT
 
 from .extracting import WEDNESDAY
 
@@ -29,10 +28,6 @@ def rules(text: str, *known: str) -> list[str]:
     return [one.rule for one in found(text, *known)]
 
 
-def after(before: str, text: str) -> list[str]:
-    return [one.rule for one in findings([UserTurn("a", own(text), WEDNESDAY, before)])]
-
-
 KEPT = [
     ("remember that I prefer short answers", "user", "I prefer short answers."),
     (
@@ -45,30 +40,6 @@ KEPT = [
         "always run the linter before you commit",
         "feedback",
         "Always run the linter before you commit.",
-    ),
-    ("Every commit should build on its own.", "feedback", "Every commit should build on its own."),
-    (
-        "don't touch generated files unless I ask",
-        "feedback",
-        "Don't touch generated files unless I ask.",
-    ),
-    ("you didn't run any tests?", "feedback", "Run tests."),
-    ("why do you always reformat the whole file?", "feedback", "Do not reformat the whole file."),
-    (
-        "why copying the helper and not just importing it?",
-        "feedback",
-        "Prefer importing it to copying the helper.",
-    ),
-    (
-        "stop adding emojis to commit messages",
-        "feedback",
-        "Avoid adding emojis to commit messages.",
-    ),
-    ("use pnpm, not npm", "feedback", "Use pnpm, not npm."),
-    (
-        "I like how you split the commits by topic",
-        "feedback",
-        "I like how you split the commits by topic.",
     ),
     ("I hate long functions", "user", "I hate long functions."),
     ("I'm a data scientist", "user", "I'm a data scientist."),
@@ -85,9 +56,6 @@ KEPT = [
     ),
     ("请记住我喜欢简短的回答", "user", "我喜欢简短的回答。"),
     ("以后提交信息都用英文写", "feedback", "以后提交信息都用英文写。"),
-    ("你没有写测试？", "feedback", "要写测试。"),
-    ("为什么你总是重写整个文件？", "feedback", "不要重写整个文件。"),
-    ("我很喜欢你把提交按主题拆开的方式", "feedback", "我很喜欢你把提交按主题拆开的方式。"),
     ("我是一名后端工程师", "user", "我是一名后端工程师。"),
     ("我更喜欢函数式的写法", "user", "我更喜欢函数式的写法。"),
     ("以後提交前先跑一遍測試", "feedback", "以後提交前先跑一遍測試。"),
@@ -143,7 +111,7 @@ AGAINST = [
     "when i ask a question just answer it, dont start coding",
     "fix the cause, not the symptom",
     "can you please not rename stuff unless I ask",
-    "每次都要跑测试，你又没跑测试",
+    "你又没跑测试",
     "没验证就别说修好了",
 ]
 ABOUT_THE_PROGRAM = [
@@ -164,34 +132,13 @@ ABOUT_THE_PROGRAM = [
 
 
 @pytest.mark.parametrize("text", AGAINST)
-def test_what_is_said_against_a_way_of_working_is_kept(text: str):
-    assert {one.type for one in found(text)} == {"feedback"}
+def test_nothing_is_guessed_from_what_is_said_against_a_way_of_working(text: str):
+    assert rules(text) == []
 
 
 @pytest.mark.parametrize("text", ABOUT_THE_PROGRAM)
 def test_what_is_said_of_the_program_is_not(text: str):
     assert rules(text) == []
-
-
-def test_a_prohibition_of_one_thing_counts_if_the_agent_had_just_done_it():
-    text = "don't touch the lock file"
-    assert after("I touched up the lock file.", text) == ["Don't touch the lock file."]
-    assert after("Shall I touch the lock file?", text) == after("", text) == []
-
-
-def test_what_is_missing_counts_once_the_work_is_said_to_be_finished():
-    assert after("The importer is implemented.", "no tests?") == ["No tests."]
-    assert after("Shall I call it finished?", "no tests?") == after("", "no tests?") == []
-
-
-def test_a_complaint_is_kept_as_what_is_to_be_done_instead():
-    (one,) = found("you're guessing. look at the actual source")
-    assert (one.rule, one.quote) == ("Look at the actual source.", "you're guessing")
-    (one,) = found("you changed too many files, only commit the tests")
-    assert one.rule == "Only commit the tests."
-    assert one.quote.startswith("you changed too many files")
-    (one,) = found("you're guessing.")
-    assert (one.rule, one.quote) == ("You're guessing.", "")
 
 
 # Made here, so that nothing that looks like one stands in a file.
@@ -294,9 +241,9 @@ def test_what_was_shouted_is_written_plainly():
 
 
 def test_an_insult_is_not_written_down():
-    (one,) = found("why do you go 100 lines at a time you idiot ...")
+    (one,) = found("always run the tests before you commit you idiot ...")
     assert "idiot" not in one.text
-    assert one.rule == "Do not go 100 lines at a time."
+    assert one.rule == "Always run the tests before you commit."
 
 
 def test_what_was_said_already_is_left_out():

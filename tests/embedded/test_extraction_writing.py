@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from reverie.embedded import EmbeddedModel
-from reverie.embedded.extraction.answer import NOTHING, answer
-from reverie.embedded.extraction.writing import edit_between, shown_text
+from reverie.embedded.extraction.answer import NOTHING, answer, edit_between, shown_text
 from reverie.memory.format import index as indexes
 from reverie.transcript.blocks import block_of, blocks_of, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
@@ -43,27 +42,13 @@ async def test_a_new_memory_is_a_file_and_then_a_pointer(talk: Talk):
 
 
 async def test_a_second_run_over_the_same_words_writes_nothing(talk: Talk):
-    talk.say("I hate long functions.", "you didn't run any tests?", "我们下周三发布新版本")
+    talk.say("I hate long functions.", "I prefer tabs.", "我们下周三发布新版本")
     talk.say("Never push to main without asking me, because others lose their work.")
     await talk.extract()
     before = talk.texts(), talk.index
     assert len(before[0]) == 4
     assert await talk.extract() == NOTHING
     assert (talk.rounds, (talk.texts(), talk.index)) == ([], before)
-
-
-@pytest.mark.parametrize("told", ["I pushed it.", "git push origin main"])
-async def test_what_the_agent_said_and_ran_before_is_read_with_a_turn(talk: Talk, told: str):
-    used = {"type": "tool_use", "id": "t0", "name": "Bash", "input": {"command": told}}
-    ran = told.startswith("git")
-    talk.put(UserMessage(blocks_of("go on")))
-    talk.put(AssistantMessage((block_of(used) if ran else text_block(told),)))
-    if ran:
-        made = {"type": "tool_result", "tool_use_id": "t0", "content": "done"}
-        talk.put(UserMessage((block_of(made),), "tool"))
-    talk.say("don't push to the main line")
-    await talk.extract()
-    assert bodies(talk.entries) == ["Don't push to the main line."]
 
 
 async def test_only_what_was_said_since_the_cursor_counts(talk: Talk):
@@ -220,7 +205,7 @@ def test_any_other_task_is_answered_with_nothing(talk: Talk):
 
 
 def test_the_same_request_gets_the_same_calls(talk: Talk):
-    talk.say("I hate long functions.", "Every commit should build on its own.")
+    talk.say("I hate long functions.", "Always run the linter before you commit.")
     request = talk.request(talk.task(), talk.view)
     one, two = answer(request), answer(request)
     assert list(one) == list(two)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.embedded.notes import answer as notes
-from reverie.embedded.notes.page import fitted, purpose
+from reverie.embedded.notes.lines import fitted, purpose
 from reverie.layers import session_memory as layer
 from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import Block, block_of, blocks_of, estimate

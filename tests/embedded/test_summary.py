@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from reverie.embedded.summary import answer as summary
 from reverie.embedded.summary.salience import user_words, work
-from reverie.embedded.summary.sheet import HEADINGS, Sheet
-from reverie.embedded.summary.words import UserWords, allowed, shortened, user_lines
+from reverie.embedded.summary.sheet import (
+    HEADINGS,
+    Sheet,
+    UserWords,
+    allowed,
+    shortened,
+    user_lines,
+)
 from reverie.layers.compaction import summary as layer
 from reverie.transcript.audit.audit import audit
 from reverie.transcript.audit.parts import parts

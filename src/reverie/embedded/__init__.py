@@ -2,12 +2,11 @@
 
 It is the default where no key is configured. It reads a request's typed task and its
 messages, never the prompts; the same request always gets the same answer. Each kind of
-task has a module of its own and one row in `tasks.ANSWERS`.
+task has a module of its own and one row in `model.ANSWERS`.
 """
 
 from __future__ import annotations
 
-from reverie.embedded.model import NAME, EmbeddedModel
-from reverie.embedded.tasks import ANSWERS, Answer
+from reverie.embedded.model import ANSWERS, NAME, Answer, EmbeddedModel
 
 __all__ = ["ANSWERS", "NAME", "Answer", "EmbeddedModel"]

@@ -2,13 +2,14 @@
 
 Words are what people and the model said: tool results, pictures, the head and framed
 reminders are none, so nothing that a tool or a file says is ever taken for a request.
-Odd shapes are passed over. Pure; nothing here answers anything.
+Odd shapes are passed over. The calls that an answer asks for are made here too. Pure; nothing
+here answers anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from reverie.errors import InvalidMessage
@@ -19,6 +20,9 @@ from reverie.transcript.messages import HEAD, Message
 from reverie.transcript.request import Request
 
 REMINDER = "<system-reminder>"
+WIDTH = 160  # characters of a line that is quoted
+LOOKED_AT = 8_000  # characters of a message that are read by rules
+MAY_CHANGE = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,29 @@ def tools_of(request: Request) -> frozenset[str]:
         return frozenset()
     names = [tool.get("name") for tool in found if isinstance(tool, dict)]
     return frozenset(name for name in names if isinstance(name, str))
+
+
+def clip(text: str, width: int = WIDTH) -> str:
+    """One line of a text, short enough to quote."""
+    line = " ".join(text[: width * 4].split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class CallAsked:
+    """One tool call that an answer asks for."""
+
+    tool: str
+    input: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def alone(self) -> bool:
+        """Whether it may change something, and so waits for those before it."""
+        return self.tool in MAY_CHANGE
+
+
+def read_ask(path: str) -> CallAsked:
+    return CallAsked("Read", {"file_path": path})
 
 
 def call_block(request: Request, used: set[str], name: str, given: dict[str, Json]) -> Block:

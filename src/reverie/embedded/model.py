@@ -1,6 +1,8 @@
 """`EmbeddedModel`: the embedded answers behind the port that every model stands behind.
 
-The answer is worked out whole, streamed in lines, and then given as one `Reply`. Usage is
+Each kind of task has one row in `ANSWERS`. An answer is a pure function from a request to the
+blocks of a reply: it reads the task and the messages, and never a clock, a file or a prompt of
+ours. The answer is worked out whole, streamed in lines, and then given as one `Reply`. Usage is
 an honest estimate: nothing is cached, everything is counted as uncached, and nothing is
 billed. It opens no connection, reads no clock and raises on no content; only a task it has
 no answer for is refused.
@@ -8,11 +10,17 @@ no answer for is refused.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
+from typing import TypeAlias
 
-from reverie.embedded.tasks import ANSWERS, Answer, answer_for
-from reverie.errors import InvalidMessage
+from reverie.embedded import dream, selecting
+from reverie.embedded.chat import answer as chat
+from reverie.embedded.extraction import answer as extraction
+from reverie.embedded.notes import answer as notes
+from reverie.embedded.summary import answer as summary
+from reverie.errors import InvalidMessage, NotAvailable
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import Block, estimate, parse
 from reverie.transcript.records import Usage
@@ -20,6 +28,19 @@ from reverie.transcript.request import Request
 from reverie.world import Capabilities, Delta, Event, Reply
 
 NAME = "embedded"
+
+Answer: TypeAlias = Callable[[Request], Sequence[Block]]
+
+ANSWERS: Mapping[str, Answer] = MappingProxyType(
+    {
+        "main": chat.answer,
+        "session_memory": notes.answer,
+        "compact": summary.answer,
+        "extract_memories": extraction.answer,
+        "recall": selecting.answer,
+        "dream": dream.answer,
+    }
+)
 
 
 class EmbeddedModel:
@@ -44,6 +65,17 @@ class EmbeddedModel:
         for delta in deltas(blocks):
             yield delta
         yield reply(request, blocks)
+
+
+def answer_for(kind: str, answers: Mapping[str, Answer] = ANSWERS) -> Answer:
+    """The function for a kind of task, or NotAvailable."""
+    found = answers.get(kind)
+    if found is None:
+        raise NotAvailable(
+            f"the embedded model cannot do {kind[:80]!r} yet",
+            do="Configure a language model for it, or switch off what asks for it",
+        )
+    return found
 
 
 def deltas(blocks: Sequence[Block]) -> Iterator[Delta]:

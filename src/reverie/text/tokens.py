@@ -26,11 +26,17 @@ _DENSE = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
 _RUN = re.compile(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _IS_DENSE = re.compile(f"[{_DENSE}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _SHORT = re.compile("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
 _APOSTROPHE = re.compile("['’]").search
 _MARKS = re.compile("[\u0300-\u036f]")
+
+
+def has_chinese(text: str) -> bool:
+    """Whether a text has a Han character."""
+    return _HAN.search(text) is not None
 
 
 def terms(text: str) -> list[str]:

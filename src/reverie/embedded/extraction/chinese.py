@@ -1,12 +1,12 @@
 """What Chinese sentences are worth keeping: the same kinds as in English.
 
-A correction is about the agent's steps and what it writes for people, not about the program; a
-standing instruction needs a word that reaches beyond this change. In doubt, nothing.
+A standing instruction is about the agent's steps and what it writes for people, not about the
+program, and needs a word that reaches beyond this change. In doubt, nothing.
 """
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.found import SentenceRule, pattern
+from reverie.embedded.extraction.words import SentenceRule, pattern
 
 _PAIRS = (
     "後后這这個个們们沒没為为麼么嗎吗時时說说讓让請请對对錯错還还從从開开應应該该總总過过會会測测試试運运執执檢检認认證证確确驗验記记錄录寫写讀读問问題题複复覆复釋释"
@@ -53,16 +53,6 @@ _SYSTEM = (
     r"|语雀|石墨|腾讯文档|禅道|TAPD|企业微信|Figma|Trello|wiki|Wiki|看板|共享盘|知识库|内网"
     r"|#[\w-]+)"
 )
-
-
-def _negated(parts: dict[str, str]) -> str:
-    what = parts["what"].strip("，,。 啊呢呀吗")
-    return f"不要{what}。" if len(what) > 2 else ""
-
-
-def _wanted(parts: dict[str, str]) -> str:
-    what = parts["what"].replace("任何", "").strip("，,。 啊呢呀吗吧了")
-    return f"要{what}。" if len(what) > 1 else ""
 
 
 STANDING = (
@@ -138,86 +128,6 @@ STANDING = (
     ),
 )
 
-CORRECTIONS = (
-    SentenceRule(
-        "correction",
-        pattern(
-            rf"^(?:我们|你)(?:怎么)?(?:又)?(?:没有?|忘了|忘记了?|漏了)(?P<what>(?:写|加|跑|运行"
-            rf"|更新|改|补|检查|提交|看|读).{{0,10}}{_WORK}.{{0,8}})$"
-        ),
-        asks=True,
-        wording=_wanted,
-        unless=pattern("^如果|的话"),
-    ),
-    SentenceRule(
-        "correction",
-        pattern(
-            r"^你?(?:为什么|为啥|干嘛|干吗|怎么)(?:你)?(?:又|总是?|老是?|一直|还是?"
-            r"|每次都)(?P<what>.{3,30})$"
-        ),
-        asks=True,
-        wording=_negated,
-        unless=_PRODUCT,
-    ),
-    SentenceRule(
-        "correction",
-        pattern(
-            rf"^(?:不要|别|不用|没必要|不许)(?:每次|老|总|动不动|随便|擅自|自己|全部|一次性?"
-            rf"|一股脑|为了.{{1,12}}(?:去|而|就))(?:都|就)?.{{0,4}}{_STEP}.{{0,12}}|^(?:不要"
-            rf"|别)(?:加|写|给)(?:那么|这么|太)多(?:的)?{_WORK}|^(?:不要|别)(?:瞎|乱)(?:改|动|写"
-            rf"|加|删).{{0,}}"
-        ),
-        unless=_PRODUCT,
-    ),
-    SentenceRule(
-        "correction",
-        pattern(
-            r"没(?:有)?(?:验证|测试|跑过?|试过?|看过?|读过?|确认|检查)(?:过)?[，,]?(?:就|之前"
-            r"|的话)?(?:不要|别)(?:说|声称|提交|告诉).{1,}|^(?:你)?(?:为什么|为啥|干嘛"
-            r"|怎么)(?:没有?|不)(?:先)?(?:问我?|跑测试|看代码|读|检查|验证|确认|测试).{0,20}"
-            r"|^你(?:又|还是|根本|从来)?(?:没有?|不)(?:跑|运行|看|读|检查|验证|确认|问)(?:过|一下"
-            r"|我)?(?:测试|代码|文档|日志|报错|就.{2,})|(?:我)?只(?:是)?(?:让|叫|要|请)你.{2,}"
-        ),
-        asks=True,
-        unless=_PRODUCT,
-    ),
-    SentenceRule(
-        "correction",
-        pattern(r"^(?:不要|别)(?:再|总是?|老是?|一直)(?P<what>.{3,40})$"),
-        wording=_negated,
-        unless=pattern(r"\u00b7|\(\)|按钮|页面|界面"),
-    ),
-    SentenceRule(
-        "correction",
-        pattern(
-            r"^你(?:总是|老是|一直|又)(?:在)?(?!好|对|很|挺)(?P<what>(?:(?!不了|没法).){3,30})$"
-        ),
-        wording=_negated,
-        unless=_PRODUCT,
-    ),
-    SentenceRule("correction", pattern(r"^(?:我)?(?:没|没有|从没)(?:让|叫|要求)你.{3,}")),
-    SentenceRule("correction", pattern(r"^我(?:说过|告诉过你|跟你说过|已经说了)[，,]?.{3,}")),
-    SentenceRule(
-        "correction",
-        pattern(r"^(?:不要|别|不能|不许)(?:自己)?(?:瞎|乱|随便)?(?:猜|假设|编造|臆测).{0,}"),
-    ),
-    SentenceRule("correction", pattern(r"^你(?:应该|本该)(?:先|早).{3,}"), unless=_PRODUCT),
-    SentenceRule(
-        "correction",
-        pattern(
-            r"(?:回答|回复|解释|总结|注释|提交信息|说明)(?:写得|都)?(?:太|过于)(?:长|啰嗦|罗嗦|多"
-            r"|短|简略|复杂)"
-        ),
-    ),
-    SentenceRule(
-        "correction",
-        pattern(
-            r"(?:换|取|起|用|写|想)(?:一)?个(?:更)?(?:好一?点的|好的|有意义的|清楚的"
-            r"|合适的)(?:分支名|提交信息|标题|变量名|名字)"
-        ),
-    ),
-)
-
 PREFERENCES = (
     SentenceRule(
         "preference",
@@ -262,28 +172,6 @@ ROLES = (
             r"^我(?:结婚|订婚|离职|升职|换工作|搬家|搬到|生(?:了)?(?:孩子|宝宝)|有.{1,2}个(?:孩子"
             r"|女儿|儿子|兄弟|姐妹)|养了?.{1,4}(?:猫|狗|只)).{0,}"
         ),
-    ),
-)
-
-CONFIRMATIONS = (
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:就|请)?(?:这样|照这样|保持这种).{0,10}(?:很好|挺好|正好|继续|就对了"
-            r"|保持)[，,].{4,}"
-        ),
-    ),
-    SentenceRule("confirmation", pattern(r"^我(?:很|挺|非常)?(?:喜欢|欣赏)你.{4,}")),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:你)?.{2,30}(?:这个做法|这种做法|的做法|的方式)(?:很好|挺好|是对的|非常好"
-            r"|正是我(?:想)?要的|不错).{0,}"
-        ),
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(r"^(?:这|那)正是我(?:想)?要的.{4,}|^(?:继续|保持)(?:这样|这种).{3,}"),
     ),
 )
 
@@ -366,13 +254,3 @@ ASKED = pattern(
     r"|这个)?(?:记到|存到|写进|加到|保存到|记在)(?:你的)?(?:长期)?记忆(?:里|中)?$"
 )
 ONCE = pattern(r"^(?:待会儿?|等下|一会儿?|回头|稍后)|(?:这个|当前)(?:任务|分支|PR|需求|文件)")
-
-_CONDUCT = pattern(rf"{_STEP}|{_WORK}|看|日志|结论")
-_OBJECTS = pattern(r"不|没|别|错|漏|忘|为什么|为啥|怎么|干嘛|又|应该|只")
-
-
-def objection(masked: str) -> float:
-    """How much a sentence finds fault with the agent's steps."""
-    if not _OBJECTS.search(masked) or _PRODUCT.search(masked):
-        return 0.0
-    return 1.0 if _CONDUCT.search(masked) else 0.0

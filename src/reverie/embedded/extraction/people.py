@@ -1,14 +1,12 @@
-"""What English sentences tell about the person, the project and outside systems.
+"""What English sentences tell about the person: who they are and what they like.
 
-Who the person is and likes, what was approved and why, by when something is due, who does what
-and why, where things are kept. A mood, a plan for this change, praise and what others do are
-none of these. In doubt, nothing.
+A mood, a plan for this change, praise and what others do are none of these. In doubt, nothing.
 """
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.found import SentenceRule, pattern
-from reverie.embedded.extraction.tags import PROGRAM, WORK
+from reverie.embedded.extraction.project import PROGRAM
+from reverie.embedded.extraction.words import SentenceRule, pattern
 
 _PASSING = pattern(
     r"\b(?:today|tonight|yesterday|this (?:morning|week|weekend|time|one|approach|idea|way|option)"
@@ -249,59 +247,6 @@ ROLES = (
             r"^(?:\S+ ){0,6}my (?:dance |basketball |football |soccer |chess |debate "
             r"|running )?(?:crew|team|band|troupe|choir) (?:took home|won|came) (?:first|second"
             r"|third|the|a|an|in)\b.*"
-        ),
-    ),
-)
-
-CONFIRMATIONS = (
-    SentenceRule(
-        "confirmation",
-        pattern(rf"^(?:please )?keep (?:doing (?:that|this|it)|\w+ing)\b.*\b{WORK}\b.*"),
-        unless=PROGRAM,
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            rf"^(?:i (?:really )?(?:like|love|appreciate)|love|good|nice|great) (?:how|that"
-            rf"|the way) you .*\b(?:{WORK}|ask\w*|check\w*|explain\w*|verif\w+|kept|split"
-            rf"|stopped)\b"
-        ),
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:good|great|right|excellent) (?:call|choice|decision|move|thinking|idea) (?:on|to"
-            r"|in|with|about|not) .{6,}"
-        ),
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:thanks|thank you|good|great|nice) (?:job |work )?for (?:asking|checking"
-            r"|splitting|keeping|testing|not|writing|running|explaining|pointing) .{4,}"
-        ),
-        unless=PROGRAM,
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:that|this)(?:'s| is| was) exactly (?:how|the way|what) i (?:want|like|prefer"
-            r"|wanted|need|expect)\b.{6,}"
-        ),
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:the |a |one |your |this |that )?[\w ,-]{3,60}? (?:was"
-            r"|is) (?:exactly )?(?:the right|a good|a great|the correct) (?:call|choice|decision"
-            r"|move)\b.*"
-        ),
-    ),
-    SentenceRule(
-        "confirmation",
-        pattern(
-            r"^(?:exactly|just) (?:like (?:this|that)|right),? (?:please )?(?:keep|always|do it"
-            r"|next time|from now on)\b.*"
         ),
     ),
 )

@@ -1,12 +1,13 @@
 """What English sentences tell about the project and outside systems, and what is asked to be kept.
 
-Due dates, owners, reasons that lie outside the code, places where things are looked up. What
-must be so in the program is no fact of this kind; the code will say it.
+Due dates, owners, reasons that lie outside the code, places where things are looked up; standing
+orders, and what is to be remembered by name. What must be so in the program is no fact and no
+order of this kind; the code will say it.
 """
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.found import SentenceRule, pattern
+from reverie.embedded.extraction.words import SentenceRule, pattern
 
 _EVENT = (
     r"(?:due|deadline|releas\w+|launch\w*|ship\w*|demo\w*|freez\w+|code freeze|review|meeting"
@@ -39,6 +40,54 @@ _KEPT = (
 _OWNER = (
     r"(?:(?-i:[A-Z][a-z]+)(?: (?:and (?-i:[A-Z][a-z]+)|from \w+))?|the \w+ team|legal|security"
     r"|compliance|marketing|our \w+ team)"
+)
+
+_NAMES = (
+    r"\u00b7+|@\S+|https?://\S+|(?<!\w)--?[a-z][\w-]*|(?:\.{0,2}/)?[\w.-]+/[\w./-]+|\w+\(\)"
+    r"|\w+(?:_\w+)+"
+    r"|\w*\.(?:py|go|tsx?|jsx?|rs|java|cpp|md|json|toml|ya?ml|sh|sql|rb|vue|html|css)\b"
+    r"|(?-i:[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*)"
+)
+# A name in the code, quoted words, or what a program is or shows.
+PROGRAM = pattern(
+    rf"{_NAMES}"
+    r"|\b(?:users?|customers?|buttons?|pages?|screens?|dialog|modal|menu|columns?|fields?|rows?"
+    r"|endpoints?|hooks?|handlers?|flags?|params?|parameters?|query|queries|tables?|json|yaml"
+    r"|metadata|payload|timestamp|token|checkpoints?|sessions?|list|values?|state|status|runner"
+    r"|installer|ui|cli|app|server|client|functions?|method|class|command|agents?|parser|worker"
+    r"|plugin|components?|api|database|db|schema|styles?|layout|images?|icon|forms?|inputs?|text"
+    r"|labels?|url|routes?|features?|version|data|model|email|login|password|links?|window"
+    r"|frontend|backend|services?|containers?|cache|config|settings|variables?|string|nodes?"
+    r"|index|exception|website|jobs?|module)\b"
+)
+_STEP = (
+    r"(?:commit|push|force-push|amend|rebase|squash|merge|refactor|reformat|mock|lint|test|verify"
+    r"|double-check|look|ask|tell|explain|summari[sz]e|review|install|touch|revert|investigate"
+    r"|research|document|rerun|re-run|read|cite|run|check|validate|confirm|format|answer|reply"
+    r"|respond|wait|search|skip|guess|assume)"
+)
+_MAKING = r"(?:write|use|follow|keep|mention)"
+ORDER = pattern(rf"^(?:please )?(?:always|never|do not|don't|stop|avoid|only|{_STEP}|{_MAKING})\b")
+
+STANDING = (
+    SentenceRule(
+        "standing_instruction",
+        pattern(
+            r"^(?:from (?:now|here) on|going forward|in (?:the )?future|new rule(?=:))\b.{6,}"
+            r"|^.{6,}\bfrom (?:now|here) on$"
+        ),
+        unless=PROGRAM,
+    ),
+    SentenceRule(
+        "standing_instruction",
+        pattern(rf"^(?:you (?:should|must) )?(?:always|never) {_STEP}\b.{{2,}}"),
+        unless=pattern(_NAMES),
+    ),
+    SentenceRule(
+        "standing_instruction",
+        pattern(rf"^(?:you (?:should|must) )?(?:always|never) {_MAKING}\b.{{2,}}"),
+        unless=PROGRAM,
+    ),
 )
 
 DEADLINES = (

@@ -1,11 +1,11 @@
-"""The user's own new words, sentence by sentence.
+"""The user's own new words, sentence by sentence, and the frame of the rules that read one.
 
-Words count only if a user said them since the cursor (what the agent said before and after a
-message goes with it, to be judged by): never a tool result, an attachment, a
+Words count only if a user said them since the cursor: never a tool result, an attachment, a
 reminder, what the client wraps around a command, or what a person pasted (fenced, quoted,
 set behind a heading, a diff, a log, what an introduction with a colon hands over). What is
 left is cut into sentences; quoted words inside one are masked, so that no rule takes them for
-the speaker's. A bounded beginning of each message is read. Pure.
+the speaker's. A rule takes the words as they are and never adds a thought of its own. A bounded
+beginning of each message is read. Pure.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reverie.text.clauses import LOOKED_AT, spans
+from reverie.embedded.history import LOOKED_AT
+from reverie.memory.format.entry import Type
 from reverie.text.hidden import strip
-from reverie.transcript.blocks import Block
+from reverie.text.quotes import spans
 from reverie.transcript.messages import HEAD
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
 
 MAX_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
 MAX_SENTENCE = 400
-MAX_BEFORE = 1_200  # characters of what the agent said last
-MAX_AFTER = 1_200  # and of what it answered
-MAX_COMMAND = 200
 MASK = "\u00b7"
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
@@ -58,16 +56,23 @@ _END = re.compile(
 )
 
 
+TYPE_OF: dict[str, Type] = {
+    "standing_instruction": "feedback",
+    "preference": "user",
+    "role": "user",
+    "deadline": "project",
+    "project_fact": "project",
+    "pointer": "reference",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What a user said in one message and when; what the agent said and did last, and how it
-    answered."""
+    """What a user said in one message, and when."""
 
     id: str
     text: str
     at: float
-    before: str = ""
-    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +84,59 @@ class Sentence:
     asks: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One thing worth keeping: what kind, its wording, and the reason and range if given."""
+
+    kind: str
+    type: Type
+    rule: str
+    why: str = ""
+    how: str = ""
+    turn: str = ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(filter(None, (self.rule, self.why, self.how)))
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceRule:
+    """A pattern over a masked sentence. `asks`: it may be a question; `unless`: what else in the
+    sentence speaks against it."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    asks: bool = False
+    unless: re.Pattern[str] | None = None
+
+    def reads(self, sentence: Sentence, seen: str) -> Found | None:
+        """What the sentence says by this rule; `seen` is it without the words that lead in."""
+        if sentence.asks and not self.asks:
+            return None
+        if not self.pattern.search(seen) or (self.unless and self.unless.search(seen)):
+            return None
+        said = sentence.text[len(sentence.text) - len(seen) :]
+        return Found(self.kind, TYPE_OF[self.kind], said)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
 def turns(request: Request, task: ExtractTask) -> list[UserTurn]:
     """The new messages of the user, in their order."""
     times = dict(task.times)
     found: dict[str, list[str]] = {}
-    before: dict[str, str] = {}
-    after: dict[str, str] = {}
-    last = answered = ""
     for message in request.messages():
         for piece in message.pieces:
-            if message.role == "assistant":
-                last = f"{last}\n{_did(piece.block)}"[-MAX_BEFORE:]
-                if answered and piece.block.type == "text":
-                    after[answered] = f"{after[answered]}\n{piece.block.get('text')}"[:MAX_AFTER]
             if piece.source == task.since and task.since:
                 found.clear()
             elif message.role != "user" or piece.source not in times or piece.source == HEAD:
                 continue
             elif piece.block.type == "text":
-                before.setdefault(piece.source, last)
-                after[answered := piece.source] = ""
                 found.setdefault(piece.source, []).append(piece.block.get("text")[:LOOKED_AT])
-    said = [(one, own("\n".join(texts))) for one, texts in found.items()]
-    return [UserTurn(one, text, times[one], before[one], after[one]) for one, text in said]
-
-
-def _did(block: Block) -> str:
-    """What the agent said in a block, or the command that it ran."""
-    if block.type == "text":
-        return block.get("text")[-MAX_BEFORE:]
-    given = block.value.get("input") if block.type == "tool_use" else None
-    command = given.get("command") if isinstance(given, dict) else None
-    return f"ran {command[:MAX_COMMAND]}" if isinstance(command, str) else ""
+    return [UserTurn(one, own("\n".join(texts)), times[one]) for one, texts in found.items()]
 
 
 def own(text: str) -> str:

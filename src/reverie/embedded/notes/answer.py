@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reverie.embedded import history as past
-from reverie.embedded.notes.lines import Told, everything, lines_for
-from reverie.embedded.notes.page import EXACT, fitted, purpose
+from reverie.embedded.notes.lines import EXACT, Told, everything, fitted, lines_for, purpose
 from reverie.transcript.audit.parts import Part, parts
 from reverie.transcript.blocks import Block, estimate, text_block
 from reverie.transcript.messages import Message

@@ -1,9 +1,10 @@
-"""The lines of each section of the session notes.
+"""The lines of each section of the session notes: what a section is for, and what stands in it.
 
 Each purpose has a function from the lines that stand to the lines that shall stand. Lines
 about one thing (a file, a command, an error) are told apart by what stands before the dash,
 or by the reference they end with; a newer one takes the older one's place, at the end. A
-line of somebody else's stays. Nothing written here can be taken for a heading.
+line of somebody else's stays. Headings are known by their words, in any case. Nothing written
+here can be taken for a heading.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
-from reverie.embedded.reports import clip
+from reverie.embedded.history import clip
 from reverie.embedded.summary.salience import (
     QUOTE,
     CommandRan,
@@ -26,14 +27,30 @@ from reverie.embedded.summary.salience import (
     user_words,
     work,
 )
-from reverie.embedded.summary.words import user_lines
+from reverie.embedded.summary.sheet import user_lines
 from reverie.transcript.audit.audit import binding
 from reverie.transcript.audit.names import ranked
 from reverie.transcript.audit.parts import Part
 from reverie.transcript.audit.tasks import open_tasks
-from reverie.transcript.blocks import TEXT_BYTES
+from reverie.transcript.blocks import TEXT_BYTES, estimate
 from reverie.transcript.names import REFERENCE, reference
+from reverie.transcript.sections import Section
 
+# The first that fits a heading decides; then the first that fits the line below it.
+_WORDS = {
+    "title": r"\b(?:title|name)\b|标题",
+    "state": r"\b(?:state|status|current|now|next|pending|todo)\b|状态|当前|下一步",
+    "errors": r"\b(?:errors?|corrections?|failures?|problems?|bugs?)\b|错误|纠正",
+    "results": r"\b(?:results?|outputs?|answers?)\b|结果|输出",
+    "worklog": r"\b(?:worklog|log|journal|history|steps?)\b|日志|记录",
+    "files": r"\b(?:files?|functions?)\b|文件|函数",
+    "workflow": r"\b(?:workflows?|commands?)\b|流程|命令",
+    "task": r"\b(?:task|specification|spec|goals?|requests?|asked|wants?)\b|任务|目标|需求",
+    "system": r"\b(?:codebase|system|documentation|architecture|parts)\b|系统|架构|代码",
+    "learnings": r"\b(?:learnings?|learned|lessons?|rules|avoid)\b|经验|教训|规则",
+}
+PURPOSES = tuple((name, re.compile(words, re.IGNORECASE)) for name, words in _WORDS.items())
+EXACT = ("state", "errors")  # purposes whose lines are not shortened for others
 DASH = " — "
 WIDTH = 160
 TITLE_WORDS = 10
@@ -48,6 +65,26 @@ CORRECTING = re.compile(
     r"|不对|不是|错了|改回|撤销|应该|别",
     re.IGNORECASE,
 )
+
+
+def purpose(section: Section) -> str:
+    """What a section is for; empty where its words do not say."""
+    if not section.heading:
+        return ""
+    for text in (section.heading, section.description):
+        for name, words in PURPOSES:
+            if words.search(text):
+                return name
+    return ""
+
+
+def fitted(lines: Sequence[str], tokens: int, role: str) -> list[str]:
+    """The lines within a budget: the oldest, which stand first, go first. What is in hand is
+    written from the most important on, so there the last go."""
+    out = list(lines)
+    while len(out) > 1 and estimate("\n".join(out)) > tokens:
+        del out[-1 if role in ("state", "results", "title") else 0]
+    return out
 
 
 @dataclass

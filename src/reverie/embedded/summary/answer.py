@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from reverie.embedded.recollections import terms
-from reverie.embedded.reports import clip
+from reverie.embedded.chat.lookup import terms
+from reverie.embedded.history import clip
 from reverie.embedded.summary.salience import CommandRan, NamedFile, WorkDone, tried, work
-from reverie.embedded.summary.sheet import Sheet
-from reverie.embedded.summary.words import user_lines
+from reverie.embedded.summary.sheet import Sheet, user_lines
 from reverie.transcript.audit.names import Name, ranked
 from reverie.transcript.audit.parts import Part, parts
 from reverie.transcript.audit.tasks import Open, open_tasks

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reverie.embedded.reports import clip
+from reverie.embedded.history import clip
 from reverie.transcript.audit.names import HALVED
 from reverie.transcript.audit.parts import Part, trouble
 from reverie.transcript.names import REFERENCE, reference

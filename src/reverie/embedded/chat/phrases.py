@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reverie.text.clauses import LOOKED_AT
+from reverie.embedded.history import LOOKED_AT
+from reverie.text.tokens import has_chinese
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +41,7 @@ class Phrases:
     stored: str
     more: str
     first_ask: str
-    last_ask: str
-    all_asks: str
     no_asks: str
-    files_read: str
-    files_changed: str
-    commands: str
-    errors: str
-    none_such: str
-    tests: str
     found: str
     not_found: str
     you: str
@@ -73,8 +66,7 @@ ENGLISH = Phrases(
         "Forget": "forget TITLE",
     },
     no_tools="No tool that I know is defined here, so I can call none.",
-    recall="You can also ask what was said: “what did I ask first?”, “which files did we read?”, "
-    "“what did the tests say?”.",
+    recall="You can also ask about what was said here or is remembered: “where are bugs tracked?”.",
     configure="For a real model, give the key of a provider (ANTHROPIC_API_KEY or OPENAI_API_KEY) "
     "and choose one with --model.",
     no_rule="I have no rule for that.",
@@ -96,15 +88,7 @@ ENGLISH = Phrases(
     stored="The result was too long for the conversation; this is its beginning.",
     more="… and {count:,} more",
     first_ask="Your first message here was: “{text}” ({source})",
-    last_ask="Before this one you said: “{text}” ({source})",
-    all_asks="You said, in order:",
     no_asks="You said nothing before this message, as far as this conversation goes.",
-    files_read="Files read in this conversation:",
-    files_changed="Files written or edited in this conversation:",
-    commands="Commands run in this conversation:",
-    errors="Calls that failed in this conversation:",
-    none_such="None that I can find in this conversation.",
-    tests="The last test run ({source}):",
     found="These places of the conversation have words of your question; I cannot tell whether "
     "they answer it:",
     not_found="I do not know: nothing in this conversation has the words of your question.",
@@ -129,7 +113,7 @@ CHINESE = Phrases(
         "Forget": "忘记 TITLE",
     },
     no_tools="这里没有定义我认识的工具，所以我无法调用任何工具。",
-    recall="你也可以问说过的话：“我第一个问题是什么？”“我们读过哪些文件？”“测试结果如何？”。",
+    recall="你也可以问这里说过的或记住的事：“缺陷记录在哪里？”。",
     configure="要使用真正的模型，请提供密钥（ANTHROPIC_API_KEY 或 OPENAI_API_KEY），"
     "并用 --model 选择。",
     no_rule="我没有处理它的规则。",
@@ -151,15 +135,7 @@ CHINESE = Phrases(
     stored="结果太长，对话中只有它的开头。",
     more="…… 另有 {count:,} 项",
     first_ask="你在这里的第一条消息是：“{text}”（{source}）",
-    last_ask="在此之前你说：“{text}”（{source}）",
-    all_asks="你依次说过：",
     no_asks="就本次对话而言，在这条消息之前你什么也没说。",
-    files_read="本次对话中读过的文件：",
-    files_changed="本次对话中写过或改过的文件：",
-    commands="本次对话中运行过的命令：",
-    errors="本次对话中失败的调用：",
-    none_such="在本次对话中没有找到。",
-    tests="最近一次测试（{source}）：",
     found="对话中的这些地方含有你问题里的词；我无法判断它们是否回答了问题：",
     not_found="我不知道：本次对话中没有你问题里的词。",
     you="你",
@@ -168,10 +144,6 @@ CHINESE = Phrases(
 )
 
 
-def is_chinese(char: str) -> bool:
-    return "\u4e00" <= char <= "\u9fff" or "\u3400" <= char <= "\u4dbf"
-
-
 def phrases(words: str) -> Phrases:
     """The language of what was said."""
-    return CHINESE if any(map(is_chinese, words[:LOOKED_AT])) else ENGLISH
+    return CHINESE if has_chinese(words[:LOOKED_AT]) else ENGLISH

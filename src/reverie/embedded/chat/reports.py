@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from reverie.embedded.history import CallOutcome, PastCall
-from reverie.embedded.phrases import Phrases
+from reverie.embedded.chat.phrases import Phrases
+from reverie.embedded.history import CallOutcome, PastCall, clip
 
 SHOWN = 5
 NAMES_SHOWN = 12
-WIDTH = 160
 STORED = "<persisted-output>"
 SILENT = "(no output)"
 NUMBERED = re.compile(r" {0,12}(\d{1,9})[\t→|:]")
@@ -22,12 +21,6 @@ EXIT = re.compile(r"\bexit(?:ed with)? (?:code|status):?[ \t]{0,3}(-?\d{1,9})", 
 SUMMARY = re.compile(r"\b\d{1,9} (?:passed|failed|errors?|failures?|skipped|passing|failing)\b")
 FAILURE = re.compile(r"(?:FAILED|FAIL:|ERROR:?|--- FAIL:|not ok|E {3})[ \t]")
 PASSED = re.compile(r"(?:OK|PASS|ok)\b.{0,60}|Ran \d{1,9} tests?\b.{0,60}")
-
-
-def clip(text: str, width: int = WIDTH) -> str:
-    """One line of a text, short enough to quote."""
-    line = " ".join(text[: width * 4].split())
-    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def named(call: PastCall) -> str:
@@ -125,10 +118,3 @@ def summary_lines(lines: Sequence[str]) -> list[str]:
     last = summed[-1:]
     picked = [line for line in failures if line not in last][:SHOWN]
     return [*picked, *last]
-
-
-def is_test_run(outcome: CallOutcome) -> bool:
-    command = outcome.call.get("command").lower()
-    if outcome.call.name != "Bash":
-        return False
-    return "test" in command or bool(summary_lines(_kept(outcome.text[-4_000:])))

@@ -1,0 +1,200 @@
+"""Plain requests, in English and Chinese, as tool calls.
+
+A message is a request if it begins with one: "read FILE lines 1-20", "grep WORD in PATH", "list
+DIR", "find *.py", "run the tests", "run COMMAND", 'write "TEXT" to FILE', 'edit FILE: replace "A"
+with "B"', "read back REFERENCE", "remember …", "forget …", and the same in Chinese. Several may
+follow each other. What is not recognised is handed back as it stands, never guessed at. Only
+words that a user said come here, and a bounded beginning of them is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reverie.embedded.history import LOOKED_AT, CallAsked, read_ask
+from reverie.transcript.blocks import Json
+
+MAX = 16  # requests taken from one message
+TESTS = "python -m pytest -q"
+SPECIAL = frozenset(r".^$*+?{}[]\|()")
+QUOTES = "\"'`“”"
+
+_QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|“[^”\n]*”"
+_WORD = rf"(?:{_QUOTED}|[^\s,，、;；\"`“]+)"
+_FILE = rf"(?:{_QUOTED}|(?=[^\s,，、;；]*[./])[^\s,，、;；:：\"`“]+|(?-i:[A-Z])\w+)"
+_GLOB = r"(?=[^\s,，;；]*[*.])[^\s,，、;；]+"
+_END = r"(?=\s*(?:$|[\n,，、;；.!?。！？]|(?:and|then)\b|然后|并且))"
+_LINES = r"(?:\s+lines?\s+(?P<first>\d{1,9})(?:\s*(?:-|–|to)\s*(?P<last>\d{1,9}))?)?"
+_NO_COMMAND = r"(?!(?:me|us|it|away|out|into|over|through|by|with|the|a)\b)"
+_POLITE = r"(?:(?:please|could you|can you|hello|hi|and|then|now|请|帮我|然后|并且)[\s,，]*)*"
+
+_NEXT = re.compile(rf"[\s,，、;；.。!！?？]*{_POLITE}", re.IGNORECASE)
+_CLAUSE = re.compile(r"[^\n;；。！？]*?(?=[\n;；。！？]|[.!?](?:\s|$)|$)")
+_REMEMBER = re.compile(
+    r"\s*(?:please )?(?:remember(?: that)?|note(?: down)? that)[:,]?\s+(?P<what>.+)"
+    r"|\s*(?:请)?(?:记住|记下)[：:，,]?\s*(?P<zh>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FORGET = re.compile(
+    r"\s*(?:please )?forget(?: about)?[:,]?\s+(?P<what>[^\n]{1,200})\s*"
+    r"|\s*(?:请)?忘记[：:，,]?\s*(?P<zh>[^\n]{1,200})\s*",
+    re.IGNORECASE,
+)
+
+Parts: TypeAlias = dict[str, str]
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a message asks for, and what of it was not recognised."""
+
+    asks: list[CallAsked] = field(default_factory=list[CallAsked])
+    rest: list[str] = field(default_factory=list[str])
+    unread: int = 0  # characters behind those that were looked at
+
+
+def asked(text: str) -> Asked:
+    """The requests of a message; none where it does not begin with one."""
+    found = _remembered(text)
+    if found is not None:
+        return found
+    out = Asked(unread=max(0, len(text) - LOOKED_AT))
+    text = text[:LOOKED_AT]
+    place = _behind(text, 0)
+    while place < len(text):
+        ask, end = _form(text, place)
+        if ask is not None and len(out.asks) < MAX:
+            out.asks.append(ask)
+        elif not out.asks:
+            return Asked()
+        else:
+            clause = _CLAUSE.match(text, place)
+            end = max(end, clause.end() if clause else len(text), place + 1)
+            out.rest.append(text[place:end].strip())
+        place = _behind(text, end)
+    return out
+
+
+def _behind(text: str, place: int) -> int:
+    """Where the next words stand, behind signs and polite ones."""
+    found = _NEXT.match(text, place)
+    return found.end() if found else place
+
+
+def _remembered(text: str) -> Asked | None:
+    """A message that asks to remember or to forget something is about that alone, whole."""
+    kept, gone = _REMEMBER.fullmatch(text), _FORGET.fullmatch(text)
+    if kept and not text.rstrip().endswith(("?", "？")):
+        return Asked([CallAsked("Remember", {"text": (kept["what"] or kept["zh"]).strip()})])
+    if gone and not text.rstrip().endswith(("?", "？")):
+        return Asked([CallAsked("Forget", {"name": (gone["what"] or gone["zh"]).strip(" .。")})])
+    return None
+
+
+def _form(text: str, place: int) -> tuple[CallAsked | None, int]:
+    """The request that stands at a place, and where it ends."""
+    for form, build in FORMS:
+        found = form.match(text, place)
+        if found is not None:
+            parts = {name: bare(value) for name, value in found.groupdict().items() if value}
+            return build(parts), found.end()
+    return None, place
+
+
+def bare(word: str) -> str:
+    """A word without its quotes, or without the sign that ends its sentence."""
+    if len(word) > 1 and word[0] in QUOTES and word[-1] in QUOTES:
+        return word[1:-1]
+    ends = word[-1:] in ".?!:：" and word.rstrip(".") != "" and word[-2:-1].isalnum()
+    return word[:-1] if ends else word
+
+
+def _read(parts: Parts) -> CallAsked:
+    ask = read_ask(parts["file"])
+    if "first" in parts:
+        first = int(parts["first"])
+        ask.input["offset"] = first
+        ask.input["limit"] = max(1, int(parts.get("last", first)) - first + 1)
+    return ask
+
+
+def _read_back(parts: Parts) -> CallAsked:
+    return CallAsked("ReadBack", _given(reference=parts["name"], query=parts.get("query", "")))
+
+
+def _grep(parts: Parts) -> CallAsked:
+    where = parts.get("where", "")
+    key = "glob" if "*" in where else "path"
+    literal = "".join("\\" + c if c in SPECIAL else c for c in parts["word"])
+    return CallAsked("Grep", _given(pattern=literal, **{key: where}))
+
+
+def _list(parts: Parts) -> CallAsked:
+    return CallAsked("List", {"path": parts.get("where", ".")})
+
+
+def _find(parts: Parts) -> CallAsked:
+    """Files by name, at any depth where the name does not say which."""
+    name = parts["name"]
+    deep = name if "/" in name else f"**/{name}"
+    return CallAsked("Glob", _given(pattern=deep, path=parts.get("where", "")))
+
+
+def _tests(parts: Parts) -> CallAsked:
+    del parts
+    return CallAsked("Bash", {"command": TESTS})
+
+
+def _run(parts: Parts) -> CallAsked:
+    return CallAsked("Bash", {"command": parts["command"].strip()})
+
+
+def _write(parts: Parts) -> CallAsked:
+    return CallAsked("Write", {"file_path": parts["file"], "content": parts.get("text", "")})
+
+
+def _edit(parts: Parts) -> CallAsked:
+    given: dict[str, Json] = {"file_path": parts["file"], "old_string": parts["old"]}
+    return CallAsked("Edit", {**given, "new_string": parts.get("new", "")})
+
+
+def _given(**parts: str) -> dict[str, Json]:
+    return {name: value for name, value in parts.items() if value}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+Build: TypeAlias = Callable[[Parts], CallAsked]
+FORMS: tuple[tuple[re.Pattern[str], Build], ...] = (
+    (_pattern(rf"read back (?P<name>{_WORD})(?: about (?P<query>[^\n,;.]+))?{_END}"), _read_back),
+    (_pattern(rf"(?:read\s+|读取\s*)(?P<file>{_FILE}){_LINES}{_END}"), _read),
+    (_pattern(rf"grep\s+(?P<word>{_WORD})(?:\s+in\s+(?P<where>{_WORD}))?{_END}"), _grep),
+    (_pattern(rf"在\s*(?P<where>{_WORD}?)\s*中搜索\s*(?P<word>{_WORD}){_END}"), _grep),
+    (_pattern(rf"搜索\s*(?P<word>{_WORD}){_END}"), _grep),
+    (_pattern(rf"(?:list|列出)(?:\s+(?P<where>{_WORD}))?{_END}"), _list),
+    (_pattern(rf"(?:find|查找)\s+(?P<name>{_GLOB})(?:\s+in\s+(?P<where>{_WORD}))?{_END}"), _find),
+    (_pattern(rf"(?:run (?:the )?tests|运行测试){_END}"), _tests),
+    (_pattern(rf"(?:run|运行)\s+(?P<command>`[^`\n]+`){_END}"), _run),
+    (_pattern(rf"(?:run|运行)\s+{_NO_COMMAND}(?P<command>[^\s`][^\n]*)"), _run),
+    (_pattern(rf"write\s+(?P<text>{_WORD})\s+to\s+(?P<file>{_FILE}){_END}"), _write),
+    (_pattern(rf"把\s*(?P<text>{_QUOTED})\s*写入\s*(?P<file>{_FILE}){_END}"), _write),
+    (
+        _pattern(
+            rf"edit\s+(?P<file>{_FILE}):?\s+replace\s+(?P<old>{_WORD})"
+            rf"\s+with\s+(?P<new>{_WORD}){_END}"
+        ),
+        _edit,
+    ),
+    (
+        _pattern(
+            rf"把\s*(?P<file>{_FILE}?)\s*中的\s*(?P<old>{_QUOTED})"
+            rf"\s*替换为\s*(?P<new>{_QUOTED}){_END}"
+        ),
+        _edit,
+    ),
+)
