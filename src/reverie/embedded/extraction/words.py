@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reverie.text.clauses import LOOKED_AT, spans
-from reverie.text.hidden import strip
+from reverie.text.untrusted import strip
 from reverie.transcript.blocks import Block
 from reverie.transcript.messages import HEAD
 from reverie.transcript.request import Request
