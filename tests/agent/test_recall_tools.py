@@ -12,7 +12,7 @@ from reverie.memory.format.entry import new
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.session import Session
 from reverie.testing import reply
-from reverie.text.frames import unframe
+from reverie.text.untrusted import unframe
 from reverie.tools.tool import Output, Tool
 from reverie.wire.given import user
 from tests.tools.kit import SESSION, Place

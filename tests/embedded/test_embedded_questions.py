@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.embedded.chat.phrases import CHINESE, ENGLISH
-from reverie.text.frames import frame
+from reverie.text.untrusted import frame
 from reverie.transcript.blocks import block, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
 from reverie.transcript.request import Request, render

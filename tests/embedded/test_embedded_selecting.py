@@ -13,7 +13,7 @@ from reverie.embedded.selecting import answer, selected
 from reverie.transcript.records import HeadSet
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import KnownMemory, RecallTask, Task
-from reverie.transcript.trail import Trail
+from reverie.transcript.view import Trail
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("8")]

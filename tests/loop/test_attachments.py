@@ -187,7 +187,7 @@ def test_long_text_is_cut_at_a_line_end_and_says_so() -> None:
         ("no frontmatter", {}, "no frontmatter"),
         ("---\nname: x\n---\nbody\n", {"name": "x"}, "body"),
         ("---\nname: x\nnever closed", {}, "---\nname: x\nnever closed"),
-        ("---\nname: a\nname: b\n  odd\n---\n", {"name": "a"}, ""),
+        ("---\nname: a\nname: b\n---\n", {}, "---\nname: a\nname: b\n---\n"),
     ],
 )
 def test_frontmatter(text: str, fields: dict[str, str], body: str) -> None:

@@ -254,7 +254,7 @@ def test_an_edit_touches_one_line(
 
 @given(st.text(max_size=80), st.sampled_from(["", "user", "feedback"]))
 def test_a_made_key_is_one_the_store_takes(name: str, kind: str) -> None:
-    from reverie.store.names import check_key
+    from reverie.store.keys import check_key
 
     key = entry.key_for(name, kind)
     assert check_key(key) == key

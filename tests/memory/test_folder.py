@@ -20,16 +20,14 @@ from reverie.errors import (
     WriteFailed,
 )
 from reverie.memory.format import entry
-from reverie.memory.format.manifest import manifest
-from reverie.memory.ranking import IndexLimits
+from reverie.memory.ranking import IndexLimits, manifest
 from reverie.session.context import gather, index_files
 from reverie.settings import Settings
-from reverie.store.digests import digest
 from reverie.store.files import Changed
-from reverie.store.lock import release, take
+from reverie.store.keys import is_temporary
+from reverie.store.lock import release, take, take_turn
 from reverie.store.memory import FileChange, MemoryFolder
-from reverie.store.names import is_temporary
-from reverie.store.turns import take_turn
+from reverie.store.plain import digest
 from reverie.world import Notice
 from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder, run_with_error
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from reverie.memory.format import entry
-from reverie.store.digests import digest
 from reverie.store.files import Changed
+from reverie.store.keys import is_temporary
 from reverie.store.memory import FileChange, MemoryFolder
-from reverie.store.names import is_temporary
+from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import quick_folder
 

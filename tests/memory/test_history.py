@@ -15,9 +15,9 @@ from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
-from reverie.store.digests import digest
 from reverie.store.history import Damaged, object_key
 from reverie.store.memories import Memories
+from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import Death, every_error, every_kill, quick_folder
 

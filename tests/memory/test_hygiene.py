@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.memory.claims import Claim
 from reverie.memory.format.entry import TopicFile, new
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.hygiene.passages import passages
-from reverie.memory.hygiene.report import Finding, HygieneReport
+from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
+from reverie.memory.hygiene.reading import passages
 from reverie.memory.trust import Trust
 from reverie.text.dates import expired, relative
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from reverie.memory.recall import ranking
 from reverie.memory.recall.passages import Utterance, best_lines, headings, passages
-from reverie.memory.recall.query import MAX_TERMS, Query
 from reverie.memory.recall.ranking import (
+    MAX_TERMS,
+    Query,
     QueryTerms,
     RankedNote,
     RankedTurn,
@@ -22,8 +23,7 @@ from reverie.memory.recall.ranking import (
 )
 from reverie.testing import call
 from reverie.text.spans import closeness
-from reverie.text.stems import stem
-from reverie.text.tokens import LONGEST, terms
+from reverie.text.tokens import LONGEST, stem, terms
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.records import AssistantMessage, Attached, Entry, UserMessage
 

@@ -13,8 +13,7 @@ from reverie.memory.facts import Reason, lost
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import TopicFile, new
 from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.repair.edits import Repaired
-from reverie.memory.repair.merging import merged
+from reverie.memory.repair.edits import Repaired, merged
 from reverie.memory.repair.repair import kept, repaired
 
 from .test_hygiene import DAY, NOW, THEN, folder, topic

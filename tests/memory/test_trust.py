@@ -18,8 +18,7 @@ from reverie.memory.trust import (
     trust_of,
 )
 from reverie.memory.versions import Origin, Version, trust_in
-from reverie.text.frames import NAME, defused, frame, unframe
-from reverie.text.hidden import find, reveal, strip
+from reverie.text.untrusted import NAME, defused, find, frame, reveal, strip, unframe
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B4.trust")]

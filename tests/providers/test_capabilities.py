@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reverie.errors import (
-    ProviderError,
-)
+from reverie.errors import ProviderError
 from reverie.providers.anthropic import anthropic_model
 from reverie.providers.capabilities import LIFETIMES, TABLE, informed, tabled
 from reverie.providers.openai import openai_model

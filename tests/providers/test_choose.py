@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.errors import (
-    AuthFailed,
-    InvalidInput,
-    NotAvailable,
-    ReverieError,
-)
+from reverie.errors import AuthFailed, InvalidInput, NotAvailable, ReverieError
 from reverie.providers.anthropic import AnthropicModel
 from reverie.providers.choose import model_for
 from reverie.providers.openai import OpenAIModel

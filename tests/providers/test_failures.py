@@ -4,13 +4,7 @@ import json
 
 import pytest
 
-from reverie.errors import (
-    AuthFailed,
-    Overloaded,
-    PromptTooLong,
-    ProviderError,
-    UnknownModel,
-)
+from reverie.errors import AuthFailed, Overloaded, PromptTooLong, ProviderError, UnknownModel
 from reverie.transcript.blocks import Json
 from reverie.wire.failures import from_event, from_status, said
 

@@ -7,12 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reverie.errors import (
-    AuthFailed,
-    InvalidInput,
-    ProviderError,
-    Unreachable,
-)
+from reverie.errors import AuthFailed, InvalidInput, ProviderError, Unreachable
 from reverie.providers.anthropic import anthropic_model
 from reverie.providers.choose import model_for
 from reverie.providers.openai import openai_model

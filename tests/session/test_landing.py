@@ -16,9 +16,9 @@ from reverie.memory.versions import ABSENT, Origin, Version, encode
 from reverie.memory.words import ForgetWords
 from reverie.settings import DEFAULTS
 from reverie.store import landing
-from reverie.store.digests import digest
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
+from reverie.store.plain import digest
 from reverie.testing import ManualClock
 from reverie.world import Notice
 from tests.conftest import Scale

@@ -20,8 +20,8 @@ from reverie.layers import session_memory as layer
 from reverie.session.notes import job as notes
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.digests import digest
 from reverie.store.home import session_memory_path
+from reverie.store.plain import digest
 from reverie.testing import ScriptedModel, call, reply
 from reverie.tools import standard
 from reverie.transcript.blocks import Block

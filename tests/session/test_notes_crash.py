@@ -12,7 +12,7 @@ import pytest
 from reverie.layers import session_memory as layer
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.digests import digest
+from reverie.store.plain import digest
 from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.records import NotesTaken, Replaced
 from reverie.transcript.request import Request

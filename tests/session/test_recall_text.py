@@ -13,7 +13,7 @@ from reverie.memory.claims import Claim
 from reverie.session.recall.checked import CheckedClaim
 from reverie.session.recall.text import ShownNote, attachment, days, note, part
 from reverie.settings import DEFAULTS
-from reverie.text.frames import unframe
+from reverie.text.untrusted import unframe
 
 pytestmark = pytest.mark.spec("8")
 

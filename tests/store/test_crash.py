@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from reverie.errors import ReverieError, StoreError, WriteFailed
-from reverie.store.digests import digest
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal, Line
+from reverie.store.keys import is_temporary
 from reverie.store.lock import FileLock
-from reverie.store.names import is_temporary
+from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import (
     WRITES,

@@ -18,9 +18,9 @@ import pytest
 
 from reverie.errors import Held, NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store import lock
-from reverie.store.digests import digest
 from reverie.store.files import Changed, Folder, Refusal, Survey
 from reverie.store.lock import take
+from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, run_with_error, shim
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
-from reverie.store.learned import FILE, learn_window, learned_window
+from reverie.store.lists import FILE, learn_window, learned_window
 
 pytestmark = pytest.mark.spec("B10")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import PathRefused
 from reverie.store.files import Folder
-from reverie.store.names import DEPTH, NAME_BYTES, beneath, check_key, fold_key, shown
+from reverie.store.keys import DEPTH, NAME_BYTES, beneath, check_key, fold_key, shown
 
 pytestmark = pytest.mark.spec("1.store")
 

@@ -13,7 +13,7 @@ import pytest
 
 from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.passages import Utterance
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.journal import Journal

@@ -17,13 +17,12 @@ from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import MAX_READ, TopicFile
 from reverie.memory.format.frontmatter import MAX_BYTES
 from reverie.memory.format.index import parse, resolve
-from reverie.memory.format.manifest import ManifestLine, manifest, record
 from reverie.memory.instructions import InstructionFile, render
 from reverie.memory.prompt import Options, section
-from reverie.memory.ranking import IndexLimits
+from reverie.memory.ranking import IndexLimits, ManifestLine, manifest, record
 from reverie.session.context import index_files
 from reverie.store.memory import MAX_INDEX, MemoryFolder
-from reverie.text import hidden
+from reverie.text import untrusted
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -320,7 +319,7 @@ def test_row_25_no_file_closes_or_opens_the_frame(memory: MemoryFolder, forged: 
     text = render(files)
     inside = text.removeprefix("<system-reminder>").removesuffix("</system-reminder>")
     assert "system-reminder" in inside.lower()
-    plain = hidden.strip(inside).replace("＜", "<").replace(" ", "").lower()
+    plain = untrusted.strip(inside).replace("＜", "<").replace(" ", "").lower()
     assert "<system-reminder" not in plain
     assert "</system-reminder" not in plain
 
@@ -367,13 +366,13 @@ def test_row_26_hidden_words_are_shown_to_people_and_not_to_the_model(
     memory.save("a.md", f"---\nname: A\ndescription: {text}\n---\n".encode())
     files = (InstructionFile("/r/CLAUDE.md", "project", text), *index_files(memory))
     seen = render(files) + manifest(memory.scan())
-    assert hidden.find(seen) == ()
+    assert untrusted.find(seen) == ()
     assert seen.count("Use tabs") == 3
     assert memory.read("a.md").description == text
     assert memory.check_index() == ()
     memory.write("MEMORY.md", f"- [A](a.md) {text}\n".encode())
-    assert hidden.find(render(index_files(memory))) == ()
+    assert untrusted.find(render(index_files(memory))) == ()
     flagged = [one for one in memory.check_index() if one.kind == "hidden"]
     assert [one.line for one in flagged] == [1]
     assert "U+" in flagged[0].reason
-    assert hidden.find(flagged[0].reason) == ()
+    assert untrusted.find(flagged[0].reason) == ()

@@ -19,7 +19,7 @@ import pytest
 from reverie.errors import NotFound, PathRefused, ReverieError, StoreError
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
-from reverie.store.names import beneath, check_key
+from reverie.store.keys import beneath, check_key
 from tests.conftest import Scale
 from tests.faults import CALLS, Plan, open_files, shim
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reverie.store.digests import digest
+from reverie.store.plain import digest
 from reverie.tools import Denied, ReadLog, ToolFailed, sandbox, standard, wall
 from reverie.tools.guard import READING, SHELL, WRITING, Guard, GuardLimits, Guards
 from reverie.tools.process import Command, Gathered, run

@@ -26,7 +26,7 @@ from reverie.transcript.records import (
     Usage,
 )
 from reverie.transcript.request import Request
-from reverie.transcript.trail import Trail
+from reverie.transcript.view import Trail
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]
 

@@ -34,8 +34,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.transcript.request import Request, chain_at, render
-from reverie.transcript.trail import Trail
-from reverie.transcript.view import View
+from reverie.transcript.view import Trail, View
 
 from .histories import Builder, build, histories
 

@@ -13,8 +13,7 @@ from reverie.transcript.fold import apply
 from reverie.transcript.messages import Item, message
 from reverie.transcript.records import Entry, HeadSet, Record, Replaced, Sent, Stand, UserMessage
 from reverie.transcript.request import Request, render
-from reverie.transcript.trail import Trail
-from reverie.transcript.view import EMPTY, View
+from reverie.transcript.view import EMPTY, Trail, View
 from reverie.world import complete
 
 pytestmark = [pytest.mark.spec("14"), pytest.mark.spec("B13")]

@@ -23,10 +23,10 @@ from reverie.memory.words import ForgetWords
 from reverie.session.library import Library
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
-from reverie.store.digests import digest
-from reverie.store.forgotten import Forgotten
 from reverie.store.home import canonical_root
+from reverie.store.lists import Forgotten
 from reverie.store.memories import Memories
+from reverie.store.plain import digest
 from reverie.testing import call, reply
 from reverie.transcript.blocks import block_of
 from reverie.transcript.records import HeadSet, ResultDecided

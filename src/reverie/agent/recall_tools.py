@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from anyio import to_thread
 
-from reverie.memory.format.manifest import iso_time
+from reverie.memory.ranking import iso_time
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.text import days
 from reverie.store.recall.index import RecallHit
-from reverie.text.frames import defused, frame
+from reverie.text.untrusted import defused, frame
 from reverie.tools.tool import Action, Input, Output, Tool, ToolContext
 
 SHOWN = 5

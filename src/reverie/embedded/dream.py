@@ -26,9 +26,8 @@ from reverie.memory import secrets
 from reverie.memory.claims import Claim, claims
 from reverie.memory.facts import Reason, reasons_block
 from reverie.memory.format.entry import is_index, is_topic
-from reverie.memory.hygiene.check import CheckInput, check
+from reverie.memory.hygiene.check import CheckInput, HygieneReport, check
 from reverie.memory.hygiene.reading import logs
-from reverie.memory.hygiene.report import HygieneReport
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.repair import kept, repaired

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from reverie.errors import InvalidMessage
 from reverie.memory.format.frontmatter import parse
-from reverie.text.frames import inside
+from reverie.text.untrusted import inside
 from reverie.transcript.blocks import Block, Json, Object, block_of, elements
 from reverie.transcript.messages import HEAD, Message
 from reverie.transcript.request import Request

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.text.tokens import terms
 from reverie.transcript.blocks import Block, dump, text_block
 from reverie.transcript.request import Request

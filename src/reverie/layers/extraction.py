@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from reverie.text.frames import defused
+from reverie.text.untrusted import defused
 from reverie.transcript.blocks import elements
 from reverie.transcript.messages import Item, Piece
 from reverie.transcript.records import AssistantMessage, Extracted, TurnEnded, UserMessage

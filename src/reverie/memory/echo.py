@@ -18,8 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reverie.text.stems import stem
-from reverie.text.tokens import terms
+from reverie.text.tokens import stem, terms
 
 SHARE = 0.7
 """The part of a sentence's content that one window must hold for it to be said there."""

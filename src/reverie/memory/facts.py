@@ -22,9 +22,8 @@ from typing import Literal, TypeAlias, get_args
 
 from reverie.errors import InvalidMessage
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import is_index, shown
-from reverie.memory.format.titles import is_cut, uncut
-from reverie.memory.hygiene.passages import Passage, PassageKind, passages
+from reverie.memory.format.entry import is_cut, is_index, shown, uncut
+from reverie.memory.hygiene.reading import Passage, PassageKind, passages
 from reverie.text.dates import latest, undated
 from reverie.text.terms import Terms, plain, terms
 from reverie.transcript.blocks import dump, parse

@@ -20,8 +20,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from reverie.memory import includes
 from reverie.settings import DEFAULTS, Settings
-from reverie.text.frames import defused
-from reverie.text.hidden import strip
+from reverie.text.untrusted import defused, strip
 
 InstructionKind: TypeAlias = Literal["managed", "user", "project", "local", "memory", "team"]
 

@@ -14,8 +14,7 @@ from typing import Literal
 
 from reverie.memory import prompt_words as words
 from reverie.memory.paths import LOG_PATTERN, Scope
-from reverie.text.frames import defused
-from reverie.text.hidden import strip
+from reverie.text.untrusted import defused, strip
 
 
 @dataclass(frozen=True, slots=True)

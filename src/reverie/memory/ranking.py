@@ -1,23 +1,29 @@
-"""How much of an index is sent: all of it, its best part by rank, or a plain cut.
+"""What a model is sent of a memory folder: its index within limits, and the list of its files.
 
 Within its limits an index is sent as it is. Over them the entries are ranked by age and type,
 and as many are kept as fit, in the order of the file, with a line that says how many are
 not shown. The newest entry is always among them. Where there is nothing to rank by, the cut is
 plain: by lines, then at the last line end before the byte limit, never inside a character.
-
 Either way a warning names the limit that was hit. The same input gives the same bytes: no
 clock is read, and age counts from the newest entry.
+
+A line of the list is `- [type] file.md (ISO time): description`, newest first, made from the
+beginning of a file alone: frontmatter counts where it closes within the first lines. A
+description cannot begin a second line, hide characters or grow without bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from reverie.memory.format.entry import shown
+from reverie.memory.format import frontmatter
+from reverie.memory.format.entry import shown, stem, type_of
 from reverie.memory.format.frontmatter import BOM
 from reverie.memory.format.index import WIDTH, Index, parse, shorten
 from reverie.settings import DEFAULTS, Settings
+from reverie.text.untrusted import strip
 
 _DAY = 86_400
 _FRESH_DAYS = 60
@@ -229,3 +235,66 @@ def _points(known: Facts | None, newest: float) -> int:
     days = int(max(newest - known.modified, 0.0) // _DAY)
     fresh = max(_FRESH_DAYS - days, 0)
     return fresh + _TYPE_POINTS.get(known.type, 0)
+
+
+HEADER_LINES = 30
+MAX_FILES = 200
+MAX_DESCRIPTION = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLine:
+    """One memory file as a scan sees it; `modified` is in seconds."""
+
+    key: str
+    modified: float
+    type: str = ""
+    name: str = ""
+    description: str = ""
+    size: int = 0
+    fault: str = ""
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(self.modified, self.type)
+
+    @property
+    def line(self) -> str:
+        kind = f"[{self.type}] " if self.type else ""
+        about = shorten(" ".join(strip(self.description).split()), MAX_DESCRIPTION)
+        start = f"- {kind}{self.key} ({iso_time(self.modified)})"
+        return f"{start}: {about}" if about else start
+
+
+def record(
+    key: str, head: bytes, *, modified: float, size: int = 0, lines: int = HEADER_LINES
+) -> ManifestLine:
+    """What the beginning of a file says of it."""
+    front = frontmatter.parse(head, lines=lines)
+    return ManifestLine(
+        key,
+        modified,
+        type_of(front),
+        front.get("name") or stem(key),
+        front.get("description"),
+        size or len(head),
+        front.fault,
+    )
+
+
+def newest_first(records: Iterable[ManifestLine]) -> tuple[ManifestLine, ...]:
+    return tuple(sorted(records, key=lambda one: (-one.modified, one.key)))
+
+
+def manifest(records: Iterable[ManifestLine], most: int = MAX_FILES) -> str:
+    """The newest records, a line each."""
+    return "\n".join(one.line for one in newest_first(records)[:most])
+
+
+def iso_time(seconds: float) -> str:
+    """A moment in UTC, to the second."""
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return "unknown time"
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from reverie.text.hidden import find, strip
+from reverie.text.untrusted import find, strip
 
 
 class Trust(IntEnum):

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reverie.errors import InvalidInput
-from reverie.text.hidden import strip
+from reverie.text.untrusted import strip
 
 MARKS = ("[forgotten]", "[removed]", "[…]")
 SHORTEST = 4

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reverie.errors import NotFound
+from reverie.memory.format.frontmatter import parse
 from reverie.settings import git
 from reverie.transcript.blocks import text_block, text_of
 from reverie.transcript.records import Attached
@@ -34,7 +35,6 @@ MAX_ABOUT = 200
 MAX_FILE = 1024 * 1024
 _TODAY = re.compile(r"^Today is (\d{4}-\d{2}-\d{2})\b", re.MULTILINE)
 _NAME = re.compile(r"[\w][\w.-]*")
-_FIELD = re.compile(r"([A-Za-z_-]+):[ \t]*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +140,12 @@ def _inside(path: Path, base: Path) -> str | None:
 
 def frontmatter(text: str) -> tuple[dict[str, str], str]:
     """The `key: value` lines between two `---`, and the text behind them."""
-    lines = text.splitlines()
-    if not lines or lines[0].strip() != "---":
+    data = text.encode()
+    found = parse(data)
+    if not found.present:
         return {}, text
-    fields: dict[str, str] = {}
-    for at, line in enumerate(lines[1:], 1):
-        if line.strip() == "---":
-            return fields, "\n".join(lines[at + 1 :])
-        match = _FIELD.fullmatch(line)
-        if match:
-            fields.setdefault(match[1].lower(), match[2].strip().strip("\"'"))
-    return {}, text
+    fields = {one.names[0].lower(): one.value for one in found.fields if len(one.names) == 1}
+    return fields, "\n".join(data[found.body :].decode().splitlines())
 
 
 def skills_listed(before: Sequence[str], skills: Sequence[Skill]) -> tuple[Attached, ...]:

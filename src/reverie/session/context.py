@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +27,11 @@ from reverie.memory.instructions import (
 )
 from reverie.settings import Settings
 from reverie.store.memory import MemoryFolder
+from reverie.store.plain import open_plain, read_open
 from reverie.world import Notice, Say, say_nothing
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
 MAX_RULES = 200
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SNIFFED = 8 * 1024
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
@@ -58,23 +57,25 @@ class DiskReader:
 
     def _read(self, real: str) -> InstructionText | Refused | None:
         try:
-            fd = os.open(real, _OPEN)
+            fd = open_plain(real)
         except FileNotFoundError:
             return None
         except OSError as error:
             return Refused(f"it cannot be opened: {os.strerror(error.errno or 0)}")
+        if fd is None:
+            return Refused("it is no plain file")
         try:
-            info = os.fstat(fd)
-            if not stat.S_ISREG(info.st_mode) or not _is_at(fd, real):
+            if not _is_at(fd, real):
                 return Refused("it is no plain file")
-            data = _bounded(fd, self._most + 1)
+            size = os.fstat(fd).st_size
+            data = read_open(fd, self._most + 1)
         except OSError as error:
             return Refused(f"it cannot be read: {os.strerror(error.errno or 0)}")
         finally:
             os.close(fd)
         if not _is_text(data):
             return Refused("it is no text")
-        return _found(real, data, max(info.st_size, len(data)), self._most)
+        return _found(real, data, max(size, len(data)), self._most)
 
     def rules(self, folder: str) -> Sequence[str]:
         try:
@@ -103,14 +104,6 @@ def _is_at(fd: int, real: str) -> bool:
         return os.readlink(f"/proc/self/fd/{fd}") == real
     except OSError:
         return os.path.realpath(real) == real
-
-
-def _bounded(fd: int, most: int) -> bytes:
-    pieces: list[bytes] = []
-    while most > 0 and (piece := os.read(fd, min(most, 1 << 20))):
-        pieces.append(piece)
-        most -= len(piece)
-    return b"".join(pieces)
 
 
 def work_root(cwd: Path) -> Path:

@@ -19,8 +19,8 @@ import anyio
 
 from reverie.errors import NotFound
 from reverie.settings import POLICY, Problem, environment, git
-from reverie.settings.jsonfile import parse_object, read_object
 from reverie.settings.sources import SettingsFile, Tracks, settings_files
+from reverie.settings.values import parse_object, read_object
 from reverie.tools.process import Command, Gathered, run
 from reverie.tools.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block

@@ -50,7 +50,7 @@ from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.disk import NoDisk, SessionDisk
 from reverie.store.files import Folder
-from reverie.store.learned import learned_window
+from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.fold import apply

@@ -10,10 +10,9 @@ from __future__ import annotations
 from reverie.settings.flags import Flags, FlagState
 from reverie.settings.kinds import Setting, SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
-from reverie.settings.problems import Problem, ValueOrigin
 from reverie.settings.sources import POLICY, Loaded, environment, load, variable
 from reverie.settings.switches import FLAGS, Flag, FlagValue, flag_named, parse_flag, with_flag
-from reverie.settings.values import folder
+from reverie.settings.values import Problem, ValueOrigin, folder
 
 __all__ = [
     "DEFAULTS",

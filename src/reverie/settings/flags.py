@@ -19,9 +19,7 @@ from types import MappingProxyType
 
 from reverie.errors import SettingsError
 from reverie.settings import git
-from reverie.settings.jsonfile import keys_of, read_object
 from reverie.settings.numbers import DEFAULTS, Settings
-from reverie.settings.problems import Problem, ValueOrigin, nearest
 from reverie.settings.sources import POLICY, Tracks, settings_files
 from reverie.settings.switches import (
     BY_NAME,
@@ -33,6 +31,7 @@ from reverie.settings.switches import (
     from_json,
     from_text,
 )
+from reverie.settings.values import Problem, ValueOrigin, keys_of, nearest, read_object
 
 _RACY_NS = 50_000_000
 

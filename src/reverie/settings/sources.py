@@ -15,11 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from reverie.settings import git
-from reverie.settings.jsonfile import read_object
 from reverie.settings.kinds import Setting, SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
-from reverie.settings.problems import Problem, ValueOrigin, nearest
-from reverie.settings.values import from_json, from_text
+from reverie.settings.values import Problem, ValueOrigin, from_json, from_text, nearest, read_object
 
 POLICY = Path("/etc/reverie/settings.json")
 OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from reverie.errors import SettingsError
-from reverie.settings.jsonfile import parse_object
 from reverie.settings.kinds import camel
 from reverie.settings.numbers import NOTES, SETTINGS
-from reverie.settings.problems import nearest
-from reverie.settings.values import switch, to_number
+from reverie.settings.values import nearest, parse_object, switch, to_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

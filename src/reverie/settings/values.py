@@ -1,16 +1,127 @@
-"""From what was written to what is meant: one value, checked against its setting.
+"""From what was written to what is meant: an object from a file, one value, and what was wrong.
 
-Each function answers with a value and a reason; a reason that is not empty says why the
-value must not be used.
+A file may be anybody's: it is bounded in size and depth, and a key given twice counts for
+none. A value is checked against its setting; a reason that is not empty says why it must not
+be used. Nothing here raises: what is wrong comes back beside what could be read.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from reverie.settings.kinds import Setting, SettingValue
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOrigin:
+    """Who gave a value."""
+
+    source: str
+    """default, policy, environment, local, project, user, flags or override."""
+    place: str
+    """The file, or the environment variable; "" for a default."""
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that was not taken as given, and why."""
+
+    level: str
+    """warning: nothing is lost by it. error: a value was not used."""
+    place: str
+    key: str
+    reason: str
+
+    def __str__(self) -> str:
+        where = f"{self.place}: {self.key}" if self.key else self.place
+        return f"{where}: {self.reason}"
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """A question naming the known word most like `word`, or ""."""
+    import difflib
+
+    close = difflib.get_close_matches(word[:200], list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+LIMIT = 1024 * 1024
+
+
+class _Twice(dict[str, object]):
+    """An object with the keys that it had more than once."""
+
+    __slots__ = ("twice",)
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        seen: set[str] = set()
+        self.twice = tuple(key for key, _ in pairs if key in seen or seen.add(key))
+
+
+def read_object(path: Path) -> tuple[dict[str, object], list[Problem]]:
+    """The file's object without twice-given keys, and what was wrong with it."""
+    text, reason = _file_text(path)
+    if text is None:
+        return {}, [Problem("error", str(path), "", reason)] if reason else []
+    return parse_object(text, str(path))
+
+
+def parse_object(text: str, place: str) -> tuple[dict[str, object], list[Problem]]:
+    """The object that `text` is, without twice-given keys, and what was wrong with it."""
+    try:
+        value: object = json.loads(text, object_pairs_hook=_Twice, parse_constant=_no_constant)
+    except RecursionError:
+        return {}, [Problem("error", place, "", "not usable: nested too deep")]
+    except ValueError as error:
+        return {}, [Problem("error", place, "", f"not JSON: {error}")]
+    return keys_of(value, place)
+
+
+def keys_of(value: object, place: str, key: str = "") -> tuple[dict[str, object], list[Problem]]:
+    """The keys of an object that was read here, without those given twice."""
+    if not isinstance(value, _Twice):
+        return {}, [Problem("error", place, key, "not a JSON object")]
+    below = f"{key}." if key else ""
+    problems = [Problem("error", place, f"{below}{it}", "given twice") for it in value.twice]
+    return {it: given for it, given in value.items() if it not in value.twice}, problems
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _file_text(path: Path) -> tuple[str | None, str]:
+    """The file's text, or None and the reason; a missing file has no reason."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, ""
+    except (OSError, ValueError) as error:
+        return None, f"cannot be read: {error}"
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None, "cannot be read: not a regular file"
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            data = file.read(LIMIT + 1)
+    except OSError as error:
+        return None, f"cannot be read: {error}"
+    finally:
+        os.close(handle)
+    if len(data) > LIMIT:
+        return None, f"too large: more than {LIMIT:,} bytes"
+    try:
+        return data.decode("utf-8-sig"), ""
+    except UnicodeDecodeError as error:
+        return None, f"not UTF-8: {error}"
+
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off"})

@@ -32,7 +32,7 @@ from reverie.transcript.blocks import (
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.records import HeadSet
 from reverie.transcript.request import Request
-from reverie.transcript.trail import Trail
+from reverie.transcript.view import Trail
 from reverie.world import Model, complete
 
 SPENT = "The script has no more answers."

@@ -27,8 +27,8 @@ from uuid import uuid4
 
 from reverie.errors import Held, PathRefused, StoreError, WriteFailed
 from reverie.settings import Settings
-from reverie.store.durable import words
 from reverie.store.lock import FileLock, alive, process_start
+from reverie.store.plain import read_plain, words
 
 NAME = ".consolidate-lock"
 GATE = ".reverie-consolidate.lock"
@@ -227,16 +227,12 @@ class Consolidation:
     def _read(self) -> _Body | None:
         """The holder; None where there is none, or none that can be read."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            data = read_plain(self.path, _BODY)
         except OSError:
             return None
-        try:
-            data = os.pread(fd, _BODY, 0)
-        except OSError:
+        if data is None:
             return None
-        finally:
-            os.close(fd)
-        lines = [*data.decode("ascii", "replace").split("\n"), "", "", ""]
+        lines = [*data[:_BODY].decode("ascii", "replace").split("\n"), "", "", ""]
         pid = _number(lines[0])
         if not pid:
             return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import time
 from collections.abc import Generator
@@ -23,20 +24,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, WriteFailed
-from reverie.store import names
-from reverie.store.digests import digest_of
-from reverie.store.durable import (
-    abandoned,
+from reverie.store.keys import TEMP_NAME, FolderWalk, check_key, is_temporary, parts_of, shown
+from reverie.store.lock import alive, release, take_soon
+from reverie.store.plain import (
     append_whole,
     close,
+    digest_of,
     fill,
     flush_directory,
+    is_being_written,
+    read_open,
     temporary,
 )
-from reverie.store.lock import release, take_soon
-from reverie.store.walk import FolderWalk, parts_of
 
-_CHUNK = 1 << 20
+_DAY = 86_400.0
 
 
 class Changed(WriteFailed):
@@ -89,7 +90,7 @@ class Folder:
 
     def path(self, key: str) -> Path:
         """Give the key as a path, to show or hand on; opening it by that name is not confined."""
-        names.check_key(key)
+        check_key(key)
         return self.root / key
 
     def sub(self, key: str, *, create: bool = True) -> Folder:
@@ -105,7 +106,7 @@ class Folder:
         about to be sent to others.
         """
         with self._reading(key, single_link=single_link) as fd:
-            return _read_all(fd, limit)
+            return read_open(fd, limit)
 
     def digest(self, key: str) -> str:
         """Give the file's SHA-256, as `expect` takes it."""
@@ -117,7 +118,7 @@ class Folder:
         try:
             self.stat(key)
         except (NotFound, PathRefused):
-            names.check_key(key)
+            check_key(key)
             return False
         return True
 
@@ -199,7 +200,7 @@ class Folder:
         refused: list[Refusal] = []
         with self._walk.reads(under):
             for _, entry, key in self._visit(under, refused):
-                if not names.is_temporary(entry.name):
+                if not is_temporary(entry.name):
                     keys.append(key)
         return Survey(tuple(sorted(keys)), tuple(sorted(refused, key=lambda one: one.key)))
 
@@ -212,8 +213,8 @@ class Folder:
         swept = 0
         with self._walk.reads(under):
             for at, entry, _ in self._visit(under, []):
-                found = names.TEMP_NAME.fullmatch(entry.name)
-                if found is not None and abandoned(at, found, older_than, clock):
+                found = TEMP_NAME.fullmatch(entry.name)
+                if found is not None and _abandoned(at, found, older_than, clock):
                     with contextlib.suppress(OSError):
                         os.unlink(entry.name, dir_fd=at)
                         swept += 1
@@ -313,15 +314,15 @@ class Folder:
                 if here == start:
                     raise
                 if isinstance(error, PathRefused):
-                    refused.append(Refusal(names.shown("/".join(here)), error.what))
+                    refused.append(Refusal(shown("/".join(here)), error.what))
                 continue
             try:
                 for entry in _entries(at):
                     key = "/".join((*here, entry.name))
-                    if names.is_temporary(entry.name):
+                    if is_temporary(entry.name):
                         yield at, entry, key
                     elif reason := _why_not(entry, key):
-                        refused.append(Refusal(names.shown(key), reason))
+                        refused.append(Refusal(shown(key), reason))
                     elif entry.is_dir(follow_symlinks=False):
                         pending.append((*here, entry.name))
                     else:
@@ -333,16 +334,16 @@ class Folder:
         return Changed(what, where=self._walk.shown(key), do="Read it again and merge")
 
 
-def _read_all(fd: int, limit: int | None) -> bytes:
-    pieces: list[bytes] = []
-    left = limit
-    while left is None or left > 0:
-        piece = os.read(fd, _CHUNK if left is None else min(left, _CHUNK))
-        if not piece:
-            break
-        pieces.append(piece)
-        left = None if left is None else left - len(piece)
-    return b"".join(pieces)
+def _abandoned(at: int, found: re.Match[str], older_than: float, now: float) -> bool:
+    """Say whether a temporary file's writer is gone, or a day has passed."""
+    try:
+        age = abs(now - os.lstat(found[0], dir_fd=at).st_mtime)
+    except OSError:
+        return False
+    pid = int(found[1])
+    # A container's processes get the same number in every life.
+    busy = is_being_written(found[0]) if pid == os.getpid() else alive(pid)
+    return age >= _DAY or (age >= older_than and not busy)
 
 
 def _entries(at: int) -> list[os.DirEntry[str]]:
@@ -352,7 +353,7 @@ def _entries(at: int) -> list[os.DirEntry[str]]:
 
 def _why_not(entry: os.DirEntry[str], key: str) -> str:
     try:
-        names.check_key(key)
+        check_key(key)
     except PathRefused as error:
         return error.what
     if entry.is_symlink():

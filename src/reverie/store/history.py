@@ -26,11 +26,10 @@ from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, HistoryState, Origin, Version, decode, encode, outside
-from reverie.store.digests import digest
-from reverie.store.durable import words
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
+from reverie.store.plain import digest, words
 from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
 

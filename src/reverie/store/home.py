@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import InvalidInput, PathRefused, StoreError
-from reverie.settings import git, jsonfile
-from reverie.store import names
+from reverie.settings import git, values
+from reverie.store import keys
 from reverie.store.files import Folder
 from reverie.store.lock import PATIENCE, FileLock
 
@@ -73,7 +73,7 @@ def home(environ: Mapping[str, str]) -> Path:
 def canonical_root(cwd: Path) -> Path:
     """The root whose memory `cwd` shares: the main repository's, or `cwd` outside git."""
     if "\0" in str(cwd):
-        raise PathRefused("A folder's name cannot contain NUL", where=names.shown(str(cwd)))
+        raise PathRefused("A folder's name cannot contain NUL", where=keys.shown(str(cwd)))
     start = Path(os.path.realpath(cwd))
     for folder in (start, *start.parents):
         if os.path.lexists(folder / ".git"):
@@ -157,9 +157,9 @@ def find_project_folder(home: Path, root: Path) -> Path:
     owned = _owned_folder(home, root)
     if owned is not None:
         return owned
-    taken = {names.fold_key(name): name for name in _listed(home / "projects")}
+    taken = {keys.fold_key(name): name for name in _listed(home / "projects")}
     for folder in _candidates(home, root):
-        twin = taken.get(names.fold_key(folder.name), folder.name)
+        twin = taken.get(keys.fold_key(folder.name), folder.name)
         if twin != folder.name or _read_owner(folder) is not None:
             continue
         moved = None if (folder / "memory").is_dir() else _moved_folder(home, root)
@@ -265,7 +265,7 @@ def _is_gone(root: str) -> bool:
 
 def _read_owner(folder: Path) -> _Owner | None:
     """Whose the folder is; a file that cannot be opened makes it somebody else's."""
-    found, problems = jsonfile.read_object(folder / OWNER)
+    found, problems = values.read_object(folder / OWNER)
     root, identity = found.get("root"), found.get("identity")
     if isinstance(root, str):
         return _Owner(root, identity if isinstance(identity, str) else "")
@@ -278,7 +278,7 @@ def _read_owner(folder: Path) -> _Owner | None:
 
 def is_shared(home: Path, environ: Mapping[str, str] | None = None) -> bool:
     """Whether home is also Claude Code's folder. Decided at the first use, then kept."""
-    layout = jsonfile.read_object(home / LAYOUT)[0].get("layout")
+    layout = values.read_object(home / LAYOUT)[0].get("layout")
     if layout in ("own", "shared"):
         return layout == "shared"
     named = (environ or {}).get("CLAUDE_CONFIG_DIR", "")
@@ -313,7 +313,7 @@ def session_id(text: str) -> str:
     if not _SESSION.fullmatch(text):
         raise InvalidInput(
             "A session's id is a UUID in lower case",
-            where=names.shown(text),
+            where=keys.shown(text),
             do="`reverie sessions list` shows those there are",
         )
     return text
@@ -344,7 +344,7 @@ def agent_path(folder: Path, session: str, agent: str) -> Path:
     """The transcript of a sub-agent or fork."""
     if not _AGENT.fullmatch(agent):
         raise InvalidInput(
-            "An agent's id is 1 to 64 letters, digits, _ and -", where=names.shown(agent)
+            "An agent's id is 1 to 64 letters, digits, _ and -", where=keys.shown(agent)
         )
     return agents_folder(folder, session) / f"{agent}.jsonl"
 

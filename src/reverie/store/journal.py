@@ -23,9 +23,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
-from reverie.store.durable import append_whole, flush_file, words
 from reverie.store.files import Folder
 from reverie.store.lock import held_by, holder_of, release, take
+from reverie.store.plain import append_whole, flush_file, words
 
 LINE_CAP = 256 * 2**20
 """The longest line, in bytes, that is written or read."""

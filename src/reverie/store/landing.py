@@ -22,10 +22,10 @@ from reverie.errors import InvalidInput, InvalidMessage, NotFound, SecretFound
 from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, Version, decode, encode
-from reverie.store.digests import digest
 from reverie.store.files import Changed
-from reverie.store.forgotten import Forgotten
 from reverie.store.history import LARGEST, Damaged
+from reverie.store.lists import Forgotten
+from reverie.store.plain import digest
 
 if TYPE_CHECKING:
     from reverie.store.memories import Memories

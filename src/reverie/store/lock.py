@@ -4,6 +4,11 @@ A lock is `flock` on an open file: it ends with the process however that ends. W
 says about its holder is for people to read; it never decides who holds the lock. No process is
 signalled, no lock is broken by age, and no file is followed through a link.
 Among machines that share a network folder the lock is only as good as that file system's.
+
+Asking again and again favours whoever has just let go: among dozens of writers some would wait
+for minutes. `take_turn` waits in the kernel's own queue instead: in the system call, in a thread
+of its own since that call has no time limit, and woken with every release. One that gives up
+leaves nothing locked behind.
 """
 
 from __future__ import annotations
@@ -15,18 +20,20 @@ import json
 import os
 import socket
 import stat
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import Held, PathRefused, StoreError
+from reverie.store.plain import SAFE, open_plain
 
 PATIENCE = 10.0
 """Seconds to wait for another process that is about to be done with a file or a directory."""
 
 _BODY_LIMIT = 4096
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN = os.O_RDWR | os.O_CREAT | SAFE
 _PID_MAX = 2**31 - 1
 
 
@@ -101,11 +108,13 @@ class FileLock:
     def holder(self) -> Holder | None:
         """Give what the lock file says of its last holder, or None where it says nothing."""
         try:
-            fd = os.open(self.path, (_OPEN & ~os.O_CREAT & ~os.O_RDWR) | os.O_RDONLY)
+            fd = open_plain(self.path)
         except OSError:
             return None
+        if fd is None:
+            return None
         try:
-            return _read_holder(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+            return _read_holder(fd)
         finally:
             os.close(fd)
 
@@ -278,3 +287,41 @@ def _clock(seconds: float) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     except (OverflowError, OSError, ValueError):
         return "an unknown time"
+
+
+class _Waiter(threading.Thread):
+    """Takes the lock on a descriptor of the same open file; lets go if nobody waits any more."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(daemon=True)
+        self._fd = os.dup(fd)
+        self._ending = threading.Lock()
+        self._abandoned = False
+        self._ended = False
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError as error:
+            self.error = error
+        with self._ending:
+            self._ended = True
+            if self._abandoned:
+                release(self._fd)
+            else:
+                os.close(self._fd)
+
+    def wait(self, timeout: float) -> bool:
+        self.start()
+        self.join(timeout)
+        with self._ending:
+            self._abandoned = not self._ended
+        if self.error is not None:
+            raise self.error
+        return not self._abandoned
+
+
+def take_turn(fd: int, timeout: float) -> bool:
+    """Lock an open file for this open alone; False where others hold it till the timeout."""
+    return take(fd) or _Waiter(fd).wait(timeout)

@@ -19,20 +19,18 @@ from pathlib import Path
 from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import TopicFile
+from reverie.memory.format.entry import TopicFile, sort_of, title_of
 from reverie.memory.format.index import shorten
-from reverie.memory.format.titles import sort_of, title_of
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
-from reverie.store.digests import digest
-from reverie.store.forgotten import ForgottenWords
 from reverie.store.history import NAME, History
+from reverie.store.lists import ForgottenWords, Review, ReviewItem
 from reverie.store.memory import FileChange, MemoryFolder, Saved
-from reverie.store.review import Review, ReviewItem
+from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
 _LINE = 140

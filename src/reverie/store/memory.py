@@ -35,13 +35,18 @@ from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX, MAX_READ, TopicFile
 from reverie.memory.format.frontmatter import BOM, MAX_BYTES
 from reverie.memory.format.index import Index, IndexFault, Proposal
-from reverie.memory.format.manifest import HEADER_LINES, ManifestLine, newest_first, record
-from reverie.memory.ranking import Facts, IndexLimits, SentIndex
-from reverie.store.digests import digest
-from reverie.store.durable import words
+from reverie.memory.ranking import (
+    HEADER_LINES,
+    Facts,
+    IndexLimits,
+    ManifestLine,
+    SentIndex,
+    newest_first,
+    record,
+)
 from reverie.store.files import Changed, Folder, Refusal
-from reverie.store.lock import held_by, holder_of, release
-from reverie.store.turns import take_turn
+from reverie.store.lock import held_by, holder_of, release, take_turn
+from reverie.store.plain import digest, words
 from reverie.world import Notice, Say, say_nothing
 
 LOCK = ".reverie-memory.lock"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reverie.text.hidden import strip
+from reverie.text.untrusted import strip
 
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+")
 _TOKEN = re.compile(

@@ -4,8 +4,15 @@ Words are folded (case, width, accents) and stemmed. An identifier gives its par
 `currentSessionID`, `current_session_id` and "current session id" meet. Scripts written without
 spaces give pairs of neighbouring characters. Signs, emoji and query syntax give nothing, so a
 term is letters and digits only and can stand in any query language as it is.
-
 Total and bounded: any text has terms, at most as many as it has characters, and none is long.
+
+A stem is an English word brought to one form, by Porter's algorithm and the verbs and plurals it
+cannot know: for comparing, never for showing. What is no lower-case English word comes back as it
+is. Each word is worked out once.
+
+Some words say nothing of what a text is about. `FUNCTION` words are left out of texts and queries
+alike. `ASKING` words and all Chinese ones are left out of queries alone: they belong to the asking
+(`what kind of`, `do you remember`), and may matter in a text.
 """
 
 from __future__ import annotations
@@ -13,9 +20,224 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
 
-from reverie.text.stems import stem
-from reverie.text.stops import CHINESE, FUNCTION
+_IRREGULAR = """
+be am is are was were been being|become became|begin began begun|bite bit bitten|blow blew blown
+break broke broken|bring brought|build built|buy bought|catch caught|choose chose chosen choice
+come came|deal dealt|do did done does|draw drew drawn|drink drank drunk|drive drove driven
+eat ate eaten|fall fell fallen|feed fed|feel felt|fight fought|find found|fly flew flown
+forget forgot forgotten|forgive forgave forgiven|freeze froze frozen|get got gotten
+give gave given|go went gone goes|grow grew grown|hang hung|have has had|hear heard|hide hid hidden
+hold held|keep kept|know knew known|lead led|leave left|lend lent|lie lay lain|lose lost loss
+make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose risen
+run ran|say said|see saw seen|seek sought|sell sold|send sent|shake shook shaken|shine shone
+shoot shot|show shown|sing sang sung|sink sank sunk|sit sat|sleep slept|speak spoke spoken
+spend spent|stand stood|steal stole stolen|stick stuck|strike struck|swim swam swum
+take took taken|teach taught|tear tore torn|tell told|think thought|throw threw thrown
+understand understood|wake woke woken|wear wore worn|win won|write wrote written
+child children kid kids|foot feet|man men|mouse mice|person people|tooth teeth|wife wives
+life lives|leaf leaves|knife knives|index indices indexes|vertex vertices|matrix matrices
+datum data|criterion criteria|good better best|bad worse worst|mom mother|dad father
+photo photograph picture|delete deletion|decide decision|divide division
+"""
+_FORMS = {
+    form: row.split()[0]
+    for line in _IRREGULAR.strip().splitlines()
+    for row in line.split("|")
+    for form in row.split()
+}
+_VOWELS = "aeiou"
+_STEP_2 = (
+    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"),
+    ("abli", "able"), ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"),
+    ("ization", "ize"), ("ation", "ate"), ("ator", "ate"), ("alism", "al"), ("iveness", "ive"),
+    ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"), ("iviti", "ive"), ("biliti", "ble"),
+    ("logi", "log"),
+)  # fmt: skip
+_STEP_3 = (
+    ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""),
+    ("ness", ""),
+)  # fmt: skip
+_STEP_4 = (
+    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous",
+    "ive", "ize", "ion", "al", "er", "ic", "ou",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """The form that stands for a word and its inflections."""
+    word = _FORMS.get(word, word)
+    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+        return word
+    for step in (_plural, _past, _y, _long, _ending, _last_e):
+        word = step(word)
+    return word
+
+
+def _consonant(word: str, at: int) -> bool:
+    if word[at] in _VOWELS:
+        return False
+    return word[at] != "y" or at == 0 or not _consonant(word, at - 1)
+
+
+def _measure(word: str) -> int:
+    """How often a vowel is followed by a consonant."""
+    kinds = [_consonant(word, n) for n in range(len(word))]
+    return sum(now and not before for before, now in pairwise(kinds))
+
+
+def _has_vowel(word: str) -> bool:
+    return any(not _consonant(word, n) for n in range(len(word)))
+
+
+def _is_double(word: str) -> bool:
+    return len(word) > 1 and word[-1] == word[-2] and _consonant(word, len(word) - 1)
+
+
+def _is_short(word: str) -> bool:
+    """Whether it ends consonant, vowel, consonant: `hop`, not `snow`."""
+    if len(word) < 3 or word[-1] in "wxy":
+        return False
+    last = len(word) - 1
+    return _consonant(word, last) and not _consonant(word, last - 1) and _consonant(word, last - 2)
+
+
+def _plural(word: str) -> str:
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith("ies"):
+        return word[:-2] if len(word) > 4 else word[:-1]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _past(word: str) -> str:
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) else word
+    for ending in ("ed", "ing"):
+        base = word.removesuffix(ending)
+        if base == word or not _has_vowel(base):
+            continue
+        if base.endswith(("at", "bl", "iz")):
+            return base + "e"
+        if _is_double(base) and base[-1] not in "lsz":
+            return base[:-1]
+        return base + "e" if _measure(base) == 1 and _is_short(base) else base
+    return word
+
+
+def _y(word: str) -> str:
+    return f"{word[:-1]}i" if word[-1] == "y" and len(word) > 2 and _has_vowel(word[:-1]) else word
+
+
+def _long(word: str) -> str:
+    for table in (_STEP_2, _STEP_3):
+        for ending, instead in table:
+            base = word.removesuffix(ending)
+            if base != word:
+                word = base + instead if _measure(base) else word
+                break
+    return word
+
+
+def _ending(word: str) -> str:
+    for ending in _STEP_4:
+        base = word.removesuffix(ending)
+        if base == word:
+            continue
+        fits = ending != "ion" or base.endswith(("s", "t"))
+        return base if fits and _measure(base) > 1 else word
+    return word
+
+
+def _last_e(word: str) -> str:
+    if word.endswith("e"):
+        base = word[:-1]
+        count = _measure(base)
+        if count > 1 or (count == 1 and not _is_short(base)):
+            word = base
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+
+
+FUNCTION = frozenset(
+    """
+    a about above after again against all also am an and any are arent as at be because been
+    before being below between both but by can cannot cant could couldnt did didnt do does doesnt
+    doing done dont down during each either else ever every few for from further had hadnt has
+    hasnt have havent having he hed her here hers herself hes him himself his how however i
+    if im in into is isnt it itd itll its itself ive just least let lets like many me
+    might more most much must my myself neither no nor not of off often on once only onto or other
+    others our ours ourselves out over own per rather same shall she shes should shouldnt
+    since so some such than that thatll thats the their theirs them themselves then there theres
+    these they theyd theyll theyre theyve this those though through thus to too toward towards
+    under until up upon us very via was wasnt we were werent weve what whatever whats when
+    whenever where wheres whether which while who whom whos whose why will with within without wont
+    would wouldnt yes yet you youd youll your youre yours yourself yourselves youve
+    """.split()  # noqa: SIM905
+)
+ASKING = frozenset(
+    """
+    actually anyone anything anybody ask asked asking away certain describe else everything
+    everyone exactly example explain find give happen happened happening hello help hey hi kind
+    kinda kinds know known likely look maybe mean mention mentioned name need ok okay one ones
+    particular perhaps please possibly previously probably question really recall reason regarding
+    related remember remind say says show someone something sort sorts still stuff tell thank
+    thanks thing things think trying type types understand understanding use used using want wanted
+    wants way ways well
+    """.split()  # noqa: SIM905
+)
+CHINESE = tuple(
+    sorted(
+        """
+        请问 请告诉 告诉 请帮 帮我 我们 你们 他们 她们 它们 咱们 自己 这个 那个 这些 那些
+        这里 那里 这样 那样 什么时候 什么 怎么样 怎么 怎样 如何 为什么 为何 哪里 哪儿 哪个
+        哪些 哪天 多少 几个 多久 时候 还记得 记得 知道 有没有 是不是 能不能 可不可以 是否
+        可以 能够 应该 需要 想要 一下 一个 一些 没有 以及 或者 还是 但是 而且 因为 所以 如果
+        关于 对于 为了 上次 之前 以前 曾经 已经 现在 哪 谁 吗 呢 吧 啊 呀 嘛 么 的 了 是 在
+        我 你 他 她 它 们 这 那 和 与 及 或 但 而 就 都 也 还 很 太 把 被 让 给 从 到 向 于
+        由 以 之 其 请 会 要 想 着 过 得 个 几 有
+        """.split(),  # noqa: SIM905
+        key=len,
+        reverse=True,
+    )
+)
+"""Taken out of a query only, the longest first; a text keeps every pair of its characters."""
+COMMON = frozenset(
+    """
+    able access action active actual add allow amount answer app apply area available back bad base
+    basic become begin behavior best better big bit block book break bring build bug buy call care
+    case change check child choose class clean clear close code come command comment common complete
+    config consider contain content continue control convert correct cost create current data date
+    day deal debug decide default define design detail develop different difficult direct document
+    doc early easy edit email end enjoy enough entry error event example exist expect experience
+    extra face fact fail false family far fast favorite feature feel field file final fine first fix
+    follow food force form format forward free friend fun function game general generate get go
+    good great group grow guide half hand handle hard have head hear high hold home hope hour house
+    idea implement implementation important improve include info information input inside instead
+    interest internal issue item job join keep key kid large last late learn leave left level life
+    line link list listen live load local long lose lot love low main make manage manual match
+    matter meet member message method minute miss mode model modify moment money month morning move
+    multiple music name near new next nice night note number object old open operation option order
+    output page parent part pass path pattern people place plan play point possible practice prefer
+    prepare present pretty previous problem process product project provide public pull push put
+    quick quite reach read ready real receive recent record reference relate release remove replace
+    report request require response rest result return review right rule run safe same save school
+    script search second section see select send separate server service set setting setup several
+    share short should side simple single sit size small software source special specific spend
+    stand standard start state status stay step stop store story string structure style success
+    suggest support sure system table take talk target task team template test text thought time
+    title today together tomorrow tool top topic total track travel true try turn two update user
+    value various version view visit wait walk watch week whole wide win wish wonder word work
+    workflow world worry write wrong year young
+    """.split()  # noqa: SIM905
+)
+"""Words found in a tenth of all that people write at work and at home: what an index of few
+texts cannot tell by counting."""
+
 
 LONGEST = 40
 """Characters of a term; what is longer is no word, and its beginning stands for it."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reverie.errors import PathRefused
 from reverie.store.files import Folder
-from reverie.store.names import beneath, shown
+from reverie.store.keys import beneath, shown
 from reverie.tools.places import absolute, open_real, resolve
 from reverie.tools.tool import Denied
 

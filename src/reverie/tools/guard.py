@@ -18,7 +18,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from reverie.errors import InvalidMessage, ReverieError
-from reverie.store.names import shown
+from reverie.store.keys import shown
 from reverie.tools.box import bounded, read_call
 from reverie.tools.confined import ConfinedFiles, Slot
 from reverie.tools.process import Gathered

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from reverie.store.names import shown
+from reverie.store.keys import shown
+from reverie.store.plain import FOLDER
 from reverie.tools import globs
 from reverie.tools.finder import SKIPPED
 from reverie.tools.tool import Files, Input, Output, Tool, ToolContext, ToolFailed
@@ -23,7 +24,6 @@ from reverie.tools.tool import Files, Input, Output, Tool, ToolContext, ToolFail
 GIVEN = 1_000
 LOOKED_AT = 200_000
 DEPTH = 64
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass
@@ -52,7 +52,7 @@ class ListingWalk:
 
     def _inside(self, fd: int, name: str, here: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         try:
-            inner = os.open(name, _FOLDER, dir_fd=fd)
+            inner = os.open(name, FOLDER, dir_fd=fd)
         except OSError:
             self.unread.append("/".join(here))
             return

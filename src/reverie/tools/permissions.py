@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from reverie.store.names import beneath, shown
+from reverie.store.keys import beneath, shown
 from reverie.tools import command, globs
 from reverie.tools.tool import Denied, Files, Input, Tool
 

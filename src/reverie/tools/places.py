@@ -18,14 +18,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store.digests import digest
-from reverie.store.durable import flush_directory, flush_file, temporary, words, write_whole
 from reverie.store.files import Changed
-from reverie.store.names import shown
+from reverie.store.keys import shown
+from reverie.store.plain import (
+    SAFE,
+    digest,
+    flush_directory,
+    flush_file,
+    read_open,
+    temporary,
+    words,
+    write_whole,
+)
 
 EDITABLE = 16 * 1024 * 1024
-_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | SAFE
+_READ = os.O_RDONLY | SAFE
 _LONGEST = 4096
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -104,15 +112,9 @@ def _errors(path: Path) -> Generator[None]:
         raise StoreError(f"it could not be opened: {words(error)}", where=where) from error
 
 
-def read_whole(fd: int, limit: int) -> bytes:
-    """At most `limit` bytes of a file."""
-    with os.fdopen(os.dup(fd), "rb") as file:
-        return file.read(limit)
-
-
 def content(fd: int, path: Path) -> bytes:
     """All of a file that is small enough to be edited."""
-    data = read_whole(fd, EDITABLE + 1)
+    data = read_open(fd, EDITABLE + 1)
     if len(data) > EDITABLE:
         raise StoreError(
             f"the file has more than {EDITABLE:,} bytes, too many to edit in memory",

@@ -20,7 +20,7 @@ from anyio import to_thread
 
 from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
 from reverie.layers.tool_results import FOLDER
-from reverie.store.names import beneath
+from reverie.store.keys import beneath
 from reverie.tools.tool import Input, Output, StoredResults, Tool, ToolContext, ToolFailed
 from reverie.transcript.blocks import parse, text_of
 from reverie.transcript.records import ResultDecided

@@ -19,9 +19,9 @@ from typing import BinaryIO
 
 from anyio import to_thread
 
-from reverie.store.digests import digest
-from reverie.store.names import shown
-from reverie.tools.places import EDITABLE, read_whole
+from reverie.store.keys import shown
+from reverie.store.plain import digest, read_open
+from reverie.tools.places import EDITABLE
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
 
 LINES = 2_000
@@ -95,7 +95,7 @@ def _read(path: Path, offset: int, page: Page, context: ToolContext) -> Output:
 
 
 def _small(fd: int, path: Path, offset: int, page: Page, context: ToolContext) -> Output:
-    data = read_whole(fd, EDITABLE + 1)
+    data = read_open(fd, EDITABLE + 1)
     more = _fill(page, io.BytesIO(data), offset)
     if len(data) <= EDITABLE:
         context.reads.note(path, digest(data))
@@ -173,7 +173,7 @@ def _picture(fd: int, kind: str, size: int, path: Path) -> Output:
         raise ToolFailed(
             f"the picture has {size:,} bytes; {PICTURE:,} can be shown", where=shown(str(path))
         )
-    data = base64.b64encode(read_whole(fd, PICTURE)).decode("ascii")
+    data = base64.b64encode(read_open(fd, PICTURE)).decode("ascii")
     source = {"type": "base64", "media_type": kind, "data": data}
     return Output([{"type": "image", "source": source}])
 

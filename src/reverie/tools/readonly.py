@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from reverie.store.names import beneath
+from reverie.store.keys import beneath
 from reverie.tools import command
 from reverie.tools.confined import ConfinedFiles, is_secret
 from reverie.tools.finder import SKIPPED

@@ -13,8 +13,8 @@ from pathlib import Path
 from reverie.errors import ReverieError
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
+from reverie.store.keys import beneath
 from reverie.store.memories import Memories
-from reverie.store.names import beneath
 from reverie.tools.places import AnyFiles
 from reverie.tools.tool import ToolFailed
 

@@ -17,10 +17,10 @@ from typing import cast
 from anyio import to_thread
 
 from reverie.errors import NotFound, StoreError
-from reverie.settings.jsonfile import parse_object, read_object
 from reverie.settings.sources import SettingsFile, settings_files
-from reverie.store.digests import digest
+from reverie.settings.values import parse_object, read_object
 from reverie.store.files import Folder
+from reverie.store.plain import digest
 from reverie.tools.permissions import PermissionRule, Verdict
 
 KEY = "permissions"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from reverie.errors import NotFound, StoreError
-from reverie.store.digests import digest
 from reverie.store.files import Folder
+from reverie.store.plain import digest
 from reverie.tools.tool import Referenced
 from reverie.transcript.blocks import text_of
 from reverie.transcript.names import REFERENCE, reference

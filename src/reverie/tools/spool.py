@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from reverie.errors import StoreError
 from reverie.layers.tool_results import FOLDER, file_name
-from reverie.store.durable import write_whole
+from reverie.store.plain import write_whole
 from reverie.tools.process import readable
 from reverie.tools.tool import StoredResults
 

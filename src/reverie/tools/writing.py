@@ -14,9 +14,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from reverie.errors import NotFound
-from reverie.store.digests import digest
 from reverie.store.files import Changed
-from reverie.store.names import shown
+from reverie.store.keys import shown
+from reverie.store.plain import digest
 from reverie.tools.places import EDITABLE, content
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
 

@@ -31,8 +31,7 @@ from reverie.transcript.records import (
     UserMessage,
     WordsRemoved,
 )
-from reverie.transcript.trail import Roll, Trail
-from reverie.transcript.view import EMPTY, Call, View, copied, put
+from reverie.transcript.view import EMPTY, Call, Roll, Trail, View, copied, put
 
 _Folds: TypeAlias = Callable[[View, Entry, Any], View]
 

@@ -24,8 +24,7 @@ from reverie.transcript.records import (
     Strip,
     WordsRemoved,
 )
-from reverie.transcript.trail import Trail
-from reverie.transcript.view import STANDING, View, head_blocks, put
+from reverie.transcript.view import STANDING, Trail, View, head_blocks, put
 
 
 def decided(view: View, _: Entry, record: ResultDecided) -> View:

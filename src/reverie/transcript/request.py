@@ -17,8 +17,7 @@ from reverie.transcript.blocks import Json, Object, added, dump, elements, membe
 from reverie.transcript.messages import Message, link, message_text
 from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
 from reverie.transcript.tasks import MAIN, Task
-from reverie.transcript.trail import Trail
-from reverie.transcript.view import View
+from reverie.transcript.view import Trail, View
 
 LONG: Ttl = "1h"
 SHORT: Ttl = "5m"

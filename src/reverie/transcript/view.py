@@ -1,14 +1,20 @@
-"""A transcript folded up to one entry: what it means, as a value.
+"""A transcript folded up to one entry: what it means, as a value that shares what it can.
 
 `reverie.transcript.fold` makes views, a record at a time. A view once handed out never
 changes. No clock, no I/O, no settings.
+
+Its lists and maps share what they have in common: a `Trail` is a shared list and a length, a
+`Roll` one with an index, a `VersionedMap` a map with a past. Growing the newest one costs the
+same however long it is; growing an older one copies first, so a value once handed out never
+changes. None is meant for several threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from reverie.transcript.blocks import Block, block_from, elements
 from reverie.transcript.messages import Item, Message, interrupted, message
@@ -25,7 +31,190 @@ from reverie.transcript.records import (
     Usage,
     unchanging,
 )
-from reverie.transcript.trail import Roll, Trail, VersionedMap
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+N = TypeVar("N", bound="HasId")
+_Past: TypeAlias = "tuple[int, V, _Past[V] | None]"  # when it was set, to what, and before
+_blank: Any = object.__new__
+
+
+class Trail(Generic[T]):
+    """An immutable sequence whose longer versions share their beginning."""
+
+    __slots__ = ("_shared", "length")
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._shared: list[T] = list(items)
+        self.length = len(self._shared)
+
+    def push(self, item: T) -> Trail[T]:
+        """The same sequence with `item` behind it."""
+        shared, length = self._shared, self.length
+        if len(shared) != length or not length:
+            shared = shared[:length]
+        shared.append(item)
+        new: Trail[T] = _blank(Trail)
+        new._shared = shared
+        new.length = length + 1
+        return new
+
+    def cut(self, length: int) -> Trail[T]:
+        """The first `length` items; shares them."""
+        new: Trail[T] = _blank(Trail)
+        new._shared, new.length = self._shared, max(0, min(length, self.length))
+        return new
+
+    @property
+    def last(self) -> T | None:
+        return self._shared[self.length - 1] if self.length else None
+
+    def since(self, start: int) -> list[T]:
+        """The items from `start` on, as a list of their own."""
+        return self._shared[start : self.length]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._shared, self.length)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T]: ...
+    def __getitem__(self, at: int | slice) -> T | list[T]:
+        if isinstance(at, slice):
+            start, stop, step = at.indices(self.length)
+            return self._shared[start:stop] if step == 1 else self._shared[: self.length][at]
+        if not -self.length <= at < self.length:
+            raise IndexError(at)
+        return self._shared[at if at >= 0 else self.length + at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trail) and self[:] == cast("Trail[T]", other)[:]
+
+    def __hash__(self) -> int:
+        return hash(self.length)
+
+    def __repr__(self) -> str:
+        return f"Trail({self[:]!r})"
+
+
+class HasId(Protocol):
+    """What a roll holds."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class Roll(Trail[N]):
+    """A trail whose items are also found by their ids, each of which is there once."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[str, int] = {}
+
+    def push(self, item: N) -> Roll[N]:
+        """The same roll with `item` behind the others, or itself where its id is there."""
+        shared, places, length, ident = self._shared, self._places, self.length, item.id
+        if places.get(ident, length) < length:
+            return self
+        if len(shared) != length or not length:
+            shared = shared[:length]
+            places = {known.id: at for at, known in enumerate(shared)}
+        shared.append(item)
+        places[ident] = length
+        new: Roll[N] = _blank(Roll)
+        new._shared, new._places, new.length = shared, places, length + 1
+        return new
+
+    def place(self, ident: str) -> int | None:
+        """Where the item of this id stands, or None."""
+        place = self._places.get(ident)
+        return place if place is not None and place < self.length else None
+
+    def among(self, idents: Iterable[str]) -> list[N]:
+        """The items of these ids, in their order here."""
+        length, place = self.length, self._places.get
+        places = [at for ident in idents if (at := place(ident, length)) < length]
+        return [self._shared[at] for at in sorted(places)]
+
+    def find(self, ident: str) -> N | None:
+        """The item of this id, or None."""
+        place = self.place(ident)
+        return None if place is None else self._shared[place]
+
+
+class VersionedMap(Generic[K, V]):
+    """An immutable map; each key remembers when it was set, so older versions stay true."""
+
+    __slots__ = ("_kept", "_length", "_order")
+
+    def __init__(self) -> None:
+        self._order: list[K] = []
+        self._kept: dict[K, _Past[V]] = {}
+        self._length = 0
+
+    def put(self, key: K, value: V) -> VersionedMap[K, V]:
+        """The same map with `key` set to `value`."""
+        order, kept, length = self._order, self._kept, self._length
+        if len(order) != length or not length:
+            order, kept = self._copied()
+        order.append(key)
+        kept[key] = (length, value, kept.get(key))
+        new: VersionedMap[K, V] = _blank(VersionedMap)
+        new._order, new._kept, new._length = order, kept, length + 1
+        return new
+
+    def _copied(self) -> tuple[list[K], dict[K, _Past[V]]]:
+        order = self._order[: self._length]
+        kept: dict[K, _Past[V]] = {}
+        for key in order:
+            past = self._past(key)
+            if past is not None:
+                kept[key] = past
+        return order, kept
+
+    def _past(self, key: K) -> _Past[V] | None:
+        """What this version knows of a key."""
+        past = self._kept.get(key)
+        while past is not None and past[0] >= self._length:
+            past = past[2]
+        return past
+
+    def get(self, key: K) -> V | None:
+        """The value last set for `key`, or None."""
+        past = self._kept.get(key)
+        if past is not None and past[0] >= self._length:
+            past = self._past(key)
+        return None if past is None else past[1]
+
+    def __contains__(self, key: K) -> bool:
+        past = self._kept.get(key)
+        return past is not None and (past[0] < self._length or self._past(key) is not None)
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Each key once, in the order first set, with its value."""
+        for key in dict.fromkeys(islice(self._order, self._length)):
+            value = self.get(key)
+            if value is not None:
+                yield key, value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VersionedMap):
+            return False
+        return dict(self.items()) == dict(cast("VersionedMap[K, V]", other).items())
+
+    def __hash__(self) -> int:
+        return hash(self._length)
+
+    def __repr__(self) -> str:
+        return f"Ledger({dict(self.items())!r})"
+
 
 STANDING = ("head", "replaced")  # kinds of items that stand in front of the live tail
 
@@ -132,7 +321,6 @@ class View:
 
 
 EMPTY = View()
-_blank: Any = object.__new__
 
 
 def copied(view: View) -> View:

@@ -27,13 +27,13 @@ from reverie.errors import NotFound, PathRefused, ReverieError
 from reverie.memory.words import ForgetWords
 from reverie.store import home as places
 from reverie.store.files import Folder
-from reverie.store.forgotten import FOLDER as HASHES
-from reverie.store.forgotten import ForgottenWords
 from reverie.store.history import NAME, OBJECTS
 from reverie.store.journal import Journal
+from reverie.store.keys import is_temporary
+from reverie.store.lists import FORGOTTEN as HASHES
+from reverie.store.lists import ForgottenWords
 from reverie.store.lock import FileLock
 from reverie.store.memory import MemoryFolder
-from reverie.store.names import is_temporary
 from reverie.upkeep.forgetting import Rewriter, Touched
 
 LOCK = ".reverie-forget.lock"

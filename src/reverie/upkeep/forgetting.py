@@ -21,10 +21,10 @@ from typing import Any
 
 from reverie.errors import InvalidMessage, NotFound
 from reverie.memory.words import ForgetWords
-from reverie.store.digests import digest
 from reverie.store.files import Folder
 from reverie.store.history import LOG, OBJECTS, is_kept, object_key
 from reverie.store.journal import seal, unseal
+from reverie.store.plain import digest
 from reverie.transcript.blocks import dump
 from reverie.transcript.codec import blob_name, decode, encode
 from reverie.transcript.records import AssistantMessage, Entry, Strip, Unknown

@@ -29,7 +29,7 @@ from reverie.transcript.blocks import Block, block, dump, elements, members
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.records import Mark
 from reverie.transcript.request import Request
-from reverie.transcript.trail import Trail
+from reverie.transcript.view import Trail
 
 ITEMS = "openai_items"
 NATIVE = frozenset({ITEMS})

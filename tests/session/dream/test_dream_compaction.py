@@ -23,7 +23,7 @@ from reverie.session.fork import Fork
 from reverie.session.library import Library
 from reverie.simulator import Engine, call, thought
 from reverie.simulator.answers import Given, last_text
-from reverie.store.learned import learned_window
+from reverie.store.lists import learned_window
 from reverie.testing import ScriptedModel, reply
 from reverie.testing import call as block
 from reverie.transcript.blocks import Block, Object

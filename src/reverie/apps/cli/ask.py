@@ -18,7 +18,7 @@ from reverie.apps.cli.show import JsonOption, document, line, plural, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
 from reverie.session.recall.text import days
-from reverie.text.hidden import reveal
+from reverie.text.untrusted import reveal
 
 LOOKED = 12
 """Memories, and as many passages of sessions, that an answer is looked for in."""

@@ -18,7 +18,7 @@ from reverie.apps.cli.place import one
 from reverie.apps.cli.show import age, line, plural
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
-from reverie.settings.problems import nearest
+from reverie.settings.values import nearest
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks

@@ -11,8 +11,8 @@ from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, plural, say, table
 from reverie.errors import SettingsError
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
-from reverie.settings.problems import nearest
 from reverie.settings.sources import settings_files
+from reverie.settings.values import nearest
 
 app = typer.Typer(add_completion=False, help="Show every setting and where it comes from.")
 

@@ -22,7 +22,7 @@ from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.retention import holder
 from reverie.apps.cli.show import Column, JsonOption, document, plural, say, size, table
 from reverie.errors import ReverieError
-from reverie.settings.jsonfile import read_object
+from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal
 from reverie.store.lock import FileLock

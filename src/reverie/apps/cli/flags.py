@@ -18,8 +18,8 @@ from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, say, table
 from reverie.errors import NotFound, SettingsError
 from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
-from reverie.store.digests import digest
 from reverie.store.files import Changed, Folder
+from reverie.store.plain import digest
 
 app = typer.Typer(add_completion=False, help="Show and throw the switches that act at run time.")
 

@@ -33,10 +33,10 @@ from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
 from reverie.memory.format.entry import TopicFile
 from reverie.settings import environment
-from reverie.store.digests import digest
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
-from reverie.text.hidden import find, reveal
+from reverie.store.plain import digest
+from reverie.text.untrusted import find, reveal
 
 app = typer.Typer(
     add_completion=False,

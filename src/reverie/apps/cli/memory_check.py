@@ -29,26 +29,18 @@ from reverie.apps.cli.show import (
     table,
     waiting,
 )
-from reverie.errors import (
-    InvalidInput,
-    NotFound,
-    ReverieError,
-    ScanFailed,
-    SecretFound,
-    StoreError,
-)
+from reverie.errors import InvalidInput, NotFound, ReverieError, ScanFailed, SecretFound, StoreError
 from reverie.memory.format.entry import MAX_READ, is_topic, shown
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Version, trust_in
 from reverie.store import landing
 from reverie.store.memories import Memories
-from reverie.text.hidden import reveal
+from reverie.text.untrusted import reveal
 
 if TYPE_CHECKING:
     from reverie.memory.claims import Claim
-    from reverie.memory.hygiene.check import CheckInput, TrustIn
-    from reverie.memory.hygiene.links import Present
-    from reverie.memory.hygiene.report import Finding, HygieneReport
+    from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, TrustIn
+    from reverie.memory.hygiene.faults import Present
     from reverie.memory.repair.edits import Repaired
 
 SECONDS = 20.0

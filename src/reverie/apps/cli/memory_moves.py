@@ -29,8 +29,8 @@ from reverie.memory.versions import Origin
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.history import LOG, OBJECTS
+from reverie.store.lists import REVIEW
 from reverie.store.memories import Memories
-from reverie.store.review import FOLDER as REVIEW
 
 Program = Literal["claude", "codex", "gemini", "agents"]
 

@@ -41,7 +41,7 @@ from reverie.apps.cli.show import (
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
 from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
-from reverie.text.hidden import reveal
+from reverie.text.untrusted import reveal
 from reverie.upkeep.forget import ForgetReport, Forgetting
 
 _SHORT = 8

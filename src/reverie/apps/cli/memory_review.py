@@ -14,8 +14,8 @@ import typer
 from reverie.apps.cli.memory_open import by_user, must_open, opened, origin_shown
 from reverie.apps.cli.place import CURRENT, Project
 from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, say, table
-from reverie.store.review import ReviewItem
-from reverie.text.hidden import reveal
+from reverie.store.lists import ReviewItem
+from reverie.text.untrusted import reveal
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."

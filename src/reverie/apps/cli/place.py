@@ -18,9 +18,9 @@ import typer
 from reverie.errors import InvalidInput, NotFound
 from reverie.session.library import Library
 from reverie.settings import Flags, Loaded, environment, load
-from reverie.settings.jsonfile import read_object
+from reverie.settings.values import read_object
 from reverie.store import home as places
-from reverie.store import names
+from reverie.store import keys
 
 Project = Annotated[
     Path, typer.Option("--project", help="A folder of the project.", show_default=False)
@@ -86,7 +86,7 @@ def one(library: Library | None, given: str) -> str:
     if not _PREFIX.fullmatch(text):
         raise InvalidInput(
             "A session is named by its id, or by the beginning of it",
-            where=names.shown(given),
+            where=keys.shown(given),
             do="`reverie sessions list` shows those there are",
         )
     found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []

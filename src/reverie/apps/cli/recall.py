@@ -33,7 +33,7 @@ from reverie.settings import environment
 from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
-from reverie.text.hidden import reveal
+from reverie.text.untrusted import reveal
 from reverie.world import Notice
 
 COUNT = 10

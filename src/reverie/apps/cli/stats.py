@@ -25,13 +25,12 @@ from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
 from reverie.apps.cli.show import Column, JsonOption, document, plural, say, table, waiting, watched
 from reverie.clock import SystemClock
 from reverie.errors import NotFound
-from reverie.memory.hygiene.check import check
-from reverie.memory.hygiene.report import HygieneReport
+from reverie.memory.hygiene.check import HygieneReport, check
 from reverie.session.budget import Budget
 from reverie.session.library import Library
-from reverie.store.digests import digest
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
+from reverie.store.plain import digest
 from reverie.upkeep.metrics import Day, Metrics, days, figures
 
 TREND = "hygiene.jsonl"

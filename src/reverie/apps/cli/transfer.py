@@ -24,7 +24,7 @@ from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.home import session_id
 from reverie.store.journal import BadLine, Journal, seal, unseal
-from reverie.store.names import check_key
+from reverie.store.keys import check_key
 from reverie.transcript.blocks import dump, parse
 from reverie.transcript.codec import blob_name, decode, encode
 from reverie.transcript.fold import fold

@@ -14,7 +14,7 @@ from pathlib import Path
 from reverie.errors import ReverieError
 from reverie.store import home as places
 from reverie.store.files import Folder
-from reverie.store.names import is_temporary
+from reverie.store.keys import is_temporary
 
 OTHERS = 0o077
 _OURS = (places.LAYOUT, places.LOCK, "flags.json", "settings.json")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from reverie.embedded.history import LOOKED_AT
 from reverie.memory.format.entry import Type
-from reverie.text.hidden import strip
 from reverie.text.quotes import spans
+from reverie.text.untrusted import strip
 from reverie.transcript.messages import HEAD
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask

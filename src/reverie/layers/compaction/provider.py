@@ -20,8 +20,7 @@ from reverie.transcript.blocks import Block, dump, joined, members, text_block
 from reverie.transcript.records import Attached, HeadSet, Record
 from reverie.transcript.request import NO_HEAD, Request
 from reverie.transcript.tasks import SummaryTask
-from reverie.transcript.trail import Trail
-from reverie.transcript.view import View, head_blocks
+from reverie.transcript.view import Trail, View, head_blocks
 from reverie.world import World
 
 CONTEXT, KEPT = "context", "kept"

@@ -19,8 +19,7 @@ from reverie.transcript.blocks import Block, Json, block_of, text_block
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.request import NO_HEAD, Request
 from reverie.transcript.tasks import Task
-from reverie.transcript.trail import Trail
-from reverie.transcript.view import STANDING, View
+from reverie.transcript.view import STANDING, Trail, View
 
 MEDIA = ("image", "document")
 RESTORED = frozenset({"date", "skills", "skill", "plan", "file"})

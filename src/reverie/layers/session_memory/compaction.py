@@ -16,7 +16,7 @@ from reverie.errors import NotFound, StoreError
 from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
 from reverie.layers.session_memory.notes import KEY, inserted, is_blank
 from reverie.settings import Settings
-from reverie.text import frames
+from reverie.text import untrusted
 from reverie.transcript.audit.audit import Audit, audit, with_earlier_words
 from reverie.transcript.blocks import TEXT_BYTES, text_block
 from reverie.transcript.fold import apply
@@ -196,7 +196,7 @@ class _CutPoint:
     def record(self, asked: str = "", restored: Sequence[Record] = ()) -> Replaced:
         """The notes in the place of what goes; what the audit misses is added to them."""
         notes = inserted(self.notes, self.settings)
-        parts = [INTRO, frames.frame(notes, session=self.view.session)]
+        parts = [INTRO, untrusted.frame(notes, session=self.view.session)]
         if asked:
             parts.append(f"{HOOKS} {asked}")
         gone = self.gone

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reverie.memory.format.frontmatter import BOM, newline
-from reverie.text.hidden import find, reveal, strip
+from reverie.text.untrusted import find, reveal, strip
 
 LOOKED_AT = 2_000
 """Bytes of one line that are looked at; a longer line is cut for that, never in the file."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
-from reverie.memory.hygiene.alike import near, overlap, weights
+from reverie.memory.hygiene.faults import near, overlap, weights
 from reverie.memory.hygiene.reading import Memory, Statement, statements
 from reverie.text.dates import absolute
 from reverie.text.terms import DENIALS, SMALL, Terms, plain, stem, tokens

@@ -1,4 +1,8 @@
-"""How well a text answers a query: all signals fused into one score that can be compared.
+"""What is looked for, and how well a text answers it: all signals fused into one score.
+
+A `Query` is the terms of a question and the time it speaks of. Any text gives one, of bounded
+size; one without a word that tells something apart is empty and finds nothing. A relative date
+is read against the `now` it is given.
 
 A term weighs by how rare it is, in the index and, since an index may be small, in what people
 write anyway. A memory scores by where its terms stand (path, name, description, headings, body),
@@ -22,11 +26,49 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from reverie.memory.recall.query import Query
 from reverie.memory.recall.synonyms import SYNONYMS
-from reverie.text.spans import closeness
-from reverie.text.stems import stem
-from reverie.text.stops import COMMON
+from reverie.text.spans import DaySpan, closeness, months, without_dates
+from reverie.text.tokens import ASKING, COMMON, asked, folded, stem, terms
+
+MAX_TEXT = 20_000
+"""Characters of a query that are looked at: half from its beginning, half from its end."""
+MAX_TERMS = 64
+
+_ASKING = frozenset(map(stem, ASKING))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question as the index takes it; `terms` are told apart and in their order."""
+
+    text: str
+    now: float
+    terms: tuple[str, ...] = ()
+    dates: tuple[DaySpan, ...] = ()
+    months: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, text: str, now: float) -> Query:
+        """The query that a text makes."""
+        if len(text) > MAX_TEXT:
+            text = text[: MAX_TEXT // 2] + " " + text[-MAX_TEXT // 2 :]
+        plain = folded(text)
+        rest, dates = without_dates(plain, now)
+        found = list(dict.fromkeys(terms(asked(rest))))
+        kept = [term for term in found if term not in _ASKING]
+        chosen = _spread(kept or found)
+        return cls(text, now, tuple(chosen), dates, months(rest))
+
+    def __bool__(self) -> bool:
+        return bool(self.terms or self.dates or self.months)
+
+
+def _spread(found: list[str]) -> list[str]:
+    """At most so many terms; of a long text its beginning and its end."""
+    if len(found) <= MAX_TERMS:
+        return found
+    return found[: MAX_TERMS // 2] + found[-MAX_TERMS // 2 :]
+
 
 CLEAR = 3.75
 """The precision gate: a memory that scores less is not clearly about the query."""

@@ -6,7 +6,7 @@ weight. English; written by hand and meant to stay small.
 
 from __future__ import annotations
 
-from reverie.text.stems import stem
+from reverie.text.tokens import stem
 
 _GROUPS = """
 delete remove erase drop purge cleanup

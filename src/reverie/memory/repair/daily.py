@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from reverie.errors import ScanFailed
 from reverie.memory import secrets
 from reverie.memory.facts import Fact, FolderFacts
-from reverie.memory.format.entry import key_for, new
+from reverie.memory.format.entry import key_for, new, sort_of, title_of
 from reverie.memory.format.index import shorten
-from reverie.memory.format.titles import sort_of, title_of
-from reverie.memory.hygiene.alike import weights
-from reverie.memory.hygiene.junk import passing
+from reverie.memory.hygiene.faults import passing, weights
 from reverie.memory.hygiene.reading import Memory
 from reverie.memory.repair.edits import Edit
 from reverie.memory.trust import reads_like_instruction

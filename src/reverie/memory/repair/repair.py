@@ -17,14 +17,11 @@ from dataclasses import dataclass, field, replace
 
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import is_index, is_topic, shown
-from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.hygiene.links import relinked
+from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
+from reverie.memory.hygiene.faults import relinked
 from reverie.memory.hygiene.reading import logs, read
-from reverie.memory.hygiene.report import Finding, HygieneReport
 from reverie.memory.repair.daily import distilled
-from reverie.memory.repair.edits import Edit, Repaired
-from reverie.memory.repair.merging import clusters, merged
-from reverie.memory.repair.pointers import Pointers, all_indexes
+from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters, merged
 
 ROUNDS = 5
 """How often a folder is looked at again; what is not mended by then stays as it is."""

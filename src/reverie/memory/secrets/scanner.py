@@ -16,11 +16,20 @@ from functools import cache
 from typing import NewType
 
 from reverie.errors import ScanFailed, SecretFound
-from reverie.memory.secrets.decodings import decoded
-from reverie.memory.secrets.engine import Match, MatchSpan, Pattern, WordFinder, compiled, matches
-from reverie.memory.secrets.patterns import KEYSTORE, SecretRule, keywords, rules
+from reverie.memory.secrets.patterns import (
+    KEYSTORE,
+    Match,
+    MatchSpan,
+    Pattern,
+    SecretRule,
+    WordFinder,
+    compiled,
+    keywords,
+    matches,
+    rules,
+)
 from reverie.memory.secrets.plausible import plausible
-from reverie.memory.secrets.views import TextView, joined, plain
+from reverie.memory.secrets.views import TextView, decoded, joined, plain
 
 DEPTH = 2
 """How many encodings are undone, one inside the other."""

@@ -17,10 +17,16 @@ from anyio import get_cancelled_exc_class, to_thread
 
 from reverie import layers
 from reverie.alone import alone
-from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
+from reverie.errors import (
+    InvalidInput,
+    NotAvailable,
+    PromptTooLong,
+    ReverieError,
+    StoreError,
+)
 from reverie.layers import compaction
 from reverie.session.budget import reserved, settled, weight
-from reverie.store.learned import learn_window
+from reverie.store.lists import learn_window
 from reverie.transcript.records import Boundary, Failed, ForkEnded, Record, Replaced, Usage
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.world import Model, Notice, Reply, World, complete

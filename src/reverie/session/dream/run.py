@@ -36,7 +36,7 @@ from reverie.session.library import Library
 from reverie.settings import Settings
 from reverie.store.consolidation import Consolidation, Taken
 from reverie.store.landing import is_planned
-from reverie.store.learned import learned_window
+from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
 from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused
-from reverie.store.digests import digest
 from reverie.store.files import Changed
-from reverie.store.names import shown
+from reverie.store.keys import shown
+from reverie.store.plain import digest
 from reverie.tools.confined import ConfinedFiles, Slot
 from reverie.tools.guard import Guard, GuardLimits, Guards
 from reverie.tools.places import EDITABLE

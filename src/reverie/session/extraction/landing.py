@@ -26,9 +26,9 @@ from reverie.memory.merge import merge
 from reverie.memory.trust import Trust, goes_to_review, reads_like_instruction
 from reverie.memory.versions import Origin
 from reverie.session.extraction.files import Draft
-from reverie.store.digests import digest
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
+from reverie.store.plain import digest
 from reverie.transcript.blocks import text_of
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View, head_blocks

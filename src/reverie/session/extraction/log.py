@@ -22,9 +22,9 @@ from reverie.memory.paths import LOG_PATTERN, log_key
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.attachments import local_date
-from reverie.store.digests import digest
+from reverie.store.keys import beneath
 from reverie.store.memories import Memories
-from reverie.store.names import beneath
+from reverie.store.plain import digest
 from reverie.tools.memory_tools import memory_tools
 from reverie.tools.remembering import RememberingFiles
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed

@@ -18,14 +18,14 @@ from anyio import to_thread
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
 from reverie.memory.format.entry import INDEX
-from reverie.memory.format.manifest import ManifestLine
+from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
 from reverie.session.extraction import landing
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import Heard, LandedDrafts, WordsSource, told
 from reverie.session.fork import Worker
+from reverie.store.keys import beneath
 from reverie.store.memories import Memories
-from reverie.store.names import beneath
 from reverie.tools import AnyFiles, ToolContext, standard
 from reverie.tools.guard import READING, SHELL, WRITING, Guards
 from reverie.tools.sandbox import Sandbox

@@ -27,9 +27,9 @@ from reverie.errors import NotAvailable, NotFound, ReverieError, StoreError
 from reverie.layers import session_memory as layer
 from reverie.session.notes.pen import Pen
 from reverie.settings import Settings
-from reverie.store.digests import digest
 from reverie.store.disk import NoDisk
 from reverie.store.files import Changed, Folder
+from reverie.store.plain import digest
 from reverie.tools import EDIT
 from reverie.transcript.blocks import TEXT_BYTES, dump, elements
 from reverie.transcript.records import HeadSet, NotesTaken

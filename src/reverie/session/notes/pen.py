@@ -14,8 +14,8 @@ from pathlib import Path
 
 from reverie.errors import InvalidMessage
 from reverie.layers.session_memory import frame
-from reverie.store.digests import digest
-from reverie.store.names import shown
+from reverie.store.keys import shown
+from reverie.store.plain import digest
 from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
 from reverie.tools.box import bounded, read_call
 from reverie.tools.places import absolute, resolve

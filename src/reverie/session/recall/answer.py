@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from reverie.errors import NotFound, StoreError
 from reverie.memory.format.entry import TopicFile
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallHit
-from reverie.text.hidden import strip
 from reverie.text.tokens import terms
+from reverie.text.untrusted import strip
 
 SHOWN = 3
 """Sentences of an answer."""

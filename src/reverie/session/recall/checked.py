@@ -10,10 +10,8 @@ Nothing is written, no link is followed out of the repository, and no memory is 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +21,8 @@ from typing import Literal, TypeAlias
 
 from reverie.memory.claims import Claim
 from reverie.settings import git
-from reverie.text.frames import defused
+from reverie.store.plain import read_plain
+from reverie.text.untrusted import defused
 
 Status: TypeAlias = Literal["present", "moved", "gone", "unverifiable"]
 
@@ -37,7 +36,6 @@ MAX_NAMES = 200_000
 _INDEX = 64 * 1024 * 1024
 _GIT_NEEDS = 0.03
 _RENAMES = 5
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PROSE = (".md", ".rst", ".txt", ".adoc", ".lock", ".svg", ".map", ".min.js", ".ipynb", ".csv")
 _SKIPPED = frozenset(
     {".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "dist", "build"}
@@ -241,16 +239,10 @@ class Repository:
 
     def _bytes(self, key: str) -> bytes:
         try:
-            fd = os.open(self.root / key, _OPEN)
+            data = read_plain(self.root / key, MAX_FILE)
         except (OSError, ValueError):
             return b""
-        with os.fdopen(fd, "rb") as file:
-            info = os.fstat(fd)
-            if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE:
-                return b""
-            with contextlib.suppress(OSError):
-                return file.read(MAX_FILE)
-        return b""
+        return b"" if data is None or len(data) > MAX_FILE else data
 
     # The list of files
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from reverie.errors import StoreError
 from reverie.memory.recall.meaning import Meaning
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store.recall.index import NAME, HitKind, RecallHit, RecallIndex

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import anyio
 
 from reverie.alone import alone
-from reverie.memory.format.manifest import ManifestLine as Line
+from reverie.memory.ranking import ManifestLine as Line
 from reverie.session.compaction import compacting
 from reverie.session.recall.select import selected_names
 from reverie.settings import Settings
-from reverie.text.frames import frame
+from reverie.text.untrusted import frame
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.messages import Message, Piece
 from reverie.transcript.records import HeadSet
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
-from reverie.transcript.trail import Trail
+from reverie.transcript.view import Trail
 from reverie.world import Clock, Model, Reply
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from reverie.memory.format.entry import shown
 from reverie.session.recall import checked
 from reverie.session.recall.checked import CheckedClaim
 from reverie.settings import Settings
-from reverie.text.frames import defused, frame
+from reverie.text.untrusted import defused, frame
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Attached
 

@@ -20,20 +20,27 @@ from typing import Literal, TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_topic
-from reverie.memory.format.manifest import HEADER_LINES
+from reverie.memory.ranking import HEADER_LINES
 from reverie.memory.recall import ranking
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.memory.recall.passages import Utterance, best_lines, passages
-from reverie.memory.recall.query import Query
-from reverie.memory.recall.ranking import QueryTerms, RankReasons
+from reverie.memory.recall.ranking import Query, QueryTerms, RankReasons
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.recall import base as bases
-from reverie.store.recall.notes import NoteIndex, Ranked
-from reverie.store.recall.scan import FileStamp, FolderScan, Refreshed, is_text, mark_of, scan
+from reverie.store.recall.base import Vectors
+from reverie.store.recall.notes import (
+    FileStamp,
+    FolderScan,
+    NoteIndex,
+    Ranked,
+    Refreshed,
+    is_text,
+    mark_of,
+    scan,
+)
 from reverie.store.recall.turns import PLACES, Turns
-from reverie.store.recall.vectors import Vectors
 from reverie.transcript.codec import decode
 from reverie.transcript.records import Entry
 from reverie.world import Notice, Say, say_nothing

@@ -12,19 +12,18 @@ import sqlite3
 from collections.abc import Container, Iterable, Sequence
 
 from reverie.memory.recall.passages import ROLES, Utterance
-from reverie.memory.recall.query import Query
 from reverie.memory.recall.ranking import (
     AROUND,
     TURN_PRIOR,
     TURN_RARE,
+    Query,
     QueryTerms,
     RankedTurn,
     counted,
     score_session,
     score_turn,
 )
-from reverie.store.recall.notes import Counts, Ranked, chosen
-from reverie.store.recall.scan import FileStamp
+from reverie.store.recall.notes import Counts, FileStamp, Ranked, chosen
 from reverie.text.tokens import terms
 
 PLACES = 20

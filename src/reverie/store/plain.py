@@ -1,7 +1,8 @@
-"""Bytes that arrive whole and stay: writes, flushes, and temporary files on their way.
+"""Plain files: opened through no link, read within bounds, written whole, and there to stay.
 
-Everything works on open descriptors and raises `OSError` as the system gives it; `words`
-puts one into words. Nothing here knows a key, and an fsync that failed is never repeated.
+What is no plain file is never waited for. Everything raises `OSError` as the system gives it;
+`words` puts one into words. Nothing here knows a key, and an fsync that failed is never
+repeated. `digest` is what `expect` is compared with.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
-import re
 import secrets
+import stat
 from collections.abc import Generator
-
-from reverie.store.lock import alive
+from pathlib import Path
 
 SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """How anything is opened: never through a link, never waiting for a pipe or device."""
 
-_DAY = 86_400.0
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | SAFE
+"""How a folder is opened."""
+
+_CHUNK = 1 << 20
 _BUSY: set[str] = set()
 
 
@@ -28,6 +32,44 @@ def words(error: OSError | ValueError) -> str:
     if isinstance(error, ValueError) or error.errno is None:
         return str(error)
     return f"{os.strerror(error.errno)} ({errno.errorcode.get(error.errno, error.errno)})"
+
+
+def open_plain(path: str | Path) -> int | None:
+    """Open a file to read, for the caller to close; None where it is no plain file."""
+    fd = os.open(path, os.O_RDONLY | SAFE)
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+    except BaseException:
+        close(fd)
+        raise
+    close(fd)
+    return None
+
+
+def read_plain(path: str | Path, limit: int) -> bytes | None:
+    """Give a file's bytes, one more than `limit` where there are more; None where it is no
+    plain file. What cannot be opened, a link among it, raises."""
+    fd = open_plain(path)
+    if fd is None:
+        return None
+    try:
+        return read_open(fd, limit + 1)
+    finally:
+        close(fd)
+
+
+def read_open(fd: int, limit: int | None = None) -> bytes:
+    """Give what an open file holds from where it is read next, at most `limit` bytes."""
+    pieces: list[bytes] = []
+    left = limit
+    while left is None or left > 0:
+        piece = os.read(fd, _CHUNK if left is None else min(left, _CHUNK))
+        if not piece:
+            break
+        pieces.append(piece)
+        left = None if left is None else left - len(piece)
+    return b"".join(pieces)
 
 
 def write_whole(fd: int, data: bytes) -> None:
@@ -115,19 +157,25 @@ def fill(at: int, temp: str, data: bytes, *, durable: bool) -> None:
     os.close(fd)
 
 
-def abandoned(at: int, found: re.Match[str], older_than: float, now: float) -> bool:
-    """Say whether a temporary file's writer is gone, or a day has passed."""
-    try:
-        age = abs(now - os.lstat(found[0], dir_fd=at).st_mtime)
-    except OSError:
-        return False
-    pid = int(found[1])
-    # A container's processes get the same number in every life.
-    busy = found[0] in _BUSY if pid == os.getpid() else alive(pid)
-    return age >= _DAY or (age >= older_than and not busy)
+def is_being_written(name: str) -> bool:
+    """Say whether this process is writing the temporary file of this name."""
+    return name in _BUSY
 
 
 def close(fd: int) -> None:
     """Close what holds nothing unwritten."""
     with contextlib.suppress(OSError):
         os.close(fd)
+
+
+def digest(data: bytes) -> str:
+    """Give the SHA-256 of some bytes, as `expect` takes it."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(fd: int) -> str:
+    """Give the SHA-256 of an open file, from where it is read next."""
+    seen = hashlib.sha256()
+    while piece := os.read(fd, _CHUNK):
+        seen.update(piece)
+    return seen.hexdigest()

@@ -1,4 +1,9 @@
-"""The way from a root folder to what lies below it, name by name.
+"""Keys: which names may be files below one of our folders, and the way down to what they name.
+
+A key is a relative path with `/` between its names: `MEMORY.md`, `team/topic.md`. What passes
+here stays inside its folder and can be created on Linux, macOS and Windows alike. The rule is
+positive: letters, marks and digits of any script, and a few signs; all else is refused. A key
+is never repaired: it passes or it is refused.
 
 A `FolderWalk` holds its root open and goes down by descriptor, never through a link and never onto
 another mount: what a path meant when it was looked at is what is opened. It also says, in the
@@ -10,17 +15,125 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
+import unicodedata
 import weakref
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store import names
-from reverie.store.durable import SAFE, close, flush_directory, words
 from reverie.store.lock import release, take_soon
+from reverie.store.plain import FOLDER, SAFE, close, flush_directory, words
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
+NAME_BYTES = 255
+PATH_BYTES = 4096
+DEPTH = 8
+
+TEMP_NAME = re.compile(r"\.reverie-(\d{1,10})-[0-9a-f]{16}\.tmp", re.ASCII)
+
+_SIGNS = "._- +,=@()"
+_PLAIN = re.compile(r"[A-Za-z0-9._\- +,=@()]+", re.ASCII)
+_DEVICES = frozenset(
+    ["CON", "PRN", "AUX", "NUL"] + [f"{kind}{n}" for kind in ("COM", "LPT") for n in range(10)]
+)
+# Letters and marks by category that show nothing, so that two names would look alike.
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+    + "".join(map(chr, range(0xE0100, 0xE01F0)))
+)
+_RENAME = "Use letters, digits and . _ - in the name"
+
+
+def check_key(key: str) -> str:
+    """Give the key in its one canonical spelling (NFC), or raise `PathRefused`."""
+    _check_text(key)
+    canonical = unicodedata.normalize("NFC", key)
+    if unicodedata.normalize("NFKC", canonical) != canonical:
+        raise _refused(key, "The name has a character that reads as another one (NFKC)")
+    names = key.split("/")
+    if len(names) > DEPTH:
+        raise _refused(key, f"The path is more than {DEPTH} names deep", "Use fewer folders")
+    for name in names:
+        _check_name(key, name)
+    return canonical
+
+
+def fold_key(key: str) -> str:
+    """Give what two keys share if some file system would take them for one file."""
+    folded = unicodedata.normalize("NFD", key).casefold()
+    return unicodedata.normalize("NFC", folded)
+
+
+def is_temporary(name: str) -> bool:
+    return TEMP_NAME.fullmatch(name) is not None
+
+
+def beneath(root: Path, path: Path) -> bool:
+    """Say whether `path` is `root` or lies below it, name by name; `..` is never beneath."""
+    if ".." in path.parts or ".." in root.parts or root.is_absolute() != path.is_absolute():
+        return False
+    return path.parts[: len(root.parts)] == root.parts
+
+
+def shown(text: str) -> str:
+    """Give the text, or where printing it is not safe, with controls and surrogates escaped."""
+    quoted = text if text and text.isprintable() else repr(text)
+    return quoted if len(quoted) <= 500 else quoted[:500] + "…"
+
+
+def _check_text(key: str) -> None:
+    if not key:
+        raise _refused(key, "The name is empty")
+    if "\0" in key:
+        raise _refused(key, "The name has a NUL byte")
+    if "\\" in key:
+        raise _refused(key, "The name has a backslash", "Write / between folder and file")
+    if "%" in key:
+        once = unquote(key, errors="replace")
+        hidden = f"The name hides {shown(once)} behind % signs"
+        raise _refused(key, hidden if once != key else "The name has a % sign")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise _refused(key, "The name is not valid Unicode") from None
+    if size > PATH_BYTES:
+        raise _refused(key, f"The path is longer than {PATH_BYTES} bytes", "Shorten it")
+
+
+def _check_name(key: str, name: str) -> None:
+    if name in ("", ".", ".."):
+        raise _refused(key, "The path is absolute, ends in / or leaves its folder")
+    if len(name.encode()) > NAME_BYTES:
+        raise _refused(key, f"A name is longer than {NAME_BYTES} bytes", "Shorten it")
+    if ":" in name:
+        raise _refused(key, "The name has a colon, which names a drive or a stream on Windows")
+    if not _PLAIN.fullmatch(name):
+        _check_letters(key, name)
+    if name[-1] in ". " or name[0] == " ":
+        raise _refused(key, "A name begins with a space or ends with a dot or space")
+    if name.partition(".")[0].rstrip(" ").upper() in _DEVICES:
+        raise _refused(key, "The name belongs to a device on Windows")
+    if is_temporary(name):
+        raise _refused(key, "The name is reserved for temporary files")
+
+
+def _check_letters(key: str, name: str) -> None:
+    for character in name:
+        kind = unicodedata.category(character)[0]
+        if character not in _SIGNS and (kind not in "LMN" or character in _INVISIBLE):
+            label = f"U+{ord(character):04X}"
+            raise _refused(key, f"The name has a character that is not allowed, {label}")
+    if unicodedata.category(name[0])[0] == "M":
+        raise _refused(key, "A name begins with a combining mark")
+
+
+def _refused(key: str, what: str, do: str = _RENAME) -> PathRefused:
+    return PathRefused(what, where=shown(key), do=do)
+
+
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
 _NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
 _NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
@@ -52,7 +165,7 @@ class FolderWalk:
         except (OSError, ValueError) as error:
             raise StoreError(
                 f"The folder could not be opened: {words(error)}",
-                where=names.shown(str(path)),
+                where=shown(str(path)),
                 do="See that it is a folder you may write to",
             ) from error
 
@@ -77,7 +190,7 @@ class FolderWalk:
 
     def _step(self, at: int, name: str, key: str, *, create: bool) -> int:
         try:
-            fd = os.open(name, _DIRECTORY, dir_fd=at)
+            fd = os.open(name, FOLDER, dir_fd=at)
         except FileNotFoundError:
             if not create:
                 raise
@@ -85,7 +198,7 @@ class FolderWalk:
             return self._step(at, name, key, create=False)
         except OSError as error:
             if error.errno in _NOT_OURS:
-                raise self.refused(key, f"{names.shown(name)} is a link or no folder") from error
+                raise self.refused(key, f"{shown(name)} is a link or no folder") from error
             raise
         try:
             self._check_mount(fd, key)
@@ -145,7 +258,7 @@ class FolderWalk:
 
         A file system that cannot lock a directory leaves rename as the only protection.
         """
-        fd = os.open(".", _DIRECTORY, dir_fd=at)
+        fd = os.open(".", FOLDER, dir_fd=at)
         try:
             try:
                 take_soon(fd, self.shown(key))
@@ -158,17 +271,17 @@ class FolderWalk:
 
     def refuse_twin(self, at: int, name: str, key: str) -> None:
         """Refuse a new name that some file system would take for one that is there."""
-        folded = names.fold_key(name)
+        folded = fold_key(name)
         for other in os.listdir(at):
-            if other != name and names.fold_key(other) == folded:
+            if other != name and fold_key(other) == folded:
                 raise self.refused(
-                    key, f"{names.shown(other)} is already there, the same but for case or accents"
+                    key, f"{shown(other)} is already there, the same but for case or accents"
                 )
 
     # Errors in the house's words.
 
     def shown(self, key: str) -> str:
-        return names.shown(str(self.root / key))
+        return shown(str(self.root / key))
 
     def refused(self, key: str, what: str) -> PathRefused:
         return PathRefused(what, where=self.shown(key), do="Move it away or use another name")
@@ -199,7 +312,7 @@ class FolderWalk:
 
 def parts_of(key: str) -> list[str]:
     """Give the names that a key is made of, or raise `PathRefused`."""
-    names.check_key(key)
+    check_key(key)
     return key.split("/")
 
 
