@@ -8,7 +8,7 @@
   tested small, and the same way every time. `REVERIE_EXAMPLES` says how many random
   examples a property gets there, `REVERIE_SEED` where tests that draw by chance begin.
 - Tests marked `doors` talk to programs of foreign make. They run where a mark expression
-  names them (`-m doors`), and nowhere else.
+  names them (`-m doors`), or beside the others with `REVERIE_DOORS=1`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from hypothesis import HealthCheck, settings
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = frozenset(filter(None, os.environ.get("REVERIE_REQUIRE", "").split(",")))
+DOORS = os.environ.get("REVERIE_DOORS", "") == "1"
 PROOF = os.environ.get("REVERIE_SCALE", "small") == "proof"
 SHARED = Path(os.environ.get("REVERIE_SHARED") or ROOT.parent / "shared")
 OURS = frozenset(
-    f"REVERIE_{name}" for name in ("REQUIRE", "SCALE", "SHARED", "BUDGET", "EXAMPLES", "SEED")
+    f"REVERIE_{name}"
+    for name in ("REQUIRE", "SCALE", "DOORS", "SHARED", "BUDGET", "EXAMPLES", "SEED")
 )
 FOREIGN = re.compile(r"(REVERIE|CLAUDE|ANTHROPIC|OPENAI|GIT|XDG)_")
 
@@ -78,7 +80,7 @@ def scale() -> Scale:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What belongs to another tier is left out: that is a choice, not a skip."""
     others = [] if PROOF else ["proof"]
-    if "doors" not in config.option.markexpr:
+    if "doors" not in config.option.markexpr and not DOORS:
         others.append("doors")
     left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     if left_out:
