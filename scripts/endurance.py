@@ -24,8 +24,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STATE = ROOT / "bench" / "out" / "endurance.json"
-RESULTS = ROOT / "bench" / "RESULTS.md"
+STATE = "bench/out/endurance.json"
+RESULTS = "bench/RESULTS.md"
 FIRST_EXAMPLES = 1_000
 MAX_EXAMPLES = 64_000
 KILLS = re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(")
@@ -83,13 +83,13 @@ def note_finished(state: Path, done: Mapping[str, int]) -> None:
     new.replace(state)
 
 
-def run_slice(one: Slice, jobs: int) -> tuple[int, str]:
+def run_slice(root: Path, one: Slice, jobs: int) -> tuple[int, str]:
     """Runs one slice; its exit code, and pytest's last word on it."""
     options = ["-q", "-n", str(jobs), "--dist", "loadfile", "--timeout", "0", "--tb=short"]
     seeded = f"--hypothesis-seed={one.seed + one.number}"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, seeded, *test_files(ROOT, one.part)],
-        cwd=ROOT,
+        [sys.executable, "-m", "pytest", *options, seeded, *test_files(root, one.part)],
+        cwd=root,
         env={**os.environ, **one.environ},
         stdout=subprocess.PIPE,
         text=True,
@@ -118,6 +118,25 @@ def add_row(results: Path, one: Slice, seconds: float, outcome: str) -> str:
     return row
 
 
+def run(
+    root: Path, part: str, seed: int, *, hours: float, slices: int | None = None, jobs: int = 2
+) -> int:
+    """Runs slice after slice; 0, or the exit code of the one that failed."""
+    began, name, ran = time.monotonic(), f"{part}:{seed}", 0
+    done = finished(root / STATE)
+    while ran != slices and time.monotonic() - began < hours * 3600:
+        one = Slice(part, seed, done.get(name, 0))
+        start = time.monotonic()
+        code, outcome = run_slice(root, one, jobs)
+        print(add_row(root / RESULTS, one, time.monotonic() - start, outcome), flush=True)
+        if code:
+            return code
+        done[name] = one.number + 1
+        note_finished(root / STATE, done)
+        ran += 1
+    return 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run a part of the tests for hours.")
     parser.add_argument("--part", choices=sorted(PARTS), required=True)
@@ -126,18 +145,16 @@ def main() -> None:
     parser.add_argument("--slices", type=int, help="how many at most")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    began, name = time.monotonic(), f"{given.part}:{given.seed}"
-    done = finished(STATE)
-    last = None if given.slices is None else done.get(name, 0) + given.slices
-    while done.get(name, 0) != last and time.monotonic() - began < given.hours * 3600:
-        one = Slice(given.part, given.seed, done.get(name, 0))
-        start = time.monotonic()
-        code, outcome = run_slice(one, given.jobs)
-        print(add_row(RESULTS, one, time.monotonic() - start, outcome), flush=True)
-        if code:
-            sys.exit(code)
-        done[name] = one.number + 1
-        note_finished(STATE, done)
+    sys.exit(
+        run(
+            ROOT,
+            given.part,
+            given.seed,
+            hours=given.hours,
+            slices=given.slices,
+            jobs=given.jobs,
+        )
+    )
 
 
 if __name__ == "__main__":
