@@ -4,7 +4,9 @@
 #   make run       a session from end to end, without a key or a network
 #   make chat      the terminal agent
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
-#   make proof     the same at full scale, then the mutations; 75 minutes at most
+#   make doors     programs of foreign make against ours; 35 minutes at most
+#   make proof     the promises at full scale, then the mutations; 75 minutes at most
+#   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
 #   make bench     ratios and times, written to bench/out
 #   make check     format, lint, types, import rules, manifest, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
@@ -12,13 +14,15 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: install run chat test proof bench check lock clean \
+.PHONY: install run chat test doors proof endurance bench check lock clean \
 	format check-format check-lint check-types check-imports check-manifest check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= 2
 PYTEST_ARGS ?=
+PART ?= kills
+SEED ?= 1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,6 +34,7 @@ stamp = $(VENV)/.set-up/$(1)-$(shell cat locks/$(1).txt pyproject.toml | cksum |
 RUN := $(call stamp,run)
 DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
+CLIENTS := $(VENV)/clients
 
 # Only what the lock names, hash by hash; the project itself without looking anywhere.
 define set-up
@@ -50,12 +55,21 @@ chat: $(RUN)
 	$(BIN)/reverie chat
 
 test: $(DEV)
-	REVERIE_BUDGET=600 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	REVERIE_BUDGET=600 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
+		--durations=50 --durations-min=0.05 $(PYTEST_ARGS)
+
+# One at a time: a client starts slowly, and two of them would wait for each other.
+doors: $(DEV) $(CLIENTS)/.set-up
+	PATH="$(CURDIR)/$(CLIENTS)/node_modules/.bin:$$PATH" REVERIE_BUDGET=2100 \
+		$(BIN)/python -m pytest -m doors --timeout 600 --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
 	REVERIE_SCALE=proof REVERIE_BUDGET=3600 \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --timeout 1800 $(PYTEST_ARGS)
 	$(BIN)/python -m scripts.mutations --jobs $(WORKERS)
+
+endurance: $(PROOF)
+	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
 
 bench: $(DEV)
 	$(BIN)/python -m bench
@@ -103,3 +117,11 @@ $(DEV):
 $(PROOF):
 	$(call set-up,proof)
 	@touch $(RUN) $(DEV) $@
+
+# Where npm is missing, the tests that need a client skip and say so.
+$(CLIENTS)/.set-up: locks/clients/package.json locks/clients/package-lock.json | $(DEV)
+	@mkdir -p $(CLIENTS)
+	@cp locks/clients/package.json locks/clients/package-lock.json $(CLIENTS)
+	@if command -v npm >/dev/null; \
+		then npm ci --prefix $(CLIENTS) --no-audit --no-fund --loglevel error && touch $@; \
+		else echo "npm is not there: no foreign client is installed" >&2; fi

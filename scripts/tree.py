@@ -48,7 +48,7 @@ def rules(path: Path, root: Path) -> list[tuple[str, re.Pattern[str]]]:
     ]
     if len(root.parts) > 2:
         held.append(("path of this clone", re.compile(re.escape(str(root)) + r"\b")))
-    if path.parent.name == "locks":
+    if "locks" in path.relative_to(root).parts[:-1]:
         held.append(("address in a lock", ADDRESS))
     return held
 

@@ -5,13 +5,17 @@
 - A test that cannot run here skips and says why; `REVERIE_REQUIRE` (`all`, or the names
   of needs, by comma) turns such skips into failures. The last lines of a run list them.
 - `REVERIE_SCALE=proof` asks for the full numbers; without it the same promises are
-  tested small, and the same way every time.
+  tested small, and the same way every time. `REVERIE_EXAMPLES` says how many random
+  examples a property gets there, `REVERIE_SEED` where tests that draw by chance begin.
+- Tests marked `doors` talk to programs of foreign make. They run where a mark expression
+  names them (`-m doors`), or beside the others with `REVERIE_DOORS=1`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
 import time
@@ -26,9 +30,13 @@ from hypothesis import HealthCheck, settings
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = frozenset(filter(None, os.environ.get("REVERIE_REQUIRE", "").split(",")))
+DOORS = os.environ.get("REVERIE_DOORS", "") == "1"
 PROOF = os.environ.get("REVERIE_SCALE", "small") == "proof"
 SHARED = Path(os.environ.get("REVERIE_SHARED") or ROOT.parent / "shared")
-OURS = frozenset({"REVERIE_REQUIRE", "REVERIE_SCALE", "REVERIE_SHARED", "REVERIE_BUDGET"})
+OURS = frozenset(
+    f"REVERIE_{name}"
+    for name in ("REQUIRE", "SCALE", "DOORS", "SHARED", "BUDGET", "EXAMPLES", "SEED")
+)
 FOREIGN = re.compile(r"(REVERIE|CLAUDE|ANTHROPIC|OPENAI|GIT|XDG)_")
 
 settings.register_profile(
@@ -41,7 +49,7 @@ settings.register_profile(
 )
 settings.register_profile(
     "proof",
-    max_examples=1_000,
+    max_examples=int(os.environ.get("REVERIE_EXAMPLES", "1000")),
     database=None,
     deadline=None,
     print_blob=True,
@@ -55,9 +63,10 @@ settings.load_profile("proof" if PROOF else "small")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of a promise to test: `scale.pick(1_000, 20_000)`."""
+    """How much of a promise to test: `scale.pick(1_000, 20_000)`; and where chance begins."""
 
     proof: bool
+    seed: int = 0
 
     def pick(self, small: T, proof: T) -> T:
         return proof if self.proof else small
@@ -65,17 +74,18 @@ class Scale:
 
 @pytest.fixture(scope="session")
 def scale() -> Scale:
-    return Scale(PROOF)
+    return Scale(PROOF, int(os.environ.get("REVERIE_SEED", "0")))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `proof` are left out of the small run: that is a choice, not a skip."""
-    if PROOF:
-        return
-    left_out = [item for item in items if item.get_closest_marker("proof")]
+    """What belongs to another tier is left out: that is a choice, not a skip."""
+    others = [] if PROOF else ["proof"]
+    if "doors" not in config.option.markexpr and not DOORS:
+        others.append("doors")
+    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("proof")]
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 # -- surroundings --------------------------------------------------------------------
@@ -165,6 +175,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+def _cpu() -> float:
+    """Seconds of CPU used here and by every process that has ended below."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 class Closing:
     """Says at the very end what was skipped and how the time compares with the budget."""
 
@@ -186,7 +202,7 @@ class Closing:
         if budget := int(os.environ.get("REVERIE_BUDGET", "0")):
             used = time.monotonic() - self.started
             over = "" if used <= budget else "  OVER BUDGET"
-            yield f"time: {used:.0f} s of {budget} s{over}"
+            yield f"time: {used:.0f} s of {budget} s, {_cpu():.0f} s of CPU{over}"
         if not self.skipped:
             yield "no skips"
             return

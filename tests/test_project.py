@@ -439,6 +439,8 @@ def test_needs_program(): ...
 def test_xfail(): assert False
 @pytest.mark.proof
 def test_large(scale): assert scale.pick(1, 2) == 2
+@pytest.mark.doors
+def test_foreign(): ...
 def test_home(home):
     import os
     assert os.environ["REVERIE_HOME"] == str(home) and not home.exists()
@@ -497,7 +499,7 @@ def test_the_last_lines_list_the_skips(outcome: Outcome) -> None:
 def test_a_required_skip_is_a_failure(outcome: Outcome, required: str, counts: str) -> None:
     code, lines = outcome("-n", "1", REVERIE_REQUIRE=required)
     assert code == 1
-    assert any(counts in line.replace(", 1 deselected", "") for line in lines)
+    assert any(counts in line.replace(", 2 deselected", "") for line in lines)
     assert any("REVERIE_REQUIRE does not allow that: needs shared" in line for line in lines)
 
 
@@ -516,3 +518,17 @@ def test_proof_scale_runs_what_is_marked_for_it(outcome: Outcome) -> None:
     assert "2 passed" in lines[-3]
     assert lines[-2].startswith("time: ")
     assert lines[-1] == "no skips"
+
+
+@pytest.mark.spec("project.skips")
+@pytest.mark.parametrize(
+    ("options", "environment", "count"),
+    [((), {}, 1), (("-m", "doors"), {}, 1), ((), {"REVERIE_DOORS": "1"}, 2)],
+)
+def test_programs_of_foreign_make_are_met_where_that_is_asked_for(
+    outcome: Outcome, options: tuple[str, ...], environment: dict[str, str], count: int
+) -> None:
+    code, lines = outcome("-k", "foreign or runs", "-v", *options, **environment)
+    assert code == 0
+    assert any(f"{count} passed" in line for line in lines)
+    assert any("test_foreign" in line for line in lines) == bool(options or environment)

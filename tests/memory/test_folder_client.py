@@ -1,6 +1,7 @@
-"""One memory folder, two programs: the real Claude Code and Reverie, on loopback.
+"""One memory folder, two programs: the real Claude Code and Reverie.
 
-Needs the client itself: `CLIENT_UNDER_TEST` names it, or `claude` is on PATH.
+The client talks to `reverie simulate` where there is no network but loopback. Needs the
+client itself: `CLIENT_UNDER_TEST` names it, or `claude` is on PATH.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from reverie.memory.format import entry
 from reverie.store.home import project_folder
 from reverie.store.memory import MemoryFolder
 
-pytestmark = [pytest.mark.spec("B16"), pytest.mark.proof]
+pytestmark = [pytest.mark.spec("B16"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
 
 OURS = entry.new(
     "feedback_ours.md",
@@ -52,23 +54,29 @@ def claude() -> str:
 
 
 @pytest.fixture
-def run(claude: str, shared: Path, tmp_path: Path) -> Run:
-    script = str(shared / "clients" / "run_claude_code.sh")
+def run(claude: str, root: Path, tmp_path: Path) -> Run:
+    """Runs the client with scripted answers; the requests it sent for its work."""
+    home, script, log = (tmp_path / name for name in ("home", "script.json", "log.jsonl"))
 
-    def go(rules: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
-        shutil.rmtree(tmp_path / "log", ignore_errors=True)
-        scenario = tmp_path / "scenario.json"
-        scenario.write_text(json.dumps({"rules": rules}))
-        subprocess.run(
-            ["bash", script, claude, str(scenario), str(tmp_path), prompt],
-            env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+    def go(answers: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
+        home.mkdir(exist_ok=True)
+        log.unlink(missing_ok=True)
+        script.write_text(json.dumps(answers))
+        alone = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", "--die-with-parent", "--"]
+        given = (claude, home, tmp_path / "repo", script, log, prompt)
+        done = subprocess.run(
+            [*alone, sys.executable, "-m", "tests.memory.client", *map(str, given)],
+            cwd=root,
             check=False,
             capture_output=True,
-            timeout=300,
+            text=True,
         )
-        logs = sorted((tmp_path / "log").glob("*.json"))
-        assert logs, (tmp_path / "err.txt").read_text()
-        return [json.loads(one.read_text()) for one in logs]
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        asked = [line for line in lines if line["path"].startswith("/v1/messages")]
+        assert asked
+        assert [line["status"] for line in asked] == [200] * len(asked)
+        return [json.loads(line["body"]) for line in asked]
 
     return go
 
@@ -82,7 +90,7 @@ def said(requests: list[dict[str, Any]]) -> str:
 
 
 def rule(*content: dict[str, Any]) -> dict[str, Any]:
-    return {"when": {"tools": True}, "times": 1, "content": list(content)}
+    return {"when": {"tools": True}, "content": list(content)}
 
 
 def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(run: Run, tmp_path: Path) -> None:

@@ -517,7 +517,9 @@ async def test_an_update_under_way_is_waited_for_and_counts(desk: Desk):
 
 async def test_an_update_that_does_not_end_is_waited_for_no_longer_than_that(desk: Desk):
     model = Gated(desk._answer)
-    impatient = replace(SMALL, notes_wait_seconds=0, compact_breaker_failures=1)
+    impatient = replace(
+        SMALL, notes_wait_seconds=0, compact_breaker_failures=1, extract_drain_seconds=1
+    )
     async with desk.open(model=model, settings=impatient) as s:
         await up_to_the_threshold(s, model)
         s.world = replace(s.world, fork=None)  # nobody to write a full summary

@@ -17,7 +17,7 @@ from reverie.simulator.server import serving
 
 from .talk import MODEL, engine, result, text, user, words
 
-pytestmark = pytest.mark.spec("14")
+pytestmark = [pytest.mark.spec("14"), pytest.mark.doors]
 
 TOOL: Any = {"name": "Read", "description": "a file", "input_schema": {"type": "object"}}
 SMALL = ModelSpec("claude-small", window=1000)

@@ -331,7 +331,7 @@ def test_many_processes_race_and_never_two_land(tmp_path: Path, scale: Scale) ->
     racers, seconds = scale.pick(16, 64), scale.pick(6.0, 60.0)
     folder, log = tmp_path / "memory", tmp_path / "fence.jsonl"
     folder.mkdir()
-    rng, until = random.Random(7), time.time() + seconds
+    rng, until = random.Random(7 + scale.seed), time.time() + seconds
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:

@@ -1,7 +1,10 @@
 """Path patterns with `**`, `*`, `?`, `[…]` and `{a,b}`, matched name by name.
 
-The time is bounded by the product of the lengths, whatever the pattern. `*` also takes
-names that begin with a dot. Nothing here touches the disk.
+They stand for the files that ripgrep's `--glob` gives, except that a backslash and a brace
+without a comma are themselves. Libraries for ignore files read patterns otherwise: there
+`src/*` takes in whatever lies below, and `{a,b}` is no choice. The time is bounded by the
+product of the lengths, whatever the pattern. `*` also takes names that begin with a dot.
+Nothing here touches the disk.
 """
 
 from __future__ import annotations
@@ -40,9 +43,14 @@ def expand(pattern: str) -> list[str]:
     return done
 
 
-def matcher(pattern: str) -> Callable[[Sequence[str]], bool]:
-    """A test for the names of a relative path, one after the other."""
+def matcher(pattern: str, *, folders: bool = False) -> Callable[[Sequence[str]], bool]:
+    """A test for the names of a relative path, one after the other.
+
+    `a/**` is what lies below `a`; with `folders` it is `a` too.
+    """
     compiled = [tuple(p for p in one.split("/") if p) for one in expand(pattern)]
+    if not folders:
+        compiled = [(*one, "*") if one[-1:] == ("**",) else one for one in compiled]
     return lambda names: any(_match(one, names) for one in compiled)
 
 

@@ -251,7 +251,7 @@ def _covers_path(rule: PermissionRule, path: Path, ground: PermissionRoots) -> b
         return False
     names = path.relative_to(base).parts
     try:
-        test = globs.matcher(pattern.removeprefix("./"))
+        test = globs.matcher(pattern.removeprefix("./"), folders=True)
     except globs.BadPattern:
         return rule.verdict != "allow"
     return any(test(names[:n]) for n in range(len(names) + 1))

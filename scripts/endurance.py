@@ -1,0 +1,161 @@
+"""Runs some tests for hours, slice after slice, each larger or with another seed.
+
+A part is a list of test files. A slice is one run of them at proof scale: its seed is the
+one given plus its number, and the random examples double from slice to slice up to a bound.
+A finished slice is noted at once, so that a run that was stopped goes on with the slice it
+was in; and it adds a row to bench/RESULTS.md. A slice that fails is noted too and ends the
+run; it is run again next time. Nothing else is written.
+
+    python -m scripts.endurance --part kills|properties --seed N [--hours H] [--slices N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = "bench/out/endurance.json"
+RESULTS = "bench/RESULTS.md"
+FIRST_EXAMPLES = 1_000
+MAX_EXAMPLES = 64_000
+KILLS = re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(")
+PROPERTIES = re.compile(r"^from hypothesis", re.MULTILINE)
+PARTS = {"kills": KILLS, "properties": PROPERTIES}
+HEAD = """# What ran for hours
+
+`make endurance` adds a row for each slice it finishes.
+
+| day | part | seed | slice | examples | seconds | outcome |
+|---|---|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One run of a part: its number, from 0, and the seed the part was given."""
+
+    part: str
+    seed: int
+    number: int
+
+    @property
+    def examples(self) -> int:
+        return min(FIRST_EXAMPLES << min(self.number, 16), MAX_EXAMPLES)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "REVERIE_SCALE": "proof",
+            "REVERIE_SEED": str(self.seed + self.number),
+            "REVERIE_EXAMPLES": str(self.examples),
+        }
+
+
+def test_files(root: Path, part: str) -> list[str]:
+    """The test files whose text says that they belong to a part."""
+    found = sorted((root / "tests").rglob("test_*.py"))
+    return [
+        path.relative_to(root).as_posix()
+        for path in found
+        if PARTS[part].search(path.read_text(encoding="utf-8"))
+    ]
+
+
+def finished(state: Path) -> dict[str, int]:
+    """How many slices of each part and seed are done."""
+    return json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
+
+
+def note_finished(state: Path, done: Mapping[str, int]) -> None:
+    state.parent.mkdir(parents=True, exist_ok=True)
+    new = state.with_suffix(".new")
+    new.write_text(json.dumps(done), encoding="utf-8")
+    new.replace(state)
+
+
+def run_slice(root: Path, one: Slice, jobs: int) -> tuple[int, str]:
+    """Runs one slice; its exit code, and pytest's last word on it."""
+    options = ["-q", "-n", str(jobs), "--dist", "loadfile", "--timeout", "0", "--tb=short"]
+    seeded = f"--hypothesis-seed={one.seed + one.number}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, seeded, *test_files(root, one.part)],
+        cwd=root,
+        env={**os.environ, **one.environ},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        print(done.stdout)
+    return done.returncode, last_word(done.stdout)
+
+
+def last_word(output: str) -> str:
+    """`12 passed, 1 failed` from what pytest printed."""
+    counts = re.findall(r"\d+ (?:passed|failed|errors?|skipped|xfailed)\b", output)
+    return ", ".join(dict.fromkeys(counts)) or "no test ran"
+
+
+def add_row(results: Path, one: Slice, seconds: float, outcome: str) -> str:
+    """The row that a slice leaves; the file is begun where it is not there."""
+    day = datetime.now(UTC).date().isoformat()
+    row = f"| {day} | {one.part} | {one.seed} | {one.number} | {one.examples:,} |"
+    row += f" {seconds:.0f} | {outcome} |"
+    if not results.is_file():
+        results.write_text(HEAD, encoding="utf-8")
+    with results.open("a", encoding="utf-8") as file:
+        file.write(row + "\n")
+    return row
+
+
+def run(
+    root: Path, part: str, seed: int, *, hours: float, slices: int | None = None, jobs: int = 2
+) -> int:
+    """Runs slice after slice; 0, or the exit code of the one that failed."""
+    began, name, ran = time.monotonic(), f"{part}:{seed}", 0
+    done = finished(root / STATE)
+    while ran != slices and time.monotonic() - began < hours * 3600:
+        one = Slice(part, seed, done.get(name, 0))
+        start = time.monotonic()
+        code, outcome = run_slice(root, one, jobs)
+        print(add_row(root / RESULTS, one, time.monotonic() - start, outcome), flush=True)
+        if code:
+            return code
+        done[name] = one.number + 1
+        note_finished(root / STATE, done)
+        ran += 1
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run a part of the tests for hours.")
+    parser.add_argument("--part", choices=sorted(PARTS), required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--hours", type=float, default=8.0, help="begin no slice after this")
+    parser.add_argument("--slices", type=int, help="how many at most")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    sys.exit(
+        run(
+            ROOT,
+            given.part,
+            given.seed,
+            hours=given.hours,
+            slices=given.slices,
+            jobs=given.jobs,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
