@@ -12,13 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.recall import entry_of, opened
-from reverie.apps.cli.show import JsonOption, document, line, plural, say
+from reverie.apps.cli.show import document, line, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
 from reverie.session.recall.text import days
+from reverie.text.counts import plural
 from reverie.text.hidden import reveal
+from reverie.upkeep.place import ProjectPlace
 
 LOOKED = 12
 """Memories, and as many passages of sessions, that an answer is looked for in."""

@@ -19,10 +19,11 @@ import typer
 
 from reverie.agent.agent import AgentOptions
 from reverie.agent.place import working_folder
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
-from reverie.apps.cli.show import JsonOption, encoded, note
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import encoded, note
 from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
 from reverie.session.turn import TurnLimits, TurnResult
+from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Model
 
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -108,7 +109,7 @@ def _chosen(place: ProjectPlace, resume: str, newest: bool) -> str:
         raise InvalidInput("--resume and --continue exclude each other")
     library = place.library()
     if resume:
-        return one(library, resume)
+        return find_session(library, resume)
     found = library.sessions() if newest and library else []
     if newest and not found:
         raise InvalidInput("this project has no session yet", where=str(place.root))

@@ -14,14 +14,15 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.place import one
-from reverie.apps.cli.show import age, line, plural
+from reverie.apps.cli.show import age, line
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.settings.problems import nearest
+from reverie.text.counts import plural
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks
+from reverie.upkeep.place import find_session
 
 WIDTH = 40  # signs of the bar that shows what fills the context
 LISTED = 10
@@ -151,7 +152,7 @@ def clear(chat: Chat, rest: str) -> None:
 def resume(chat: Chat, rest: str) -> None:
     library = chat.desk.agent.session.library
     if rest:
-        raise Switch(one(library, rest))
+        raise Switch(find_session(library, rest))
     now = time.time()
     files = library.sessions()
     for file in files[:LISTED]:

@@ -7,12 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, plural, say, table
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import (
+    Column,
+    document,
+    hand_down,
+    note,
+    say,
+    table,
+)
 from reverie.errors import SettingsError
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
 from reverie.settings.problems import nearest
 from reverie.settings.sources import settings_files
+from reverie.text.counts import plural
+from reverie.upkeep.place import ProjectPlace
 
 app = typer.Typer(add_completion=False, help="Show every setting and where it comes from.")
 

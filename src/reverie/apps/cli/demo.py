@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.apps.cli.show import Column, JsonOption, document, note, plural, say, table
+from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.show import Column, document, note, say, table
+from reverie.text.counts import plural
 
 if TYPE_CHECKING:
     from reverie.apps.cli.demo_course import DemoCourse

@@ -17,10 +17,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.apps.cli.memory_open import must_open, opened
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, plural, say, table
+from reverie.apps.cli.memory_open import find_memory, open_memory
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import (
+    Column,
+    age,
+    document,
+    line,
+    note,
+    say,
+    table,
+)
 from reverie.errors import NotFound
+from reverie.text.counts import plural
+from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -96,7 +106,7 @@ def _dreamt(
 
     from reverie.session.dream.run import dream
 
-    with must_open(project) as memories, dreaming(place, memories, model) as dreamer:
+    with open_memory(project) as memories, dreaming(place, memories, model) as dreamer:
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
@@ -195,7 +205,7 @@ def status(dream: DreamId = "", as_json: JsonOption = False, project: Project = 
     from reverie.session.dream.doors import find, known
 
     place = ProjectPlace.of(project)
-    with opened(project) as memories:
+    with find_memory(project) as memories:
         if memories is None:
             found, gates = [], "there is no memory yet"
         else:
@@ -250,7 +260,7 @@ def diff(dream: DreamId = "", project: Project = CURRENT) -> None:
     """What a dream that waits, or was refused, would change."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
         for row in doors.diff(memories, found):
             style = {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "")
@@ -263,7 +273,7 @@ def accept(dream: DreamId = "", as_json: JsonOption = False, project: Project = 
     from reverie.session.dream import doors
 
     settings = ProjectPlace.of(project).loaded().settings
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, "waiting")
         done = doors.accept(memories, found, time.time, settings.dream_stale_lock_minutes * 60)
     if as_json:
@@ -279,7 +289,7 @@ def drop(dream: DreamId = "", as_json: JsonOption = False, project: Project = CU
     """Throw a dream's branch away."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
         doors.drop(memories, found)
     _answer(as_json, {"dropped": found.id}, "It is dropped; the memory is as it was")
@@ -290,7 +300,7 @@ def kill(dream: DreamId = "", as_json: JsonOption = False, project: Project = CU
     """End a dream that runs, in whichever process."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, "running")
         doors.kill(memories, found)
         ended = _until_over(memories, found.id)
@@ -313,7 +323,7 @@ def undo(dream: DreamId = "", as_json: JsonOption = False, project: Project = CU
     """Take back what a dream changed; what others wrote since stays."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = _changed(memories, dream)
         done = doors.undo(memories, found)
     value = {"undone": found.id, "files": [one.key for one in done.done]}

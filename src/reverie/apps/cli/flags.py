@@ -14,12 +14,20 @@ from typing import Any
 import typer
 
 from reverie.apps.cli.config import shown, tell_problems
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, say, table
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import (
+    Column,
+    document,
+    hand_down,
+    note,
+    say,
+    table,
+)
 from reverie.errors import NotFound, SettingsError
 from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
 from reverie.store.digests import digest
 from reverie.store.files import Changed, Folder
+from reverie.upkeep.place import ProjectPlace
 
 app = typer.Typer(add_completion=False, help="Show and throw the switches that act at run time.")
 

@@ -8,12 +8,11 @@ leaves the old file as it was.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import tempfile
 import time
-import unicodedata
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,9 +25,17 @@ from reverie.apps.cli import (
     memory_past,
     memory_review,
 )
-from reverie.apps.cli.memory_open import by_user, must_open, opened, text_from
-from reverie.apps.cli.place import CURRENT, Project
-from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, plural, say, table
+from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import (
+    Column,
+    age,
+    document,
+    line,
+    note,
+    say,
+    table,
+)
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
 from reverie.memory.format.entry import TopicFile
@@ -36,7 +43,9 @@ from reverie.settings import environment
 from reverie.store.digests import digest
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
+from reverie.text.counts import plural
 from reverie.text.hidden import find, reveal
+from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
 
 app = typer.Typer(
     add_completion=False,
@@ -51,14 +60,12 @@ _MATCHES = 3
 @app.command("list")
 def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """The memories of this project, the newest first."""
-    with opened(project) as memories:
-        rows = (
-            [] if memories is None else [_row(memories, one.key) for one in memories.folder.scan()]
-        )
+    with find_memory(project) as memories:
+        rows = [] if memories is None else list_memories(memories)
         where = "" if memories is None else str(memories.folder.root)
         waiting = 0 if memories is None else len(memories.review.items())
     if as_json:
-        document({"folder": where, "memories": rows, "review": waiting})
+        document({"folder": where, "memories": [asdict(row) for row in rows], "review": waiting})
         return
     if not rows:
         say("No memory yet.")
@@ -66,27 +73,14 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
         now = time.time()
         columns = [Column(n) for n in ("file", "type", "name")]
         columns += [Column("description", wraps=True), Column("age", right=True), Column("trust")]
-        table(columns, [_shown(row, now) for row in rows])
+        table(columns, [_cells(row, now) for row in rows])
     if waiting:
         note(f"{plural(waiting, 'memory', 'memories')} in review: `reverie memory review list`")
 
 
-def _row(memories: Memories, key: str) -> dict[str, Any]:
-    one = memories.folder.read(key)
-    return {
-        "file": key,
-        "type": one.type,
-        "name": one.name,
-        "description": one.description,
-        "modified": one.modified,
-        "bytes": one.size,
-        "trust": memories.trust(key).label,
-    }
-
-
-def _shown(row: dict[str, Any], now: float) -> list[str]:
-    told = [line(reveal(row[name]), 80) for name in ("file", "type", "name", "description")]
-    return [*told, age(now - row["modified"]), row["trust"]]
+def _cells(row: MemoryRow, now: float) -> list[str]:
+    texts = (row.file, row.type, row.name, row.description)
+    return [*(line(reveal(text), 80) for text in texts), age(now - row.modified), row.trust]
 
 
 @app.command()
@@ -97,7 +91,7 @@ def show(
     project: Project = CURRENT,
 ) -> None:
     """One memory, now or at a version, with what hides in it made visible."""
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         if at:
             version = memories.history.find(at)
             one = TopicFile(version.key, memories.history.content(version.after), version.at)
@@ -130,7 +124,7 @@ def add(
     project: Project = CURRENT,
 ) -> None:
     """Remember something now: its file, then its line in the index."""
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         done = memories.remember(
             text_from(text), by_user("save"), name=name, description=description, type=kind
         )
@@ -156,7 +150,7 @@ def edit(
     project: Project = CURRENT,
 ) -> None:
     """Change a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         one = memories.find(name)
         before = memories.folder.files.read(one.key)
         if source:
@@ -217,7 +211,7 @@ def rm(
     project: Project = CURRENT,
 ) -> None:
     """Remove memories and their lines in the index; `undo` brings them back."""
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         keys = [memories.find(name).key for name in names]
         if not yes and not as_json:
             typer.confirm(f"Remove {', '.join(keys)}?", abort=True)
@@ -239,44 +233,23 @@ def search(
     project: Project = CURRENT,
 ) -> None:
     """Memories that hold all the words, in any order and case."""
-    wanted = [_plain(word) for word in " ".join(words).split()]
-    found: list[dict[str, Any]] = []
-    with opened(project) as memories:
-        for key in memories.folder.keys() if memories else ():
-            one = memories.folder.read(key) if memories else TopicFile(key, b"")
-            text = _plain(f"{one.name}\n{one.text}")
-            if wanted and all(word in text for word in wanted):
-                found.append(_match(one, wanted))
-    found.sort(key=lambda match: (-match["count"], match["file"]))
+    wanted = [fold_case(word) for word in " ".join(words).split()]
+    with find_memory(project) as memories:
+        found = search_memories(memories, wanted) if memories else []
     if as_json:
-        document({"words": wanted, "memories": found})
+        document({"words": wanted, "memories": [asdict(match) for match in found]})
         return
     for match in found:
-        say(f"{match['file']}  {line(reveal(match['name']), 80)}", "bold")
-        for number, text in match["lines"][:_MATCHES]:
+        say(f"{match.file}  {line(reveal(match.name), 80)}", "bold")
+        for number, text in match.lines[:_MATCHES]:
             say(f"  {number}: {line(reveal(text), 120)}")
     if not found:
         say("Nothing found.")
 
 
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
-def _match(one: TopicFile, wanted: list[str]) -> dict[str, Any]:
-    lines = [
-        (number, text)
-        for number, text in enumerate(one.text.splitlines(), 1)
-        if any(word in _plain(text) for word in wanted)
-    ]
-    pattern = "|".join(re.escape(word) for word in wanted)
-    count = len(re.findall(pattern, _plain(one.text)))
-    return {"file": one.key, "name": one.name, "count": count, "lines": lines}
-
-
 memory_past.join(app)
 app.add_typer(memory_review.app, name="review")
-app.command("check")(memory_check.check_all)
+app.command("check")(memory_check.check)
 app.command("learn")(memory_learn.learn)
-app.command("import")(memory_moves.bring)
+app.command("import")(memory_moves.import_memories)
 app.command("export")(memory_moves.export)

@@ -16,33 +16,27 @@ from typing import Annotated, Any
 import typer
 
 from reverie.agent.memory import AgentPlace, agent_memories
-from reverie.apps.cli.memory_open import (
-    by_user,
-    must_open,
-    opened,
-    origin_shown,
-    text_from,
-    version_value,
-)
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.show import (
     PATIENCE,
     Column,
-    JsonOption,
     age,
     console,
     document,
     line,
     note,
-    plural,
     say,
     table,
 )
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
 from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
+from reverie.text.counts import plural
 from reverie.text.hidden import reveal
 from reverie.upkeep.forget import ForgetReport, Forgetting
+from reverie.upkeep.memory import describe_origin, version_value
+from reverie.upkeep.place import ProjectPlace
 
 _SHORT = 8
 _SHOWN = 20
@@ -55,7 +49,7 @@ def log(
     project: Project = CURRENT,
 ) -> None:
     """Every version, newest first: when, what, and where it came from."""
-    with opened(project) as memories:
+    with find_memory(project) as memories:
         key = _key(memories, name) if memories and name else ""
         found = memories.history.log(key)[::-1] if memories else []
     if as_json:
@@ -73,7 +67,7 @@ def _row(version: Version, now: float) -> list[str]:
     kind = version.origin.kind
     did = change if kind in ("save", "edit", "remove") else f"{change} ({kind})"
     trust = version.origin.trust.label
-    who = origin_shown(version.origin)
+    who = describe_origin(version.origin)
     return [version.id[:_SHORT], age(now - version.at), did, version.key, who, trust]
 
 
@@ -93,7 +87,7 @@ def diff(
     project: Project = CURRENT,
 ) -> None:
     """What a version changed; or what a memory is now against a version (default: the last)."""
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         history = memories.history
         try:
             version = history.find(name)
@@ -119,7 +113,7 @@ def blamed(
     project: Project = CURRENT,
 ) -> None:
     """Each line of a memory, and the version that wrote it."""
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = blame(memories.history.log(_key(memories, name)), memories.history.content)
     if as_json:
         lines = [{"line": b.line, "version": version_value(b.version)} for b in found]
@@ -127,7 +121,7 @@ def blamed(
         return
     now = time.time()
     rows = [
-        [b.version.id[:_SHORT], origin_shown(b.version.origin), age(now - b.version.at), b.line]
+        [b.version.id[:_SHORT], describe_origin(b.version.origin), age(now - b.version.at), b.line]
         for b in found
     ]
     columns = [Column("version"), Column("by"), Column("age", right=True), Column("line")]
@@ -148,7 +142,7 @@ def undo(
     wanted: list[tuple[By, str]] = [(by, given[by]) for by in BY if given.get(by)]
     if len(wanted) + bool(version) > 1:
         raise InvalidInput("Name one version, or one origin")
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         if wanted:
             by, value = wanted[0]
             done = memories.revert(by, value, by_user("undo"))

@@ -17,8 +17,8 @@ import anyio
 import typer
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
-from reverie.apps.cli.show import JsonOption, document, line, note, plural, say
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import document, line, note, say
 from reverie.errors import InvalidInput, NotFound, ProviderError, StoreError
 from reverie.memory.claims import claims
 from reverie.memory.format.entry import TopicFile
@@ -33,7 +33,9 @@ from reverie.settings import environment
 from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
+from reverie.text.counts import plural
 from reverie.text.hidden import reveal
+from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Notice
 
 COUNT = 10
@@ -190,7 +192,7 @@ def _ledger(place: ProjectPlace, given: str, as_json: bool) -> None:
     library = place.library()
     if library is None:
         raise NotFound("There is no session in this project yet")
-    session = one(library, given) if given.strip() else library.newest()
+    session = find_session(library, given) if given.strip() else library.newest()
     turns = ledgers(library.read(session).entries)
     if as_json:
         document({"session": session, "turns": [turn.value() for turn in turns]})

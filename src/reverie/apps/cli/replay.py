@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 import typer
 
-from reverie.apps.cli import transfer
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.show import (
     PATIENCE,
     Column,
-    JsonOption,
     console,
     document,
     note,
-    plural,
     say,
     table,
 )
@@ -49,9 +46,12 @@ from reverie.session.library import Library
 from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
+from reverie.text.counts import plural
 from reverie.transcript.codec import decode
 from reverie.transcript.recorded import is_ours
 from reverie.transcript.records import Entry
+from reverie.upkeep import transfer
+from reverie.upkeep.place import ProjectPlace, find_session
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -152,7 +152,7 @@ def course_of(given: str, place: ProjectPlace) -> Course:
         raise NotFound("There is no such file", where=given)
     library = place.library()
     try:
-        session = one(library, given)
+        session = find_session(library, given)
     except InvalidInput as error:
         raise NotFound(
             "There is no such file, and no session of this project by that id",

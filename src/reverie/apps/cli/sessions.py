@@ -16,21 +16,18 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from reverie.apps.cli import conversation, telling, transfer
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli import telling
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.retention import prune
 from reverie.apps.cli.show import (
     Column,
-    JsonOption,
     age,
     document,
     encoded,
     line,
     note,
-    plural,
     raw,
     say,
-    size,
     table,
     watched,
 )
@@ -39,7 +36,10 @@ from reverie.session.library import Library, Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine
+from reverie.text.counts import plural, size
 from reverie.transcript.request import render
+from reverie.upkeep import conversation, transfer
+from reverie.upkeep.place import ProjectPlace, find_session
 
 app = typer.Typer(
     add_completion=False,
@@ -169,7 +169,7 @@ def show(
 
 def _chosen(project: Path, given: str) -> tuple[Library, str]:
     library = ProjectPlace.of(project).library()
-    found = one(library, given)
+    found = find_session(library, given)
     return cast("Library", library), found
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reverie.apps.cli.show import JsonOption, document, say
+from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.show import document, say
 from reverie.errors import NotAvailable
 from reverie.store.files import Folder
 

@@ -11,9 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.session.library import Library
@@ -21,11 +18,6 @@ from reverie.settings import Flags, Loaded, environment, load
 from reverie.settings.jsonfile import read_object
 from reverie.store import home as places
 from reverie.store import names
-
-Project = Annotated[
-    Path, typer.Option("--project", help="A folder of the project.", show_default=False)
-]
-CURRENT = Path(".")
 
 _PREFIX = re.compile(r"[0-9a-f-]{1,36}", re.ASCII)
 _SHOWN = 5
@@ -40,7 +32,7 @@ class ProjectPlace:
     root: Path
 
     @classmethod
-    def of(cls, project: Path = CURRENT) -> ProjectPlace:
+    def of(cls, project: Path) -> ProjectPlace:
         environ = environment()
         root = places.canonical_root(Path(os.path.abspath(project)))
         return cls(environ, places.home(environ), root)
@@ -80,7 +72,7 @@ class ProjectPlace:
         return Library(path, project) if path.is_dir() else None
 
 
-def one(library: Library | None, given: str) -> str:
+def find_session(library: Library | None, given: str) -> str:
     """The session that an id, or the beginning of one, names."""
     text = given.lower()
     if not _PREFIX.fullmatch(text):
