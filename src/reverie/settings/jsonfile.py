@@ -56,7 +56,7 @@ def keys_of(value: object, place: str, key: str = "") -> tuple[dict[str, object]
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _text(path: Path) -> tuple[str | None, str]:

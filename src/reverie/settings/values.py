@@ -103,7 +103,7 @@ def _text(text: str) -> tuple[str | None, str]:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return None, "is no valid Unicode"
+        return None, "is not valid Unicode"
     return (text, "") if text.strip() else (None, "must not be empty")
 
 

@@ -14,14 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reverie.errors import (
-    InvalidInput,
-    NotFound,
-    ReverieError,
-    ScanFailed,
-    SecretFound,
-    StoreError,
-)
+from reverie.errors import InvalidInput, NotFound, ReverieError, ScanFailed, SecretFound, StoreError
 from reverie.memory.format.entry import MAX_READ, is_topic, shown
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version, trust_in

@@ -256,8 +256,8 @@ class Forgetting:
                 yield hit
 
 
-_WHY = "it is not ours to rewrite"
-_NAMED = "a folder is named so"
+_WHY = "it does not belong to Reverie, so it is not rewritten"
+_NAMED = "a folder has this name"
 
 
 @contextlib.contextmanager

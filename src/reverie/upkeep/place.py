@@ -77,9 +77,9 @@ def find_session(library: Library | None, given: str) -> str:
     text = given.lower()
     if not _PREFIX.fullmatch(text):
         raise InvalidInput(
-            "A session is named by its id, or by the beginning of it",
+            "This is not a session id, nor the beginning of one",
             where=names.shown(given),
-            do="`reverie sessions list` shows those there are",
+            do="List the project's sessions to see their ids",
         )
     found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []
     if len(found) == 1:
@@ -88,7 +88,9 @@ def find_session(library: Library | None, given: str) -> str:
         raise NotFound(
             "There is no such session in this project",
             where=given,
-            do="`reverie sessions list` shows those there are, `--all` those of every project",
+            do="List the sessions of this project, or of every project, to see their ids",
         )
     shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-    raise InvalidInput("Several sessions begin like that", where=shown, do="Give more of the id")
+    raise InvalidInput(
+        "Several sessions have ids that begin like this", where=shown, do="Give more of the id"
+    )

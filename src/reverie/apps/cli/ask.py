@@ -28,17 +28,19 @@ UNKNOWN = "I do not know: nothing in the memories or sessions of this project an
 
 
 def ask(
-    question: Annotated[list[str], typer.Argument(metavar="QUESTION", help="- for stdin.")],
+    question: Annotated[
+        list[str], typer.Argument(metavar="QUESTION", help="The question; - for stdin.")
+    ],
     sessions: Annotated[
-        bool, typer.Option("--sessions/--no-sessions", help="Look into earlier sessions too.")
+        bool, typer.Option("--sessions/--no-sessions", help="Search past sessions too.")
     ] = True,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """An answer from memories and earlier sessions, with sources."""
+    """Answer a question from memories and past sessions, with sources."""
     text = text_from(" ".join(question)).strip()
     if not text:
-        raise InvalidInput("There is no question")
+        raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
     with opened(ProjectPlace.of(project)) as found:

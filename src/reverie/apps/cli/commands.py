@@ -182,7 +182,7 @@ def undo(chat: Chat, rest: str) -> None:
     session = chat.desk.agent.session
     began = last_turn(session.view)
     if began is None:
-        raise InvalidInput("there is no turn to take back")
+        raise InvalidInput("there is no turn to undo")
     if not began.parent:
         raise InvalidInput("this is the first turn", do="/clear starts afresh")
     chat.desk.call(partial(session.rewind, began.parent))
@@ -281,7 +281,9 @@ def tasks(chat: Chat, rest: str) -> None:
     verb, _, name = rest.partition(" ")
     if verb == "kill":
         if not chat.desk.call(partial(agent.kill, name.strip())):
-            raise InvalidInput("no such task runs", where=name.strip(), do="/tasks lists them")
+            raise InvalidInput(
+                "no such task is running", where=name.strip(), do="/tasks lists them"
+            )
         chat.say(f"Ended {name.strip()}")
         return
     for running in agent.tasks:

@@ -30,7 +30,7 @@ def doctor(
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Check this installation, and fix what can be fixed."""
+    """Check this installation and fix what can be fixed."""
     place = ProjectPlace.of(project)
     checks = list(Examination(place, fix).checks())
     wrong = sum(check.state == "problem" for check in checks)

@@ -59,7 +59,7 @@ def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) 
         cells = [[line(str(row.get(name, "")), 90) for name in names] for row in rows]
         table([Column(name, wraps=name == "reason") for name in names], cells)
     else:
-        say("There is no project with a memory.")
+        say("No project has a memory.")
     if any(row["status"] == "failed" for row in rows):
         raise typer.Exit(1)
 

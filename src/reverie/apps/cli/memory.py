@@ -18,24 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli import (
-    memory_check,
-    memory_learn,
-    memory_moves,
-    memory_past,
-    memory_review,
-)
+from reverie.apps.cli import memory_check, memory_learn, memory_moves, memory_past, memory_review
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
-from reverie.apps.cli.show import (
-    Column,
-    age,
-    document,
-    line,
-    note,
-    say,
-    table,
-)
+from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
 from reverie.memory.format.entry import TopicFile
@@ -50,7 +36,7 @@ from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_me
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="List, show, change, search, undo, forget, review and move memories.",
+    help="List, show, edit, search, undo, forget and move memories.",
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")]
@@ -59,7 +45,7 @@ _MATCHES = 3
 
 @app.command("list")
 def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """The memories of this project, the newest first."""
+    """List the memories of this project, newest first."""
     with find_memory(project) as memories:
         rows = [] if memories is None else list_memories(memories)
         where = "" if memories is None else str(memories.folder.root)
@@ -68,7 +54,7 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
         document({"folder": where, "memories": [asdict(row) for row in rows], "review": waiting})
         return
     if not rows:
-        say("No memory yet.")
+        say("No memories yet.")
     else:
         now = time.time()
         columns = [Column(n) for n in ("file", "type", "name")]
@@ -86,11 +72,13 @@ def _cells(row: MemoryRow, now: float) -> list[str]:
 @app.command()
 def show(
     name: NameArgument,
-    at: Annotated[str, typer.Option("--at", metavar="VERSION", help="As it was then.")] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="VERSION", help="Show it as of this version.")
+    ] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """One memory, now or at a version, with what hides in it made visible."""
+    """Show a memory, now or at a version, with hidden characters made visible."""
     with open_memory(project) as memories:
         if at:
             version = memories.history.find(at)
@@ -116,14 +104,14 @@ def show(
 
 @app.command()
 def add(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - for stdin.")],
-    name: Annotated[str, typer.Option("--name", help="What it is called.")] = "",
-    description: Annotated[str, typer.Option("--description", help="One telling line.")] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to remember; - for stdin.")],
+    name: Annotated[str, typer.Option("--name", help="The name of the memory.")] = "",
+    description: Annotated[str, typer.Option("--description", help="A one-line description.")] = "",
     kind: Annotated[str, typer.Option("--type", help="user, feedback, project or reference.")] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Remember something now: its file, then its line in the index."""
+    """Save a new memory and add it to the index."""
     with open_memory(project) as memories:
         done = memories.remember(
             text_from(text), by_user("save"), name=name, description=description, type=kind
@@ -136,7 +124,7 @@ def _tell(done: Remembered, as_json: bool) -> None:
     if as_json:
         document({"outcome": done.outcome, "file": done.key, "warnings": warnings})
         return
-    said = {"saved": "is saved", "queued": "waits for review", "unchanged": "says so already"}
+    said = {"saved": "saved", "queued": "is waiting for review", "unchanged": "already says this"}
     say(f"{done.key} {said[done.outcome]}")
 
 
@@ -144,12 +132,13 @@ def _tell(done: Remembered, as_json: bool) -> None:
 def edit(
     name: NameArgument,
     source: Annotated[
-        str, typer.Option("--with", metavar="FILE", help="New contents; - for stdin.")
+        str,
+        typer.Option("--with", metavar="FILE", help="A file with the new contents; - for stdin."),
     ] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Change a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
+    """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
     with open_memory(project) as memories:
         one = memories.find(name)
         before = memories.folder.files.read(one.key)
@@ -174,7 +163,7 @@ def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembere
     done = merge.merge(key, texts[0], texts[1], texts[2])
     merged = done.text.encode("utf-8", "surrogateescape")
     if not done.clean:
-        note("Others changed the same lines meanwhile: both are kept, between comments")
+        note("Someone changed the same lines meanwhile: both versions are kept, between comments")
     return memories.save(key, merged, origin, expect=digest(theirs))
 
 
@@ -205,12 +194,14 @@ def _edited(before: bytes, key: str) -> bytes:
 
 @app.command()
 def rm(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME…", help="Files or names of memories.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Remove memories and their lines in the index; `undo` brings them back."""
+    """Remove memories and their index lines; `undo` restores them."""
     with open_memory(project) as memories:
         keys = [memories.find(name).key for name in names]
         if not yes and not as_json:
@@ -220,7 +211,7 @@ def rm(
     if as_json:
         document({"removed": keys})
         return
-    say(f"{', '.join(keys)} removed; `reverie memory undo` brings it back")
+    say(f"{', '.join(keys)} removed; `reverie memory undo` restores the last one")
 
 
 # --- searching
@@ -228,11 +219,11 @@ def rm(
 
 @app.command()
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORD…")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="Words to look for.")],
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Memories that hold all the words, in any order and case."""
+    """List the memories that contain all the words, in any order and case."""
     wanted = [fold_case(word) for word in " ".join(words).split()]
     with find_memory(project) as memories:
         found = search_memories(memories, wanted) if memories else []

@@ -21,11 +21,11 @@ _SHOWN = 200
 
 
 def check(
-    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that lose nothing.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Make the fixes that lose nothing.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Find junk, duplicates, contradictions, stale dates, secrets, orders and index faults."""
+    """Check the memory: junk, duplicates, contradictions, stale dates, secrets, index faults."""
     done = MemoryFix()
     place = ProjectPlace.of(project)
     with (

@@ -20,14 +20,7 @@ import typer
 
 from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
-from reverie.apps.cli.show import (
-    Column,
-    clean,
-    document,
-    note,
-    say,
-    table,
-)
+from reverie.apps.cli.show import Column, clean, document, note, say, table
 from reverie.errors import InvalidMessage, NotFound, ReverieError
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
@@ -55,7 +48,9 @@ def learn(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…", show_default=False, help="Session files, folders of them, or ids."
+            metavar="FILE…",
+            show_default=False,
+            help="Session files, folders of them, or session ids.",
         ),
     ],
     dry_run: Annotated[
@@ -64,13 +59,15 @@ def learn(
     ] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="In price-weighted tokens; else the day's."),
+        typer.Option(
+            "--budget", min=0, help="Limit in price-weighted tokens. Default: the daily limit."
+        ),
     ] = None,
-    model: Annotated[str, typer.Option("--model", metavar="M", help="Which model.")] = "",
+    model: Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Learn from past sessions: Claude Code's, pi's, and our own."""
+    """Learn memories from past sessions of Claude Code, pi and Reverie."""
     from reverie.apps.cli.chat import model_named
 
     place = ProjectPlace.of(project)

@@ -34,18 +34,21 @@ from reverie.upkeep.place import ProjectPlace
 
 def import_memories(
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PATH…]", help="Files, folders, an export.")
+        list[Path] | None, typer.Argument(metavar="[PATH…]", help="Files, folders or an export.")
     ] = None,
     source: Annotated[
-        Program | None, typer.Option("--from", help="What another program keeps here.")
+        Program | None,
+        typer.Option("--from", help="Import what another program stores for this project."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be imported.")
+    ] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Memories of Claude Code, Codex, Gemini, AGENTS.md files, or an export of ours."""
+    """Import memories of Claude Code, Codex, Gemini, AGENTS.md files, or a Reverie export."""
     if bool(paths) == bool(source):
-        raise InvalidInput("Name files, or a program with --from", do="--from claude, for one")
+        raise InvalidInput("Give either files or --from PROGRAM", do="For example --from claude")
     place = ProjectPlace.of(project)
     with open_memory(project) as memories:
         exported = [path for path in paths or () if is_export(path)]
@@ -66,18 +69,18 @@ def _tell(brought: Sequence[ImportedFile], dry_run: bool, as_json: bool) -> None
         document({"imported": rows, "dry_run": dry_run})
         return
     if not brought:
-        say("Nothing was found to import.")
+        say("Nothing to import was found.")
     for one in brought:
         say(f"{one.file}: {one.outcome} ({one.path})")
 
 
 def export(
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Made if missing.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Created if missing.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Everything as plain files: memories, all their versions, and the review queue."""
+    """Export memories, all their versions and the review queue as plain files."""
     counts: dict[str, int] = {MEMORY: 0, HISTORY: 0, REVIEW: 0}
     with open_memory(project) as memories, Folder(out.absolute()) as target:
         pieces = list(exported_files(memories, tell))

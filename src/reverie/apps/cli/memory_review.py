@@ -13,27 +13,21 @@ import typer
 
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
-from reverie.apps.cli.show import (
-    Column,
-    age,
-    document,
-    line,
-    note,
-    say,
-    table,
-)
+from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.text.hidden import reveal
 from reverie.upkeep.memory import describe_origin, review_value
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."
 )
-ReviewId = Annotated[str, typer.Argument(metavar="ID", help="The id, or the beginning of it.")]
+ReviewId = Annotated[
+    str, typer.Argument(metavar="ID", help="The item's id, or its first characters.")
+]
 
 
 @app.command("list")
 def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """What waits, oldest first, and why."""
+    """List what is waiting for review, oldest first, and why."""
     with find_memory(project) as memories:
         items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
@@ -41,7 +35,7 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
         document({"items": [review_value(item) for item in items], "unreadable": broken})
         return
     if not items:
-        say("Nothing waits for review.")
+        say("Nothing is waiting for review.")
     else:
         now = time.time()
         names = ("id", "file", "age", "from", "why")
@@ -62,7 +56,7 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
 
 @app.command()
 def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """One item whole, with what hides in it made visible."""
+    """Show one item in full, with hidden characters made visible."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
     if as_json:
@@ -76,7 +70,7 @@ def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT
 
 @app.command()
 def accept(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Save it after all."""
+    """Accept an item and save it as a memory."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
         origin = by_user("accept", f"from {describe_origin(found.origin)}")
@@ -84,16 +78,16 @@ def accept(item: ReviewId, as_json: JsonOption = False, project: Project = CURRE
     if as_json:
         document({"accepted": found.id, "file": done.key})
         return
-    say(f"{done.key} is saved")
+    say(f"{done.key} saved")
 
 
 @app.command()
 def drop(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Take it out of the queue, unsaved."""
+    """Drop an item from the queue without saving it."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
         memories.drop(found)
     if as_json:
         document({"dropped": found.id})
         return
-    say(f"{found.key} is dropped")
+    say(f"{found.key} dropped")

@@ -18,15 +18,7 @@ import anyio
 import typer
 
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
-from reverie.apps.cli.show import (
-    PATIENCE,
-    Column,
-    console,
-    document,
-    note,
-    say,
-    table,
-)
+from reverie.apps.cli.show import PATIENCE, Column, console, document, note, say, table
 from reverie.apps.replay import (
     CAVEAT,
     POLICIES,
@@ -64,22 +56,27 @@ def replay(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…", show_default=False, help="Session files, folders of them, or ids."
+            metavar="FILE…",
+            show_default=False,
+            help="Session files, folders of them, or session ids.",
         ),
     ],
     policy: Annotated[
-        str, typer.Option("--policy", help="naive, classic or collapse; else as in the settings.")
+        str,
+        typer.Option(
+            "--policy", help="naive, classic or collapse. Default: the setting contextPolicy."
+        ),
     ] = "",
     tail: Annotated[
-        int | None, typer.Option("--tail", min=1, help="Tokens of collapse's live tail.")
+        int | None, typer.Option("--tail", min=1, help="Tokens in the live tail of collapse.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots.")
+        Path | None, typer.Option("--html", metavar="OUT", help="Write an HTML page with plots.")
     ] = None,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Run recorded sessions again under a policy: cost, cache, breaks, and what is at hand."""
+    """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
     place = ProjectPlace.of(project)
     chosen = _policy(policy, place.loaded().settings, tail)
     sessions, failed = _all(files, place, chosen, every=html is not None)
@@ -155,7 +152,7 @@ def course_of(given: str, place: ProjectPlace) -> Course:
         session = find_session(library, given)
     except InvalidInput as error:
         raise NotFound(
-            "There is no such file, and no session of this project by that id",
+            "There is no such file, and no session of this project with that id",
             where=given,
             do="`reverie sessions list` shows those there are",
         ) from error
