@@ -118,7 +118,7 @@ def test_a_query_from_stdin(process: Run, filled: Path) -> None:
 
 
 def test_an_empty_query_is_refused(run: Run, filled: Path) -> None:
-    assert run("recall", "--json").error["what"] == "There is nothing to look for"
+    assert run("recall", "--json").error["what"] == "The query is empty"
     assert run("recall", " ").code != 0
 
 
