@@ -191,7 +191,7 @@ def test_the_lines_as_they_lie(run: Run, made: str) -> None:
 @pytest.mark.parametrize("command", ["show", "export"])
 def test_a_hostile_id_is_refused(run: Run, name: str, command: str) -> None:
     done = run("sessions", command, "--", name, code=2)
-    assert "A session is named by its id" in done.err or "Name one session" in done.err
+    assert "not a session id" in done.err or "Give a session id" in done.err
     assert "\x1b" not in done.err
 
 
