@@ -18,11 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from reverie.apps.cli.app import build
-from reverie.apps.cli.place import ProjectPlace
 from reverie.session.head import Head
 from reverie.session.library import Library
 from reverie.session.session import Session
 from reverie.transcript.records import Failed
+from reverie.upkeep.place import ProjectPlace
 from reverie.wire.given import tool_result, user
 
 Run = Callable[..., "Done"]

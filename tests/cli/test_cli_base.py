@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.apps.cli.app import COMMANDS, LazyCommand
-from reverie.apps.cli.show import age, clean, encoded, inert, line, size
+from reverie.apps.cli.show import age, clean, encoded, inert, line
+from reverie.text.counts import size
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18")

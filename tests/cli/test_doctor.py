@@ -45,7 +45,7 @@ def test_a_new_installation_is_well(run: Run, home: Path, project: Path) -> None
     assert names >= {"home", "space", "rights", "temporary", "settings", "project", "sessions"}
     assert "embedded" in named(found, "model")[0]["what"]
     assert str(project) in named(found, "project")[0]["what"]
-    assert "All is well." in run("doctor", code=0).out
+    assert "No problems found." in run("doctor", code=0).out
     assert not home.exists()
 
 

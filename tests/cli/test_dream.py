@@ -86,7 +86,7 @@ def test_one_that_runs_is_seen_and_killed_from_another_process(
         assert process.stdout is not None
         assert process.stdout.readline() == "dreaming\n"
         shown = run("dream", "status", "--json").json()
-        assert shown["next"] == f"one runs now, in process {process.pid}"
+        assert shown["next"] == f"one is running now, in process {process.pid}"
         refused = run("dream", "run")
         assert refused.code != 0
         assert f"process {process.pid}" in refused.err

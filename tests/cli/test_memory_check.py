@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.cli import memory, memory_check, show
+from reverie.apps.cli import show
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
@@ -28,13 +28,6 @@ pytestmark = [pytest.mark.spec("B7")]
 OLD = "Uploads are limited to 25 megabytes for guests."
 SECRET = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z5A"
 DAY = 86_400
-
-
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    if "check" not in [one.name for one in memory.app.registered_commands]:
-        monkeypatch.setattr(memory.app, "registered_commands", [*memory.app.registered_commands])
-        memory.app.command("check")(memory_check.check_all)
 
 
 @pytest.fixture
@@ -96,7 +89,7 @@ def test_fix_mends_in_one_step_that_can_be_undone(run: Run, folder: Path) -> Non
     assert b"40 megabytes" in (folder / "uploads.md").read_bytes()
     log = run("memory", "log", "uploads.md", "--json").json()["versions"]
     assert "contradicted_by limits.md" in log[0]["origin"]["note"]
-    assert "Nothing to mend" in run("memory", "check", "--fix", code=0).out
+    assert "Nothing to fix" in run("memory", "check", "--fix", code=0).out
     run("memory", "undo", code=0)
     assert {path.name: path.read_bytes() for path in folder.glob("*.md")} == before
 

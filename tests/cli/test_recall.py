@@ -118,7 +118,7 @@ def test_a_query_from_stdin(process: Run, filled: Path) -> None:
 
 
 def test_an_empty_query_is_refused(run: Run, filled: Path) -> None:
-    assert run("recall", "--json").error["what"] == "There is nothing to look for"
+    assert run("recall", "--json").error["what"] == "The query is empty"
     assert run("recall", " ").code != 0
 
 
@@ -219,7 +219,7 @@ def test_without_an_answer_words_alone_count(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     done = run("recall", "when is the billing service deployed", "--json", code=0)
     assert done.json()[0]["file"] == "deploys.md"
-    assert "found by words alone" in done.err
+    assert "Searched by words only" in done.err
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_the_lines_as_they_lie(run: Run, made: str) -> None:
 @pytest.mark.parametrize("command", ["show", "export"])
 def test_a_hostile_id_is_refused(run: Run, name: str, command: str) -> None:
     done = run("sessions", command, "--", name, code=2)
-    assert "A session is named by its id" in done.err or "Name one session" in done.err
+    assert "not a session id" in done.err or "Give a session id" in done.err
     assert "\x1b" not in done.err
 
 
@@ -200,7 +200,10 @@ def test_a_beginning_must_be_of_one_session(run: Run, tmp_path: Path) -> None:
         text = claude_row(f"3f2a0000-0000-4000-8000-00000000000{end}")
         (tmp_path / f"{end}.jsonl").write_text(text)
     run("sessions", "import", tmp_path / "0.jsonl", tmp_path / "1.jsonl", code=0)
-    assert "Several sessions begin like that" in run("sessions", "show", "3f2a", code=2).err
+    assert (
+        "Several sessions have ids that begin like this"
+        in run("sessions", "show", "3f2a", code=2).err
+    )
     full = "3f2a0000-0000-4000-8000-000000000001"
     assert run("sessions", "show", full, "--json").json()["id"] == full
     assert run("sessions", "show", full.upper()[:36], "--json").json()["id"] == full
@@ -254,7 +257,7 @@ def test_old_sessions_go_and_memory_stays(run: Run, made: str, home: Path) -> No
     age_by(91, made)
     dry = run("sessions", "prune", "--dry-run", "--json").json()
     assert (dry["would_remove"], dry["removed"], dry["days"]) == ([made], [], 90)
-    assert run("sessions", "prune", input="n\n", code=1).err == "Nothing was done.\n"
+    assert run("sessions", "prune", input="n\n", code=1).err == "Cancelled: nothing was changed.\n"
     assert run("sessions", "prune", "--json", code=2).error["type"] == "InvalidInput"
     assert run("sessions", "prune", "--older-than", "92", "--yes", "--json").json()["removed"] == []
     assert library().sessions()

@@ -124,7 +124,7 @@ def test_a_save_lands_only_on_what_was_read(memory: MemoryFolder) -> None:
 
 @pytest.mark.parametrize("key", ["MEMORY.md", "team/MEMORY.md", "logs/2026/01/x.md", "a.txt"])
 def test_only_topic_files_are_saved_as_such(memory: MemoryFolder, key: str) -> None:
-    with pytest.raises(InvalidInput, match="no topic file"):
+    with pytest.raises(InvalidInput, match="not a topic file"):
         memory.save(key, b"x")
 
 

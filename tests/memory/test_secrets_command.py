@@ -10,7 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from reverie.apps.cli.scan import LARGEST, scan
+from reverie.apps.cli.team import scan
+from reverie.upkeep.scan import LARGEST
 from tests.memory.test_secrets_generator import positives, upstream
 
 pytestmark = pytest.mark.spec("11.secrets")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.cli.transfer import lines_of
 from reverie.session.extraction.landing import WordsSource
 from reverie.session.extraction.past import Allowance, PastSession, learn, lessons
 from reverie.session.extraction.run import ExtractionContext, guards_at
@@ -23,6 +22,7 @@ from reverie.tools import standard
 from reverie.transcript import recorded
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
+from reverie.upkeep.transfer import lines_of
 from reverie.world import World
 
 from .extracts import Script, Stage, calls, topic, turn, writes

@@ -52,7 +52,7 @@ async def test_a_poisoned_tool_result_waits_for_a_person(stage: Stage, as_a_fact
         found = cursor(agent)
         assert found is not None
         assert (found.outcome, found.written) == ("nothing", ())
-    assert any("waiting for you: deploys.md" in text for text in stage.said("warning"))
+    assert any("waiting for your review: deploys.md" in text for text in stage.said("warning"))
 
 
 async def test_the_same_words_from_the_user_are_saved(stage: Stage) -> None:

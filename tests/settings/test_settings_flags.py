@@ -283,13 +283,13 @@ def test_asking_for_the_wrong_thing(place: Place) -> None:
     flags = place.flags()
     with pytest.raises(SettingsError, match="Did you mean dream"):
         flags.get("draem")
-    with pytest.raises(SettingsError, match="lists them"):
+    with pytest.raises(SettingsError, match="List the flags"):
         flags.set("qqqqqqqq", True)
-    with pytest.raises(SettingsError, match="no switch"):
+    with pytest.raises(SettingsError, match="not a switch"):
         flags.on("extract_every")
-    with pytest.raises(SettingsError, match="no number"):
+    with pytest.raises(SettingsError, match="not a number"):
         flags.number("dream")
-    with pytest.raises(SettingsError, match="no object"):
+    with pytest.raises(SettingsError, match="not a object"):
         flags.table("dream")
     with pytest.raises(SettingsError, match="must be true or false"):
         flags.set("dream", 1)

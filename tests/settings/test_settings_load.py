@@ -195,7 +195,7 @@ def test_without_a_root_there_are_three_sources(place: Place) -> None:
         ("", "not JSON"),
         ("[]", "not a JSON object"),
         ("3", "not a JSON object"),
-        ('{"recallFiles": NaN}', "NaN is no JSON number"),
+        ('{"recallFiles": NaN}', "NaN is not a JSON number"),
         ('{"recallFiles": 1, "recallFiles": 2}', "recallFiles: given twice"),
         ('{"recallFiles": ' + "9" * 5_000 + "}", "not JSON"),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deep"),
@@ -231,7 +231,7 @@ def test_bad_settings_are_reported_and_passed_over(
     [
         ("", "must not be empty"),
         ("a\0b", "must not contain NUL"),
-        ("\ud800", "no valid Unicode"),
+        ("\ud800", "not valid Unicode"),
     ],
 )
 def test_bad_names_are_reported_and_passed_over(place: Place, name: str, reason: str) -> None:

@@ -100,7 +100,7 @@ def log_key(day: str) -> str:
     """The key of a day's log, the day given as YYYY-MM-DD."""
     found = _DAY.fullmatch(day)
     if found is None:
-        raise PathRefused("This is no day", where=ascii(day)[:80], do="Write it as YYYY-MM-DD")
+        raise PathRefused("This is not a date", where=ascii(day)[:80], do="Write it as YYYY-MM-DD")
     return f"{LOGS}/{found[1]}/{found[2]}/{day}.md"
 
 

@@ -146,7 +146,7 @@ def _hook(event: HookEvent, row: object, place: str) -> Hook | str:
     try:
         pattern = re.compile(matcher) if matcher else None
     except re.error as error:
-        return f"matcher is no regular expression: {error}"
+        return f"matcher is not a valid regular expression: {error}"
     return Hook(event, command, pattern, seconds, place)
 
 

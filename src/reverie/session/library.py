@@ -155,7 +155,7 @@ class Library:
             raise NotFound(
                 "there is no such session in this project",
                 where=session,
-                do="`reverie sessions list` shows those there are",
+                do="List the project's sessions to see their ids",
             )
 
     def _load(self, session: str, log: Journal, disk: SessionDisk) -> Transcript:

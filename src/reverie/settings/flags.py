@@ -227,4 +227,4 @@ def _settled(stamp: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def _other(name: str, kind: str) -> SettingsError:
-    return SettingsError(f"The flag is no {kind}", where=name, do="Ask for it with `get`.")
+    return SettingsError(f"The flag is not a {kind}", where=name, do="Ask for it with `get`.")

@@ -132,7 +132,7 @@ def flag_named(name: str) -> Flag:
     flag = BY_NAME.get(name)
     if flag is None:
         hint = nearest(name, BY_NAME).removeprefix("; ")
-        do = hint[:1].upper() + hint[1:] if hint else "`reverie flags` lists them."
+        do = hint[:1].upper() + hint[1:] if hint else "List the flags to see their names."
         raise SettingsError("There is no such flag", where=name[:100], do=do)
     return flag
 

@@ -95,7 +95,7 @@ def keys_of(value: object, place: str, key: str = "") -> tuple[dict[str, object]
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _file_text(path: Path) -> tuple[str | None, str]:
@@ -214,7 +214,7 @@ def _text(text: str) -> tuple[str | None, str]:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return None, "is no valid Unicode"
+        return None, "is not valid Unicode"
     return (text, "") if text.strip() else (None, "must not be empty")
 
 

@@ -146,7 +146,7 @@ class Consolidation:
                 raise Held(
                     f"A dream is under way in process {seen.pid}, for {minutes:.0f} minutes",
                     where=str(self.path),
-                    do="Wait for it, or end it with `reverie dream kill`",
+                    do="Wait for it, or stop it",
                 )
             # what a dead or lost holder found when it came is still the last consolidation
             taken = Taken(self._new_token(), self._now(), seen.last)

@@ -260,7 +260,7 @@ class History:
             return found[0]
         if not found:
             raise NotFound(
-                "There is no such version", where=name, do="`reverie memory log` shows them"
+                "There is no such version", where=name, do="List the versions to see their ids"
             )
         raise InvalidInput("Several versions begin like that", where=name, do="Give more of the id")
 
@@ -323,7 +323,7 @@ class History:
         return Damaged(
             "A stored version is damaged",
             where=str(self.files.root / object_key(name)),
-            do="Other versions are whole; `reverie memory log` lists them",
+            do="The other versions are intact",
         )
 
 

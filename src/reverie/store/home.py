@@ -314,7 +314,7 @@ def session_id(text: str) -> str:
         raise InvalidInput(
             "A session's id is a UUID in lower case",
             where=keys.shown(text),
-            do="`reverie sessions list` shows those there are",
+            do="List the project's sessions to see their ids",
         )
     return text
 

@@ -216,7 +216,7 @@ class Review:
             raise NotFound(
                 "Nothing of this name waits for review",
                 where=name,
-                do="`reverie memory review list` shows what does",
+                do="List the review queue to see the ids",
             )
         raise InvalidInput("Several items begin like that", where=name, do="Give more of the id")
 

@@ -135,7 +135,7 @@ class FileLock:
         return PathRefused(
             "The lock is a link, a folder or a special file",
             where=str(self.path),
-            do="Move it away; a lock is a plain file of ours",
+            do="Move it away: a lock has to be a regular file",
         )
 
     def _failed(self, error: OSError) -> StoreError:

@@ -215,7 +215,7 @@ class Memories:
         raise NotFound(
             "There is no such memory" if not found else "Several memories have this name",
             where=name[:200],
-            do="`reverie memory list` shows those there are",
+            do="List the memories to see their files and names",
         )
 
     def remove(self, key: str, origin: Origin) -> Saved:
@@ -271,7 +271,7 @@ class Memories:
             told = "; ".join(f"{one.key}: {one.refusal}" for one in refused)
             raise InvalidInput(
                 f"It cannot be taken back without touching what others wrote: {told}",
-                do="`reverie memory diff` shows it; edit the file instead",
+                do="Look at the difference, and edit the file instead",
             )
         done = tuple(one for one in found if not one.refusal)
         undoes = tuple(name for one in done for name in one.undoes)

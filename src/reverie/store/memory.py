@@ -201,7 +201,7 @@ class MemoryFolder:
         be none: otherwise `Changed`, and nothing is written.
         """
         if not entries.is_topic(key):
-            raise InvalidInput("This is no topic file", where=key, do="Name it `topic.md`")
+            raise InvalidInput("This is not a topic file", where=key, do="Name it `topic.md`")
         one = TopicFile(key, data)
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from reverie.store.lists import FORGOTTEN as HASHES
 from reverie.store.lists import ForgottenWords
 from reverie.store.lock import FileLock
 from reverie.store.memory import MemoryFolder
+from reverie.store.plain import read_plain
 from reverie.upkeep.forgetting import Rewriter, Touched
 
 LOCK = ".reverie-forget.lock"
@@ -256,8 +256,8 @@ class Forgetting:
                 yield hit
 
 
-_WHY = "it is not ours to rewrite"
-_NAMED = "a folder is named so"
+_WHY = "it does not belong to Reverie, so it is not rewritten"
+_NAMED = "a folder has this name"
 
 
 @contextlib.contextmanager
@@ -289,11 +289,9 @@ def _count(words: ForgetWords, path: Path) -> int:
 def read_whole(path: Path) -> bytes:
     """A regular file's bytes; nothing for what is none, or is gone."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_plain(path, os.lstat(path).st_size) or b""
     except OSError:
         return b""
-    with os.fdopen(fd, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else b""
 
 
 def unfinished(home: Path) -> int:

@@ -41,30 +41,36 @@ class LazyCommand:
 
 HERE = "reverie.apps.cli"
 COMMANDS = {
-    "chat": LazyCommand(f"{HERE}.chat:chat", "Talk with an agent; the same as no command at all."),
-    "demo": LazyCommand(f"{HERE}.demo:demo", "See each layer at work; no key, no network."),
+    "chat": LazyCommand(f"{HERE}.chat:chat", "Chat with an agent (the default command)."),
+    "demo": LazyCommand(
+        f"{HERE}.demo:demo", "Watch each layer at work; needs no key and no network."
+    ),
     "sessions": LazyCommand(
         f"{HERE}.sessions:app", "List, show, export, import and prune sessions."
     ),
-    "replay": LazyCommand(f"{HERE}.replay:replay", "Run recorded sessions again under a policy."),
+    "replay": LazyCommand(
+        f"{HERE}.replay:replay", "Replay recorded sessions under a policy and measure it."
+    ),
     "cache": LazyCommand(
         f"{HERE}.cache:cache", "Show what the prompt cache did, and why it broke."
     ),
     "config": LazyCommand(f"{HERE}.config:app", "Show every setting and where it comes from."),
-    "flags": LazyCommand(f"{HERE}.flags:app", "Show and throw the switches that act at run time."),
+    "flags": LazyCommand(f"{HERE}.flags:app", "Show and set feature flags."),
     "doctor": LazyCommand(
-        f"{HERE}.doctor:doctor", "Check this installation, and mend what it can."
+        f"{HERE}.doctor:doctor", "Check this installation and fix what can be fixed."
     ),
     "memory": LazyCommand(
-        f"{HERE}.memory:app", "List, show, change, search, undo, forget, review and move memories."
+        f"{HERE}.memory:app", "List, show, edit, search, undo, forget and move memories."
     ),
-    "recall": LazyCommand(f"{HERE}.recall:recall", "Find the memories that help, and say why."),
-    "ask": LazyCommand(f"{HERE}.ask:ask", "Answer from memories and past sessions, with sources."),
+    "recall": LazyCommand(
+        f"{HERE}.recall:recall", "Find the memories that match a query, and show why."
+    ),
+    "ask": LazyCommand(f"{HERE}.ask:ask", "Answer a question from memories and past sessions."),
     "dream": LazyCommand(
-        f"{HERE}.dream:app", "Tidy the memory, as a branch that is checked first."
+        f"{HERE}.dream:app", "Tidy the memory on a branch, checked before it lands."
     ),
-    "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works, and what it costs."),
-    "team": LazyCommand(f"{HERE}.team:app", "Search what would be shared for secrets."),
+    "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
+    "team": LazyCommand(f"{HERE}.team:app", "Scan files that would be shared for secrets."),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
 }
 DEFAULT = "chat"
@@ -100,23 +106,25 @@ class LazyGroup(TyperGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and leave the process with an exit code."""
         given = cast("Sequence[str] | None", kwargs.get("args", args[0] if args else None))
-        as_json = "--json" in (sys.argv[1:] if given is None else given)
+        words = sys.argv[1:] if given is None else list(given)
+        command, as_json = (words or [""])[0], "--json" in words
         try:
             code = super().main(*args, **{**kwargs, "standalone_mode": False})
             sys.stdout.flush()
         except ReverieError as error:
-            code = _said(error, as_json)
+            code = _tell(error, command, as_json)
         except _Usage as error:
             code = _misused(error, as_json)
         except typer.Abort:
-            print("Nothing was done.", file=sys.stderr)
+            print("Cancelled: nothing was changed.", file=sys.stderr)
             code = 1
         except KeyboardInterrupt:
             code = 130
         except BrokenPipeError:
             code = _unread()
         except OSError as error:
-            code = _said(StoreError(f"The system says no: {error}"), as_json)
+            told = StoreError(f"The operating system reported an error: {error}")
+            code = _tell(told, command, as_json)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -143,7 +151,7 @@ def load(name: str) -> Any:
 def _remedy(module: str) -> str:
     extras = {"anthropic": "anthropic", "openai": "openai", "starlette": "server"}
     extra = {**extras, "uvicorn": "server"}.get(module.partition(".")[0])
-    return f"pip install 'reverie[{extra}]'" if extra else "This installation does not have it"
+    return f"pip install 'reverie[{extra}]'" if extra else "Install that package"
 
 
 def _style() -> Literal["rich"] | None:
@@ -167,7 +175,7 @@ def _top(
 ) -> None:
     """Memory and context for LLM agents.
 
-    Without a command: `reverie chat`. Every command takes `--json`.
+    Without a command, `reverie chat` is run. Every command accepts `--json`.
     """
     del version
 
@@ -193,11 +201,12 @@ def run(args: Sequence[str] | None = None) -> None:
 # --- how things end
 
 
-def _said(error: ReverieError, as_json: bool) -> int:
+def _tell(error: ReverieError, command: str, as_json: bool) -> int:
     if environment().get("REVERIE_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
+    from reverie.apps.cli.hints import HINTS
     from reverie.apps.cli.show import clean, encoded
 
     if as_json:
@@ -209,6 +218,8 @@ def _said(error: ReverieError, as_json: bool) -> int:
             "exit_code": error.exit_code,
         }
         print(encoded({"error": told}))
+    if error.do:
+        error.do = HINTS.get((type(error), command), error.do)
     print(f"reverie: {clean(str(error))}", file=sys.stderr)
     return error.exit_code
 

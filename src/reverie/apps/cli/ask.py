@@ -12,13 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.recall import entry_of, opened
-from reverie.apps.cli.show import JsonOption, document, line, plural, say
+from reverie.apps.cli.show import document, line, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
 from reverie.session.recall.text import days
+from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
+from reverie.upkeep.place import ProjectPlace
 
 LOOKED = 12
 """Memories, and as many passages of sessions, that an answer is looked for in."""
@@ -26,17 +28,19 @@ UNKNOWN = "I do not know: nothing in the memories or sessions of this project an
 
 
 def ask(
-    question: Annotated[list[str], typer.Argument(metavar="QUESTION", help="- for stdin.")],
+    question: Annotated[
+        list[str], typer.Argument(metavar="QUESTION", help="The question; - for stdin.")
+    ],
     sessions: Annotated[
-        bool, typer.Option("--sessions/--no-sessions", help="Look into earlier sessions too.")
+        bool, typer.Option("--sessions/--no-sessions", help="Search past sessions too.")
     ] = True,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """An answer from memories and earlier sessions, with sources."""
+    """Answer a question from memories and past sessions, with sources."""
     text = text_from(" ".join(question)).strip()
     if not text:
-        raise InvalidInput("There is no question")
+        raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
     with opened(ProjectPlace.of(project)) as found:

@@ -19,10 +19,11 @@ import typer
 
 from reverie.agent.agent import AgentOptions
 from reverie.agent.place import working_folder
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
-from reverie.apps.cli.show import JsonOption, encoded, note
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import encoded, note
 from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
 from reverie.session.turn import TurnLimits, TurnResult
+from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Model
 
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -39,21 +40,24 @@ def _sessions(context: typer.Context, incomplete: str) -> list[str]:
 
 
 Text = Annotated[
-    str | None, typer.Option("-p", "--print", metavar="TEXT", help="One prompt, one answer.")
+    str | None, typer.Option("-p", "--print", metavar="TEXT", help="Answer one prompt and exit.")
 ]
-Printing = Annotated[
-    OutputFormat, typer.Option("--output-format", help="How the answer is printed.")
-]
+Printing = Annotated[OutputFormat, typer.Option("--output-format", help="Format of the answer.")]
 Resume = Annotated[
-    str, typer.Option("--resume", metavar="ID", help="Go on.", autocompletion=_sessions)
+    str,
+    typer.Option("--resume", metavar="ID", help="Continue this session.", autocompletion=_sessions),
 ]
-Newest = Annotated[bool, typer.Option("--continue", help="Go on with the newest.")]
-ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
-Bare = Annotated[bool, typer.Option("--bare", help="No memory, notes or hooks.")]
+Newest = Annotated[bool, typer.Option("--continue", help="Continue the newest session.")]
+ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")]
+Bare = Annotated[bool, typer.Option("--bare", help="Run without memory, notes and hooks.")]
 Private = Annotated[bool, typer.Option("--private", help="Record nothing.")]
-Cost = Annotated[float | None, typer.Option("--max-cost", min=0, help="In price-weighted tokens.")]
-Rounds = Annotated[int, typer.Option("--max-rounds", min=1, help="In one turn.")]
-Permission = Annotated[Mode, typer.Option("--permission-mode", help="For what no rule covers.")]
+Cost = Annotated[
+    float | None, typer.Option("--max-cost", min=0, help="Limit in price-weighted tokens.")
+]
+Rounds = Annotated[int, typer.Option("--max-rounds", min=1, help="Maximum rounds in one turn.")]
+Permission = Annotated[
+    Mode, typer.Option("--permission-mode", help="What to do when no permission rule applies.")
+]
 
 
 def chat(
@@ -70,10 +74,10 @@ def chat(
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Talk with an agent; the same as no command at all."""
+    """Chat with an agent (the default command)."""
     prompt = given_prompt(text)
     if prompt is not None and not prompt.strip():
-        raise InvalidInput("the prompt is empty", do="Say something, with -p or by a pipe")
+        raise InvalidInput("the prompt is empty", do="Give a prompt with -p, or pipe it in")
     folder = working_folder(project)
     place = ProjectPlace.of(folder)
     wanted = AgentOptions(
@@ -105,13 +109,13 @@ def _welcome(place: ProjectPlace, private: bool) -> None:
 
 def _chosen(place: ProjectPlace, resume: str, newest: bool) -> str:
     if resume and newest:
-        raise InvalidInput("--resume and --continue exclude each other")
+        raise InvalidInput("--resume and --continue cannot be used together")
     library = place.library()
     if resume:
-        return one(library, resume)
+        return find_session(library, resume)
     found = library.sessions() if newest and library else []
     if newest and not found:
-        raise InvalidInput("this project has no session yet", where=str(place.root))
+        raise InvalidInput("this project has no sessions yet", where=str(place.root))
     return found[0].id if found else ""
 
 

@@ -14,14 +14,15 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.place import one
-from reverie.apps.cli.show import age, line, plural
+from reverie.apps.cli.show import age, line
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.settings.values import nearest
+from reverie.text.counts import plural
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks
+from reverie.upkeep.place import find_session
 
 WIDTH = 40  # signs of the bar that shows what fills the context
 LISTED = 10
@@ -151,7 +152,7 @@ def clear(chat: Chat, rest: str) -> None:
 def resume(chat: Chat, rest: str) -> None:
     library = chat.desk.agent.session.library
     if rest:
-        raise Switch(one(library, rest))
+        raise Switch(find_session(library, rest))
     now = time.time()
     files = library.sessions()
     for file in files[:LISTED]:
@@ -181,7 +182,7 @@ def undo(chat: Chat, rest: str) -> None:
     session = chat.desk.agent.session
     began = last_turn(session.view)
     if began is None:
-        raise InvalidInput("there is no turn to take back")
+        raise InvalidInput("there is no turn to undo")
     if not began.parent:
         raise InvalidInput("this is the first turn", do="/clear starts afresh")
     chat.desk.call(partial(session.rewind, began.parent))
@@ -280,7 +281,9 @@ def tasks(chat: Chat, rest: str) -> None:
     verb, _, name = rest.partition(" ")
     if verb == "kill":
         if not chat.desk.call(partial(agent.kill, name.strip())):
-            raise InvalidInput("no such task runs", where=name.strip(), do="/tasks lists them")
+            raise InvalidInput(
+                "no such task is running", where=name.strip(), do="/tasks lists them"
+            )
         chat.say(f"Ended {name.strip()}")
         return
     for running in agent.tasks:

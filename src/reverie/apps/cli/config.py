@@ -7,17 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, plural, say, table
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.errors import SettingsError
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
 from reverie.settings.sources import settings_files
 from reverie.settings.values import nearest
+from reverie.text.counts import plural
+from reverie.upkeep.place import ProjectPlace
 
 app = typer.Typer(add_completion=False, help="Show every setting and where it comes from.")
 
 _BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
-ChangedOnly = Annotated[bool, typer.Option("--changed", help="Only what is not the default.")]
+ChangedOnly = Annotated[
+    bool, typer.Option("--changed", help="Only settings that are not at their default.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -37,7 +41,7 @@ def config(
 def list_all(
     as_json: JsonOption = False, changed: ChangedOnly = False, project: Project = CURRENT
 ) -> None:
-    """All settings: value, source and place; then what was not taken as given, and why."""
+    """List all settings with value, source and place, then the values that were rejected."""
     place = ProjectPlace.of(project)
     loaded = place.loaded()
     rows = [described(loaded, name) for name in SETTINGS]
@@ -57,7 +61,7 @@ def list_all(
 
 @app.command()
 def get(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """One setting, by its name, its JSON key or its environment variable."""
+    """Print one setting, given by its name, JSON key or environment variable."""
     field = _BY_SPELLING.get(name)
     if field is None:
         hint = nearest(name, _BY_SPELLING).removeprefix("; ")
@@ -74,7 +78,7 @@ def get(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> N
 
 @app.command()
 def path(as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """The settings files, strongest first, and whether each is there and trusted."""
+    """List the settings files in order of precedence, and whether each exists and is trusted."""
     place = ProjectPlace.of(project)
     rows: list[dict[str, Any]] = [
         {
@@ -88,7 +92,7 @@ def path(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     if as_json:
         document({"home": str(place.home), "root": str(place.root), "files": rows})
         return
-    columns = (Column("source"), Column("there"), Column("trusted"), Column("path", wraps=True))
+    columns = (Column("source"), Column("exists"), Column("trusted"), Column("path", wraps=True))
     keys = ("source", "exists", "trusted", "path")
     table(columns, [[shown(row[key]) for key in keys] for row in rows])
 
@@ -123,6 +127,6 @@ def shown(value: object) -> str:
 def tell_problems(problems: tuple[Problem, ...]) -> None:
     """What was not taken as given: the file, the key and the reason."""
     if problems:
-        note(f"\n{plural(len(problems), 'thing was', 'things were')} not taken as given:")
+        note(f"\n{plural(len(problems), 'value was', 'values were')} rejected or changed:")
     for problem in problems:
         note(f"  {problem.level}: {problem}")

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.apps.cli.show import Column, JsonOption, document, note, plural, say, table
+from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.show import Column, document, note, say, table
+from reverie.text.counts import plural
 
 if TYPE_CHECKING:
     from reverie.apps.cli.demo_course import DemoCourse
@@ -30,10 +32,12 @@ and a simulated provider with a prompt cache checks and bills every request. No 
 
 
 def demo(
-    keep: Annotated[bool, typer.Option("--keep", help="Keep project and transcript.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the demo's project and transcripts.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """See each layer at work; no key, no network."""
+    """Watch each layer at work; needs no key and no network."""
     folder = Path(tempfile.mkdtemp(prefix="reverie-demo-"))
     try:
         first, later = _run(folder, as_json)

@@ -1,273 +1,50 @@
 """`reverie doctor`: what this installation has, what is wrong with it, what it lacks.
 
-It looks and changes nothing; with `--fix` it takes rights away from others on files of
-ours, and removes temporary files that nobody writes any more. Exit code 1 means that
-something is wrong; something that is merely not there is a note.
+Exit code 1 means that something is wrong; something that is merely not there is a note.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from importlib.util import find_spec
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
-from reverie.apps.cli import upkeep
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.retention import holder
-from reverie.apps.cli.show import Column, JsonOption, document, plural, say, size, table
-from reverie.errors import ReverieError
-from reverie.settings.values import read_object
-from reverie.store import home as places
-from reverie.store.journal import BadLine, Journal
-from reverie.store.lock import FileLock
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, document, say, table
+from reverie.text.counts import plural
+from reverie.upkeep.doctor import Check, Examination
+from reverie.upkeep.place import ProjectPlace
 
-CheckState = Literal["ok", "note", "fixed", "problem"]
-OLDEST = (3, 11)
-LEAST_SPACE = 200 * 10**6
-
-_TORN = ("cut off before its end", "has no checksum")
-_PROGRAMS = {
-    "git": "memories are not checked against commits",
-    "rg": "searching files is done by slower code of our own",
-    "bwrap": "background agents get no shell, typed tools only",
+_HINTS = {
+    "rights": "`reverie doctor --fix`",
+    "temporary": "`reverie doctor --fix`",
+    "settings": "`reverie config path` lists the files",
 }
-_EXTRAS = {
-    "anthropic": "Anthropic's models cannot be asked (extra: anthropic)",
-    "openai": "OpenAI's models cannot be asked (extra: openai)",
-    "starlette": "no simulator, proxy or web door (extra: server)",
-    "uvicorn": "no simulator, proxy or web door (extra: server)",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at."""
-
-    name: str
-    state: CheckState
-    what: str
-    do: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """What is examined, and whether it may be mended."""
-
-    place: ProjectPlace
-    fix: bool
 
 
 def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Mend rights and left-over files.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Fix file permissions and remove leftover files.")
+    ] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Check this installation, and mend what it can."""
+    """Check this installation and fix what can be fixed."""
     place = ProjectPlace.of(project)
-    checks = list(examined(Patient(place, fix)))
+    checks = list(Examination(place, fix).checks())
     wrong = sum(check.state == "problem" for check in checks)
     if as_json:
         where = {"home": str(place.home), "root": str(place.root)}
         document({"ok": not wrong, **where, "checks": [asdict(check) for check in checks]})
     else:
         columns = (Column(""), Column("check", style="bold"), Column("what", wraps=True))
-        table(columns, [_shown(check) for check in checks])
-        say(f"{plural(wrong, 'problem')} found." if wrong else "All is well.")
+        table(columns, [_row(check) for check in checks])
+        say(f"{plural(wrong, 'problem')} found." if wrong else "No problems found.")
     if wrong:
         raise typer.Exit(1)
 
 
-def _shown(check: Check) -> list[str]:
-    do = f" → {check.do}" if check.do and check.state != "ok" else ""
-    return [check.state, check.name, check.what + do]
-
-
-def examined(patient: Patient) -> Iterator[Check]:
-    """All checks, in order; one that cannot be made says so and stops no other."""
-    for name, look in CHECKS.items():
-        try:
-            yield from look(patient)
-        except (ReverieError, OSError) as error:
-            yield Check(name, "problem", str(error))
-
-
-# --- the machine
-
-
-def _python(_: Patient) -> Iterator[Check]:
-    found = sys.version.split()[0]
-    good = sys.version_info >= OLDEST
-    do = "" if good else "Install Python 3.11 or newer"
-    yield Check("python", "ok" if good else "problem", f"Python {found}", do)
-
-
-def _programs(_: Patient) -> Iterator[Check]:
-    for name, loss in _PROGRAMS.items():
-        path = shutil.which(name)
-        yield Check(name, "ok" if path else "note", path or f"not found: {loss}")
-
-
-def _sqlite(_: Patient) -> Iterator[Check]:
-    import sqlite3
-
-    try:
-        with sqlite3.connect(":memory:") as base:
-            base.execute("create virtual table t using fts5(x)")
-        base.close()
-    except sqlite3.Error:
-        loss = "no FTS5: searching memory and transcripts is slower"
-        yield Check("sqlite", "note", f"SQLite {sqlite3.sqlite_version}, {loss}")
-        return
-    yield Check("sqlite", "ok", f"SQLite {sqlite3.sqlite_version} with FTS5")
-
-
-def _extras(_: Patient) -> Iterator[Check]:
-    for name, loss in _EXTRAS.items():
-        there = find_spec(name) is not None
-        yield Check(name, "ok" if there else "note", "installed" if there else f"absent: {loss}")
-
-
-def _model(patient: Patient) -> Iterator[Check]:
-    if find_spec("reverie.providers.choose") is None:
-        yield Check("model", "note", "this installation has no providers")
-        return
-    from reverie.providers.choose import model_for
-
-    try:
-        model = model_for("", patient.place.environ, patient.place.loaded().settings)
-    except ReverieError as error:
-        yield Check("model", "problem", str(error))
-        return
-    name = "embedded: no key is configured" if model is None else model.name
-    yield Check("model", "ok", name)
-
-
-# --- home
-
-
-def _home(patient: Patient) -> Iterator[Check]:
-    home = patient.place.home
-    there = next((p for p in (home, *home.parents) if p.is_dir()), home)
-    if not os.access(there, os.W_OK | os.X_OK):
-        yield Check("home", "problem", f"{home} cannot be written", "See who owns it")
-    elif home.is_dir():
-        layout = "shared with Claude Code" if places.is_shared(home, patient.place.environ) else ""
-        yield Check("home", "ok", f"{home} {layout}".strip())
-    else:
-        yield Check("home", "ok", f"{home} is made when something is first written")
-    free = shutil.disk_usage(there).free
-    if free >= LEAST_SPACE:
-        yield Check("space", "ok", f"{size(free)} free")
-    else:
-        yield Check("space", "problem", f"{size(free)} free", f"Have {size(LEAST_SPACE)} at least")
-
-
-def _rights(patient: Patient) -> Iterator[Check]:
-    found = upkeep.open_to_others(patient.place.home, patient.place.environ)
-    named = ", ".join(str(path) for path in found[:3]) + (", …" if len(found) > 3 else "")
-    what = f"{plural(len(found), 'file or folder', 'files and folders')} open to others: {named}"
-    if not found:
-        yield Check("rights", "ok", "files 0600, folders 0700")
-    elif patient.fix:
-        left = [path for path in found if not upkeep.close_to_others(path)]
-        yield Check("rights", "problem" if left else "fixed", what)
-    else:
-        yield Check("rights", "problem", what, "`reverie doctor --fix`")
-
-
-def _left_over(patient: Patient) -> Iterator[Check]:
-    found = upkeep.temporary(patient.place.home)
-    if not found:
-        yield Check("temporary", "ok", "none left over")
-        return
-    what = plural(len(found), "temporary file")
-    if patient.fix:
-        swept = upkeep.sweep(patient.place.home)
-        kept = f", {len(found) - swept} of them perhaps in use" if swept < len(found) else ""
-        yield Check("temporary", "fixed" if swept else "note", f"{what}{kept}")
-    else:
-        yield Check("temporary", "note", what, "`reverie doctor --fix`")
-
-
-# --- the project
-
-
-def _settings(patient: Patient) -> Iterator[Check]:
-    place = patient.place
-    found = [*place.loaded().problems, *place.flags().problems()]
-    for problem in dict.fromkeys(found):
-        state: CheckState = "problem" if problem.level == "error" else "note"
-        yield Check("settings", state, str(problem), "`reverie config path` lists the files")
-    if not found:
-        yield Check("settings", "ok", "every setting and flag is taken as given")
-
-
-def _project(patient: Patient) -> Iterator[Check]:
-    place = patient.place
-    folder = place.folder()
-    owner = read_object(folder / places.OWNER)[0].get("root")
-    moved = f", moved here from {owner}" if owner not in (None, str(place.root)) else ""
-    made = moved if folder.is_dir() else ", made at the first session"
-    yield Check("project", "ok", f"{place.root} → {folder.name}{made}")
-
-
-def _transcripts(patient: Patient) -> Iterator[Check]:
-    library = patient.place.library()
-    files = library.sessions() if library else []
-    if library is None or not files:
-        yield Check("sessions", "ok", "none yet")
-        return
-    torn = 0
-    for file in files:
-        try:
-            found = list(Journal.open(library.folder, file.path.name, write=False).read())
-        except ReverieError as error:
-            yield Check("sessions", "problem", str(error), "See who may read it")
-            continue
-        faults = [one for one in found if isinstance(one, BadLine)]
-        bad = [one for one in faults if one.reason not in _TORN]
-        torn += len(faults) - len(bad)
-        if bad:
-            what = f"{file.id}: {plural(len(bad), 'line')} cannot be read, the first is number"
-            yield Check("sessions", "problem", f"{what} {bad[0].number}: {bad[0].reason}", _DAMAGED)
-    yield Check("sessions", "ok", f"{plural(len(files), 'transcript')} of this project read")
-    if torn:
-        what = f"{plural(torn, 'line')} torn by a crash, never acknowledged"
-        yield Check("sessions", "note", f"{what}; passed over")
-
-
-_DAMAGED = "Check the disk; all other lines still count"
-
-
-def _locks(patient: Patient) -> Iterator[Check]:
-    library = patient.place.library()
-    held = [
-        f"{file.id} by {who}"
-        for file in (library.sessions() if library else [])
-        if library and (who := holder(library, file))
-    ]
-    projects = FileLock(patient.place.home / places.LOCK).holder()
-    held += [f"the list of projects by {projects}"] if projects else []
-    yield Check("locks", "ok", f"in use: {'; '.join(held)}" if held else "nothing is in use")
-
-
-CHECKS: dict[str, Callable[[Patient], Iterator[Check]]] = {
-    "python": _python,
-    "programs": _programs,
-    "sqlite": _sqlite,
-    "extras": _extras,
-    "model": _model,
-    "home": _home,
-    "rights": _rights,
-    "temporary": _left_over,
-    "settings": _settings,
-    "project": _project,
-    "sessions": _transcripts,
-    "locks": _locks,
-}
+def _row(check: Check) -> list[str]:
+    do = _HINTS.get(check.name, check.do) if check.do and check.state != "ok" else ""
+    return [check.state, check.name, f"{check.what} → {do}" if do else check.what]

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.apps.cli.memory_open import must_open, opened
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, plural, say, table
+from reverie.apps.cli.memory_open import find_memory, open_memory
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.errors import NotFound
+from reverie.text.counts import plural
+from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -30,14 +32,21 @@ if TYPE_CHECKING:
     from reverie.world import Model
 
 app = typer.Typer(
-    add_completion=False, invoke_without_command=True, help="Tidy the memory, as a branch."
+    add_completion=False,
+    invoke_without_command=True,
+    help="Tidy the memory on a branch, checked before it lands.",
 )
 DreamId = Annotated[
-    str, typer.Argument(metavar="[ID]", help="The beginning of its id; else the last.")
+    str,
+    typer.Argument(
+        metavar="[ID]", help="The dream's id, or its first characters. Default: the last."
+    ),
 ]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Dream, show it, and change nothing.")]
-ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="Which model.")]
-All = Annotated[bool, typer.Option("--all", help="Every project under home that is due.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
+ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")]
+All = Annotated[
+    bool, typer.Option("--all", help="Every project under home that is due for a dream.")
+]
 
 
 @app.callback()
@@ -49,7 +58,7 @@ def default(
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Without a command: `run`."""
+    """Without a command, `run`."""
     if ctx.invoked_subcommand is None:
         run(dry_run, model, everything, as_json, project)
 
@@ -62,7 +71,7 @@ def run(
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Dream now; only another dream that runs keeps it from starting."""
+    """Start a dream now, unless another one is running."""
     from reverie.apps.cli.chat import model_named
 
     place = ProjectPlace.of(project)
@@ -96,7 +105,7 @@ def _dreamt(
 
     from reverie.session.dream.run import dream
 
-    with must_open(project) as memories, dreaming(place, memories, model) as dreamer:
+    with open_memory(project) as memories, dreaming(place, memories, model) as dreamer:
 
         async def work() -> Dream:
             shown = _unseen if quiet else _progress
@@ -191,11 +200,11 @@ def _told(dream: Dream) -> None:
 
 @app.command()
 def status(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Dreams of this project, the newest first, and when the next is due."""
+    """List the dreams of this project, newest first, and when the next one is due."""
     from reverie.session.dream.doors import find, known
 
     place = ProjectPlace.of(project)
-    with opened(project) as memories:
+    with find_memory(project) as memories:
         if memories is None:
             found, gates = [], "there is no memory yet"
         else:
@@ -204,7 +213,7 @@ def status(dream: DreamId = "", as_json: JsonOption = False, project: Project = 
     if as_json:
         document({"next": gates, "dreams": [asdict(one) for one in found]})
         return
-    say(f"Next dream: {gates or 'at the end of the next turn'}")
+    say(f"Next dream: {gates or 'after the next turn'}")
     if dream and found:
         _told(found[0])
         return
@@ -236,7 +245,7 @@ def _gates(place: ProjectPlace, memories: Memories) -> str:
     lock = Consolidation.of(memories.folder.root, time.time, settings)
     seen = lock.look()
     if seen.state == "held":
-        return f"one runs now, in process {seen.pid}"
+        return f"one is running now, in process {seen.pid}"
     library = place.library()
 
     def counted(since: float) -> int:
@@ -247,10 +256,10 @@ def _gates(place: ProjectPlace, memories: Memories) -> str:
 
 @app.command()
 def diff(dream: DreamId = "", project: Project = CURRENT) -> None:
-    """What a dream that waits, or was refused, would change."""
+    """Show what a waiting or refused dream would change."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
         for row in doors.diff(memories, found):
             style = {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "")
@@ -259,42 +268,46 @@ def diff(dream: DreamId = "", project: Project = CURRENT) -> None:
 
 @app.command()
 def accept(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Land a dream that waits."""
+    """Apply a waiting dream to the memory."""
     from reverie.session.dream import doors
 
     settings = ProjectPlace.of(project).loaded().settings
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, "waiting")
         done = doors.accept(memories, found, time.time, settings.dream_stale_lock_minutes * 60)
     if as_json:
         document({"accepted": found.id, **asdict(done)})
         return
-    say(f"{plural(len(done.changed), 'file')} changed; `reverie dream undo` takes it back")
+    say(f"{plural(len(done.changed), 'file')} changed; `reverie dream undo` reverts it")
     for key in done.conflicts:
         note(f"{key} was changed on both sides; both are in it")
 
 
 @app.command()
 def drop(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Throw a dream's branch away."""
+    """Discard a dream."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
         doors.drop(memories, found)
-    _answer(as_json, {"dropped": found.id}, "It is dropped; the memory is as it was")
+    _answer(as_json, {"dropped": found.id}, "The dream was dropped; the memory is unchanged")
 
 
 @app.command()
 def kill(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """End a dream that runs, in whichever process."""
+    """Stop a running dream, in whichever process it runs."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = doors.find(memories, dream, "running")
         doors.kill(memories, found)
         ended = _until_over(memories, found.id)
-    _answer(as_json, {"killed": found.id, "ended": ended}, "It is over" if ended else "Asked")
+    _answer(
+        as_json,
+        {"killed": found.id, "ended": ended},
+        "The dream was stopped" if ended else "The dream was asked to stop",
+    )
 
 
 def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
@@ -310,16 +323,16 @@ def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
 
 @app.command()
 def undo(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Take back what a dream changed; what others wrote since stays."""
+    """Undo what a dream changed; later edits are kept."""
     from reverie.session.dream import doors
 
-    with must_open(project) as memories:
+    with open_memory(project) as memories:
         found = _changed(memories, dream)
         done = doors.undo(memories, found)
     value = {"undone": found.id, "files": [one.key for one in done.done]}
     _answer(as_json, value, f"{plural(len(done.done), 'file')} as before")
     for one in done.refused:
-        note(f"{one.key} stays: {one.refusal}")
+        note(f"{one.key} was not undone: {one.refusal}")
 
 
 def _changed(memories: Memories, name: str) -> Dream:

@@ -18,14 +18,14 @@ import typer
 
 from reverie.alone import alone
 from reverie.apps.cli.dream import closing, dreaming
-from reverie.apps.cli.memory_open import opened
-from reverie.apps.cli.place import ProjectPlace
+from reverie.apps.cli.memory_open import find_memory
 from reverie.apps.cli.show import Column, document, line, say, table
 from reverie.errors import Held
 from reverie.layers.dreaming import Gates
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import Dreamer, dream, told
 from reverie.session.dream.watch import touched
+from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
     from reverie.world import Model
@@ -59,7 +59,7 @@ def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) 
         cells = [[line(str(row.get(name, "")), 90) for name in names] for row in rows]
         table([Column(name, wraps=name == "reason") for name in names], cells)
     else:
-        say("There is no project with a memory.")
+        say("No project has a memory.")
     if any(row["status"] == "failed" for row in rows):
         raise typer.Exit(1)
 
@@ -75,7 +75,7 @@ def roots(place: ProjectPlace) -> Iterator[Path]:
 async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
     """One project: its gates, then its dream."""
     place = ProjectPlace.of(root)
-    with opened(root) as memories:
+    with find_memory(root) as memories:
         if memories is None:
             return {"status": "passed over", "reason": "it has no memory"}
         with dreaming(place, memories, model) as dreamer:

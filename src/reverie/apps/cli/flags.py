@@ -1,4 +1,4 @@
-"""`reverie flags`: the switches that act while the program runs.
+"""`reverie flags`: feature flags, which act while the program runs.
 
 `set` and `unset` change `<home>/flags.json` and nothing else. The file is put in place
 whole, and only where it is still what was read, so that two who switch at once both
@@ -14,14 +14,15 @@ from typing import Any
 import typer
 
 from reverie.apps.cli.config import shown, tell_problems
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import Column, JsonOption, document, hand_down, note, say, table
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.errors import NotFound, SettingsError
 from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
 from reverie.store.files import Changed, Folder
 from reverie.store.plain import digest
+from reverie.upkeep.place import ProjectPlace
 
-app = typer.Typer(add_completion=False, help="Show and throw the switches that act at run time.")
+app = typer.Typer(add_completion=False, help="Show and set feature flags.")
 
 FILE = "flags.json"
 _TRIES = 20
@@ -29,7 +30,7 @@ _TRIES = 20
 
 @app.callback(invoke_without_command=True)
 def flags(context: typer.Context, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Show and throw the switches that act at run time."""
+    """Show and set feature flags."""
     hand_down(context)
     if context.invoked_subcommand is None:
         list_all(as_json, project)
@@ -37,7 +38,7 @@ def flags(context: typer.Context, as_json: JsonOption = False, project: Project 
 
 @app.command("list")
 def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """All flags as they are now, and who set each."""
+    """List all flags with their current value and where it was set."""
     place = ProjectPlace.of(project)
     found = place.flags()
     rows = [described(state) for state in found.snapshot().values()]
@@ -55,7 +56,7 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
 
 @app.command("set")
 def set_one(name: str, value: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Set a flag, from now on and also in processes that run already."""
+    """Set a flag. Running processes notice the change too."""
     place = ProjectPlace.of(project)
     change(place, name, parse_flag(name, value))
     _tell(place, name, as_json)
@@ -63,7 +64,7 @@ def set_one(name: str, value: str, as_json: JsonOption = False, project: Project
 
 @app.command()
 def unset(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Take a flag out of flags.json: the next source answers, or the default."""
+    """Remove a flag from flags.json, so that the next source or the default applies."""
     place = ProjectPlace.of(project)
     flag_named(name)
     if (place.home / FILE).exists():
@@ -83,7 +84,9 @@ def change(place: ProjectPlace, name: str, value: FlagValue | None) -> None:
             except Changed:
                 continue
             return
-    raise SettingsError("The flags are changed by others all the time", do="Try again")
+    raise SettingsError(
+        "The flags could not be set: other processes keep changing them", do="Try again"
+    )
 
 
 def _read(folder: Folder) -> bytes | None:
@@ -134,4 +137,4 @@ def _tell(place: ProjectPlace, name: str, as_json: bool) -> None:
         return
     say(f"{state.flag.name} is {value_shown(state.value)} ({state.origin.source})")
     if state.origin.source not in ("flags", "default"):
-        note(f"What counts is said by {state.origin.place}, which goes before {FILE}.")
+        note(f"The value comes from {state.origin.place}, which takes precedence over {FILE}.")

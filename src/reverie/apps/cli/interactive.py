@@ -14,12 +14,13 @@ from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
-from reverie.apps.cli.place import ProjectPlace
 from reverie.apps.cli.screens import LineScreen
-from reverie.apps.cli.show import line, plural
+from reverie.apps.cli.show import line
 from reverie.errors import ReverieError
 from reverie.session.library import title_of
 from reverie.session.turn import TurnResult
+from reverie.text.counts import plural
+from reverie.upkeep.place import ProjectPlace
 
 PROMPT = "> "
 

@@ -8,27 +8,20 @@ leaves the old file as it was.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import tempfile
 import time
-import unicodedata
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from reverie.apps.cli import (
-    memory_check,
-    memory_learn,
-    memory_moves,
-    memory_past,
-    memory_review,
-)
-from reverie.apps.cli.memory_open import by_user, must_open, opened, text_from
-from reverie.apps.cli.place import CURRENT, Project
-from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, plural, say, table
+from reverie.apps.cli import memory_check, memory_learn, memory_moves, memory_past, memory_review
+from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
 from reverie.memory.format.entry import TopicFile
@@ -36,12 +29,14 @@ from reverie.settings import environment
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
 from reverie.store.plain import digest
+from reverie.text.counts import plural
 from reverie.text.untrusted import find, reveal
+from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="List, show, change, search, undo, forget, review and move memories.",
+    help="List, show, edit, search, undo, forget and move memories.",
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")]
@@ -50,54 +45,41 @@ _MATCHES = 3
 
 @app.command("list")
 def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """The memories of this project, the newest first."""
-    with opened(project) as memories:
-        rows = (
-            [] if memories is None else [_row(memories, one.key) for one in memories.folder.scan()]
-        )
+    """List the memories of this project, newest first."""
+    with find_memory(project) as memories:
+        rows = [] if memories is None else list_memories(memories)
         where = "" if memories is None else str(memories.folder.root)
         waiting = 0 if memories is None else len(memories.review.items())
     if as_json:
-        document({"folder": where, "memories": rows, "review": waiting})
+        document({"folder": where, "memories": [asdict(row) for row in rows], "review": waiting})
         return
     if not rows:
-        say("No memory yet.")
+        say("No memories yet.")
     else:
         now = time.time()
         columns = [Column(n) for n in ("file", "type", "name")]
         columns += [Column("description", wraps=True), Column("age", right=True), Column("trust")]
-        table(columns, [_shown(row, now) for row in rows])
+        table(columns, [_cells(row, now) for row in rows])
     if waiting:
         note(f"{plural(waiting, 'memory', 'memories')} in review: `reverie memory review list`")
 
 
-def _row(memories: Memories, key: str) -> dict[str, Any]:
-    one = memories.folder.read(key)
-    return {
-        "file": key,
-        "type": one.type,
-        "name": one.name,
-        "description": one.description,
-        "modified": one.modified,
-        "bytes": one.size,
-        "trust": memories.trust(key).label,
-    }
-
-
-def _shown(row: dict[str, Any], now: float) -> list[str]:
-    told = [line(reveal(row[name]), 80) for name in ("file", "type", "name", "description")]
-    return [*told, age(now - row["modified"]), row["trust"]]
+def _cells(row: MemoryRow, now: float) -> list[str]:
+    texts = (row.file, row.type, row.name, row.description)
+    return [*(line(reveal(text), 80) for text in texts), age(now - row.modified), row.trust]
 
 
 @app.command()
 def show(
     name: NameArgument,
-    at: Annotated[str, typer.Option("--at", metavar="VERSION", help="As it was then.")] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="VERSION", help="Show it as of this version.")
+    ] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """One memory, now or at a version, with what hides in it made visible."""
-    with must_open(project) as memories:
+    """Show a memory, now or at a version, with hidden characters made visible."""
+    with open_memory(project) as memories:
         if at:
             version = memories.history.find(at)
             one = TopicFile(version.key, memories.history.content(version.after), version.at)
@@ -122,15 +104,15 @@ def show(
 
 @app.command()
 def add(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - for stdin.")],
-    name: Annotated[str, typer.Option("--name", help="What it is called.")] = "",
-    description: Annotated[str, typer.Option("--description", help="One telling line.")] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to remember; - for stdin.")],
+    name: Annotated[str, typer.Option("--name", help="The name of the memory.")] = "",
+    description: Annotated[str, typer.Option("--description", help="A one-line description.")] = "",
     kind: Annotated[str, typer.Option("--type", help="user, feedback, project or reference.")] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Remember something now: its file, then its line in the index."""
-    with must_open(project) as memories:
+    """Save a new memory and add it to the index."""
+    with open_memory(project) as memories:
         done = memories.remember(
             text_from(text), by_user("save"), name=name, description=description, type=kind
         )
@@ -142,7 +124,7 @@ def _tell(done: Remembered, as_json: bool) -> None:
     if as_json:
         document({"outcome": done.outcome, "file": done.key, "warnings": warnings})
         return
-    said = {"saved": "is saved", "queued": "waits for review", "unchanged": "says so already"}
+    said = {"saved": "saved", "queued": "is waiting for review", "unchanged": "already says this"}
     say(f"{done.key} {said[done.outcome]}")
 
 
@@ -150,13 +132,14 @@ def _tell(done: Remembered, as_json: bool) -> None:
 def edit(
     name: NameArgument,
     source: Annotated[
-        str, typer.Option("--with", metavar="FILE", help="New contents; - for stdin.")
+        str,
+        typer.Option("--with", metavar="FILE", help="A file with the new contents; - for stdin."),
     ] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Change a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
-    with must_open(project) as memories:
+    """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
+    with open_memory(project) as memories:
         one = memories.find(name)
         before = memories.folder.files.read(one.key)
         if source:
@@ -180,7 +163,7 @@ def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembere
     done = merge.merge(key, texts[0], texts[1], texts[2])
     merged = done.text.encode("utf-8", "surrogateescape")
     if not done.clean:
-        note("Others changed the same lines meanwhile: both are kept, between comments")
+        note("Someone changed the same lines meanwhile: both versions are kept, between comments")
     return memories.save(key, merged, origin, expect=digest(theirs))
 
 
@@ -211,13 +194,15 @@ def _edited(before: bytes, key: str) -> bytes:
 
 @app.command()
 def rm(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME…", help="Files or names of memories.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Remove memories and their lines in the index; `undo` brings them back."""
-    with must_open(project) as memories:
+    """Remove memories and their index lines; `undo` restores them."""
+    with open_memory(project) as memories:
         keys = [memories.find(name).key for name in names]
         if not yes and not as_json:
             typer.confirm(f"Remove {', '.join(keys)}?", abort=True)
@@ -226,7 +211,7 @@ def rm(
     if as_json:
         document({"removed": keys})
         return
-    say(f"{', '.join(keys)} removed; `reverie memory undo` brings it back")
+    say(f"{', '.join(keys)} removed; `reverie memory undo` restores the last one")
 
 
 # --- searching
@@ -234,49 +219,28 @@ def rm(
 
 @app.command()
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORD…")],
+    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="Words to look for.")],
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Memories that hold all the words, in any order and case."""
-    wanted = [_plain(word) for word in " ".join(words).split()]
-    found: list[dict[str, Any]] = []
-    with opened(project) as memories:
-        for key in memories.folder.keys() if memories else ():
-            one = memories.folder.read(key) if memories else TopicFile(key, b"")
-            text = _plain(f"{one.name}\n{one.text}")
-            if wanted and all(word in text for word in wanted):
-                found.append(_match(one, wanted))
-    found.sort(key=lambda match: (-match["count"], match["file"]))
+    """List the memories that contain all the words, in any order and case."""
+    wanted = [fold_case(word) for word in " ".join(words).split()]
+    with find_memory(project) as memories:
+        found = search_memories(memories, wanted) if memories else []
     if as_json:
-        document({"words": wanted, "memories": found})
+        document({"words": wanted, "memories": [asdict(match) for match in found]})
         return
     for match in found:
-        say(f"{match['file']}  {line(reveal(match['name']), 80)}", "bold")
-        for number, text in match["lines"][:_MATCHES]:
+        say(f"{match.file}  {line(reveal(match.name), 80)}", "bold")
+        for number, text in match.lines[:_MATCHES]:
             say(f"  {number}: {line(reveal(text), 120)}")
     if not found:
         say("Nothing found.")
 
 
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
-def _match(one: TopicFile, wanted: list[str]) -> dict[str, Any]:
-    lines = [
-        (number, text)
-        for number, text in enumerate(one.text.splitlines(), 1)
-        if any(word in _plain(text) for word in wanted)
-    ]
-    pattern = "|".join(re.escape(word) for word in wanted)
-    count = len(re.findall(pattern, _plain(one.text)))
-    return {"file": one.key, "name": one.name, "count": count, "lines": lines}
-
-
 memory_past.join(app)
 app.add_typer(memory_review.app, name="review")
-app.command("check")(memory_check.check_all)
+app.command("check")(memory_check.check)
 app.command("learn")(memory_learn.learn)
-app.command("import")(memory_moves.bring)
+app.command("import")(memory_moves.import_memories)
 app.command("export")(memory_moves.export)

@@ -1,240 +1,56 @@
-"""`reverie memory check`: what is wrong with the memory of a project, with evidence and a score.
-
-It needs no model and changes nothing. With `--fix` the repairs that lose nothing are made: dates
-written out, duplicates merged, contradictions settled for the newer statement, links and pointers
-led right. They land as one step of the history, whole or not at all, and `reverie memory undo`
-takes them back together. What was merged is as trusted as the least trusted part of it.
-Secrets, junk and orders are named and left: what becomes of them is for a person to say.
-"""
+"""`reverie memory check`: what is wrong with the memory of a project, with evidence and a score."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reverie.apps.cli.memory_open import by_user, must_open, opened
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import (
-    Column,
-    JsonOption,
-    document,
-    line,
-    note,
-    plural,
-    say,
-    table,
-    waiting,
-)
-from reverie.errors import InvalidInput, NotFound, ReverieError, ScanFailed, SecretFound, StoreError
-from reverie.memory.format.entry import MAX_READ, is_topic, shown
-from reverie.memory.trust import Trust
-from reverie.memory.versions import Version, trust_in
-from reverie.store import landing
-from reverie.store.memories import Memories
+from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, document, line, note, say, table, waiting
+from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
+from reverie.upkeep.check import MemoryFix, check_memory, fix_memory, report_value
+from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
-    from reverie.memory.claims import Claim
-    from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, TrustIn
-    from reverie.memory.hygiene.faults import Present
-    from reverie.memory.repair.edits import Repaired
+    from reverie.memory.hygiene.check import Finding, HygieneReport
 
-SECONDS = 20.0
-"""Time for looking up in the repository what all memories name."""
 _SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """What `--fix` did, and what it could not do."""
-
-    files: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    edits: Mapping[str, int] | None = None
-    group: str = ""
-    failed: str = ""
-
-
-def check_all(
-    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that lose nothing.")] = False,
+def check(
+    fix: Annotated[bool, typer.Option("--fix", help="Make the fixes that lose nothing.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Find junk, duplicates, contradictions, stale dates, secrets, orders and index faults."""
-    from reverie.memory.hygiene.check import CheckInput, check
-
-    done = Mended()
+    """Check the memory: junk, duplicates, contradictions, stale dates, secrets, index faults."""
+    done = MemoryFix()
+    place = ProjectPlace.of(project)
     with (
         waiting("checking the memory"),
-        must_open(project) if fix else opened(project) as memories,
+        open_memory(project) if fix else find_memory(project) as memories,
     ):
-        given = CheckInput({}) if memories is None else looked(memories, ProjectPlace.of(project))
         if fix and memories is not None:
-            done = _mend(memories, given)
-            given = looked(memories, ProjectPlace.of(project))
-        report = check(given)
+            done = fix_memory(memories, place, by_user("check"))
+        report = check_memory(memories, place)
     if as_json:
-        document(_value(report, done, fix))
+        value = report_value(report)
+        document({**value, "fixed": done.value()} if fix else value)
     else:
         _tell(report, done, fix)
     if done.failed:
         raise typer.Exit(1)
 
 
-# --- looking
-
-
-def looked(memories: Memories, place: ProjectPlace) -> CheckInput:
-    """The folder as a check sees it, and the repository beside it."""
-    from reverie.memory.hygiene.check import CheckInput
-
-    files: dict[str, bytes] = {}
-    times: dict[str, float] = {}
-    unread: set[str] = set()
-    for key in memories.folder.files.list():
-        if not key.lower().endswith(".md"):
-            continue
-        try:
-            found = memories.folder.files.stat(key)
-            data = memories.folder.files.read(key, MAX_READ + 1)
-        except (NotFound, StoreError):
-            unread.add(key)
-            continue
-        if len(data) > MAX_READ:
-            unread.add(key)
-            continue
-        files[key], times[key] = data, found.modified / 1e9
-    return CheckInput(
-        files,
-        times,
-        time.time(),
-        memories.folder.limits,
-        _present(files, place),
-        _trust(memories),
-        unread=frozenset(unread),
-    )
-
-
-def _trust(memories: Memories) -> TrustIn:
-    """The trust in each memory, from one look at the history."""
-    steps: dict[str, list[Version]] = {}
-    for version in memories.history.log():
-        steps.setdefault(version.key, []).append(version)
-
-    def trust(key: str) -> Trust:
-        return trust_in(steps.get(key, ()), key)
-
-    return trust
-
-
-def _present(files: Mapping[str, bytes], place: ProjectPlace) -> Present | None:
-    """Whether the repository has what the memories name; None where there is no repository."""
-    if not (place.root / ".git").exists():
-        return None
-    from reverie.memory.claims import claims
-    from reverie.session.recall.checked import Repository
-
-    every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
-    wanted = list(dict.fromkeys(one for one in every if one.sure))
-    found = Repository(place.root, seconds=SECONDS).check(wanted)
-    gone = {one.claim for one in found if one.status == "gone"}
-
-    def present(claim: Claim) -> bool:
-        return claim not in gone
-
-    return present
-
-
-# --- mending
-
-
-def _mend(memories: Memories, given: CheckInput) -> Mended:
-    """Make the repairs as one step; nothing where a fact would be lost by them."""
-    from reverie.memory.facts import lost
-    from reverie.memory.repair.repair import kept, repaired
-
-    barred = frozenset(
-        key for key, data in given.files.items() if not _allowed(memories, key, data)
-    )
-    rest = {key: data for key, data in given.files.items() if key not in barred}
-    given = replace(given, files=rest, unread=given.unread | barred)
-    done = repaired(given)
-    if not done.files:
-        return Mended()
-    missing = lost(given.files, kept(given, done), done.reasons, now=given.now)
-    if missing:
-        first = missing[0]
-        return Mended(failed=f"nothing was mended: {first.file}:{first.line} would lose a fact")
-    counts: dict[str, int] = {}
-    for one in done.edits:
-        counts[one.why] = counts.get(one.why, 0) + 1
-    try:
-        group = _land(memories, given, done)
-    except ReverieError as error:
-        later = "cut off while it landed, which goes on when the memory is next opened: "
-        return Mended(failed=f"{later if landing.is_planned(memories) else ''}{error}")
-    written = tuple(sorted(key for key, data in done.files.items() if data is not None))
-    gone = tuple(sorted(key for key, data in done.files.items() if data is None))
-    return Mended(written, gone, counts, group)
-
-
-def _allowed(memories: Memories, key: str, data: bytes) -> bool:
-    """Whether a file could be written as it is: one with a secret is left as it lies."""
-    try:
-        memories.allow(key, data)
-    except (SecretFound, ScanFailed, InvalidInput):
-        return False
-    return True
-
-
-def _land(memories: Memories, given: CheckInput, done: Repaired) -> str:
-    """Put the repairs into the folder; whatever somebody changed meanwhile stops it."""
-    why = "; ".join(dict.fromkeys(f"{one.why} {one.target}" for one in done.edits))[:400]
-    moved = [one for one in done.edits if one.target not in ("", one.file)]
-    drawn_on = {key for one in moved for key in (one.file, one.target) if is_topic(key)}
-    there = sorted(drawn_on & given.files.keys())
-    trust = landing.least_trusted(memories, there, Trust.USER)
-    origin = replace(by_user("check", why), trust=trust)
-    return landing.land(memories, done.files, given.files, origin)
-
-
-# --- telling
-
-
-def _value(report: HygieneReport, done: Mended, fix: bool) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "score": report.score,
-        "memories": report.memories,
-        "counts": report.counts,
-        "findings": [_finding(one) for one in report.findings],
-    }
-    if fix:
-        value["fixed"] = {
-            "files": list(done.files),
-            "removed": list(done.removed),
-            "edits": dict(done.edits or {}),
-            "version": done.group,
-            "failed": done.failed,
-        }
-    return value
-
-
-def _finding(one: Finding) -> dict[str, Any]:
-    found = {"kind": one.kind, "file": one.file, "line": one.line, "evidence": one.evidence}
-    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fix is not None}
-
-
-def _tell(report: HygieneReport, done: Mended, fix: bool) -> None:
+def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:
     if done.files or done.removed:
         told = ", ".join(f"{why.replace('_', ' ')} {n}" for why, n in (done.edits or {}).items())
         say(f"{plural(len(done.files), 'file')} changed, {len(done.removed)} removed: {told}")
         say("`reverie memory undo` takes it back")
     elif fix and not done.failed:
-        say("Nothing to mend.")
+        say("Nothing to fix.")
     if done.failed:
         note(done.failed)
     if report.findings:
@@ -244,10 +60,10 @@ def _tell(report: HygieneReport, done: Mended, fix: bool) -> None:
             note(f"{len(report.findings) - _SHOWN:,} more: --json lists all")
     memories = plural(report.memories, "memory", "memories")
     counts = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in report.counts.items())
-    say(f"score {report.score} of 100: {memories}, {counts or 'no fault found'}")
-    mends = sum(one.fix is not None for one in report.findings)
-    if mends and not fix:
-        note(f"{plural(mends, 'fault')} can be mended: `reverie memory check --fix`")
+    say(f"score {report.score} of 100: {memories}, {counts or 'no faults found'}")
+    fixable = sum(one.fix is not None for one in report.findings)
+    if fixable and not fix:
+        note(f"{plural(fixable, 'fault')} can be fixed: `reverie memory check --fix`")
 
 
 def _row(one: Finding) -> list[str]:

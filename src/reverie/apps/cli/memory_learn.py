@@ -18,17 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.apps.cli import transfer
-from reverie.apps.cli.memory_open import must_open
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
-from reverie.apps.cli.show import Column, JsonOption, clean, document, note, plural, say, table
+from reverie.apps.cli.memory_open import open_memory
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, clean, document, note, say, table
 from reverie.errors import InvalidMessage, NotFound, ReverieError
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
+from reverie.text.counts import plural
 from reverie.transcript import recorded
 from reverie.transcript.codec import decode
 from reverie.transcript.recorded import is_ours
 from reverie.transcript.records import Entry, Started
+from reverie.upkeep import transfer
+from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ def learn(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…", show_default=False, help="Session files, folders of them, or ids."
+            metavar="FILE…",
+            show_default=False,
+            help="Session files, folders of them, or session ids.",
         ),
     ],
     dry_run: Annotated[
@@ -55,18 +59,20 @@ def learn(
     ] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="In price-weighted tokens; else the day's."),
+        typer.Option(
+            "--budget", min=0, help="Limit in price-weighted tokens. Default: the daily limit."
+        ),
     ] = None,
-    model: Annotated[str, typer.Option("--model", metavar="M", help="Which model.")] = "",
+    model: Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Learn from past sessions: Claude Code's, pi's, and our own."""
+    """Learn memories from past sessions of Claude Code, pi and Reverie."""
     from reverie.apps.cli.chat import model_named
 
     place = ProjectPlace.of(project)
     chosen = model_named(place, model)
-    with must_open(project) as memories, ExitStack() as stack:
+    with open_memory(project) as memories, ExitStack() as stack:
         purse = _budget(place, chosen, budget)
         if purse is not None:
             stack.callback(purse.close)
@@ -198,7 +204,7 @@ def past_of(given: str, place: ProjectPlace) -> PastSession:
         if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
             raise NotFound("There is no such file", where=given)
         library = place.library()
-        session = one(library, given)
+        session = find_session(library, given)
         entries = library.read(session).entries if library else ()
         return PastSession(session, entries, given, "reverie")
     lines, faults = transfer.lines_of(path)

@@ -16,46 +16,32 @@ from typing import Annotated, Any
 import typer
 
 from reverie.agent.memory import AgentPlace, agent_memories
-from reverie.apps.cli.memory_open import (
-    by_user,
-    must_open,
-    opened,
-    origin_shown,
-    text_from,
-    version_value,
-)
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace
-from reverie.apps.cli.show import (
-    PATIENCE,
-    Column,
-    JsonOption,
-    age,
-    console,
-    document,
-    line,
-    note,
-    plural,
-    say,
-    table,
-)
+from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import PATIENCE, Column, age, console, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
 from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
+from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.forget import ForgetReport, Forgetting
+from reverie.upkeep.memory import describe_origin, version_value
+from reverie.upkeep.place import ProjectPlace
 
 _SHORT = 8
 _SHOWN = 20
 
 
 def log(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One memory, or all.")] = "",
-    limit: Annotated[int, typer.Option("-n", min=1, help="How many, newest first.")] = 50,
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="A memory's file or name. Default: all.")
+    ] = "",
+    limit: Annotated[int, typer.Option("-n", min=1, help="Number of versions to list.")] = 50,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Every version, newest first: when, what, and where it came from."""
-    with opened(project) as memories:
+    """List versions, newest first: when, what changed, and where it came from."""
+    with find_memory(project) as memories:
         key = _key(memories, name) if memories and name else ""
         found = memories.history.log(key)[::-1] if memories else []
     if as_json:
@@ -73,7 +59,7 @@ def _row(version: Version, now: float) -> list[str]:
     kind = version.origin.kind
     did = change if kind in ("save", "edit", "remove") else f"{change} ({kind})"
     trust = version.origin.trust.label
-    who = origin_shown(version.origin)
+    who = describe_origin(version.origin)
     return [version.id[:_SHORT], age(now - version.at), did, version.key, who, trust]
 
 
@@ -88,12 +74,14 @@ def _key(memories: Memories, name: str) -> str:
 
 def diff(
     name: Annotated[str, typer.Argument(metavar="VERSION|NAME", help="A version, or a memory.")],
-    since: Annotated[str, typer.Option("--from", metavar="VERSION")] = "",
+    since: Annotated[
+        str, typer.Option("--from", metavar="VERSION", help="Compare with this version.")
+    ] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """What a version changed; or what a memory is now against a version (default: the last)."""
-    with must_open(project) as memories:
+    """Show what a version changed, or how a memory differs from a version (default: its last)."""
+    with open_memory(project) as memories:
         history = memories.history
         try:
             version = history.find(name)
@@ -113,13 +101,13 @@ def diff(
         say(reveal(row), colours.get(row[:1], ""))
 
 
-def blamed(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+def show_blame(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")],
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Each line of a memory, and the version that wrote it."""
-    with must_open(project) as memories:
+    """Show each line of a memory with the version that wrote it."""
+    with open_memory(project) as memories:
         found = blame(memories.history.log(_key(memories, name)), memories.history.content)
     if as_json:
         lines = [{"line": b.line, "version": version_value(b.version)} for b in found]
@@ -127,7 +115,7 @@ def blamed(
         return
     now = time.time()
     rows = [
-        [b.version.id[:_SHORT], origin_shown(b.version.origin), age(now - b.version.at), b.line]
+        [b.version.id[:_SHORT], describe_origin(b.version.origin), age(now - b.version.at), b.line]
         for b in found
     ]
     columns = [Column("version"), Column("by"), Column("age", right=True), Column("line")]
@@ -135,20 +123,26 @@ def blamed(
 
 
 def undo(
-    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="Default: the last.")] = "",
-    session: Annotated[str, typer.Option("--session", help="All that a session wrote.")] = "",
-    agent: Annotated[str, typer.Option("--agent", help="All that an agent wrote.")] = "",
-    tool: Annotated[str, typer.Option("--tool", help="All that came by a tool.")] = "",
-    kind: Annotated[str, typer.Option("--kind", help="All of a kind: import, outside …")] = "",
+    version: Annotated[
+        str, typer.Argument(metavar="[VERSION]", help="A version. Default: the last change.")
+    ] = "",
+    session: Annotated[
+        str, typer.Option("--session", help="Undo everything a session wrote.")
+    ] = "",
+    agent: Annotated[str, typer.Option("--agent", help="Undo everything an agent wrote.")] = "",
+    tool: Annotated[str, typer.Option("--tool", help="Undo everything saved by a tool.")] = "",
+    kind: Annotated[
+        str, typer.Option("--kind", help="Undo everything of a kind: import, outside …")
+    ] = "",
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Take a step back, or all that came from one origin; others' words stay."""
+    """Undo the last change, one version, or everything from one origin; later edits are kept."""
     given = {"session": session, "agent": agent, "tool": tool, "kind": kind}
     wanted: list[tuple[By, str]] = [(by, given[by]) for by in BY if given.get(by)]
     if len(wanted) + bool(version) > 1:
-        raise InvalidInput("Name one version, or one origin")
-    with must_open(project) as memories:
+        raise InvalidInput("Give either one version or one origin")
+    with open_memory(project) as memories:
         if wanted:
             by, value = wanted[0]
             done = memories.revert(by, value, by_user("undo"))
@@ -167,7 +161,7 @@ def _tell_undone(done: Reverted, as_json: bool) -> None:
             how = "merged with later changes" if one.merged else "as it was before"
             say(f"{one.key}: {'removed again' if one.data is None else how}")
         for one in done.refused:
-            note(f"{one.key} is left: {one.refusal}")
+            note(f"{one.key} was not undone: {one.refusal}")
     if done.refused:
         raise typer.Exit(1)
 
@@ -177,21 +171,23 @@ def _tell_undone(done: Reverted, as_json: bool) -> None:
 
 def forget(
     words: Annotated[str, typer.Argument(metavar="WORDS", help="What to forget; - for stdin.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say where it is.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show where the words are.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Take words out of every file under home for good, and keep them from coming back.
+    """Erase words from every file under home for good, and keep them from being saved again.
 
-    Memory, its history, notes, stored results and transcripts are rewritten. If it is cut off,
+    Memory, its history, notes, stored results and transcripts are rewritten. If it is interrupted,
     run it again with the same words.
     """
     text = text_from(words)
     work = _work(ProjectPlace.of(project))
     if not dry_run and not yes:
         if as_json:
-            raise InvalidInput("Nobody can be asked with --json", do="Give --yes or --dry-run")
+            raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
         _tell_forgotten(_watched(work, text, dry_run=True))
         typer.confirm("Rewrite them for good? This cannot be undone", abort=True)
     report = _watched(work, text, dry_run=dry_run)
@@ -242,15 +238,15 @@ def _tell_forgotten(report: ForgetReport) -> None:
         for path in found[: _SHOWN if report.dry_run else 0]:
             say(f"    {path}")
     for path, why in report.remaining:
-        note(f"{path} still holds it: {why}")
+        note(f"{path} still contains it: {why}")
     if report.proven:
-        say("Nothing under home holds it any more, and it will not be saved again.")
+        say("Nothing under home contains it any more, and it will not be saved again.")
 
 
 def join(app: typer.Typer) -> None:
     """Put these commands into the group."""
     app.command("log")(log)
     app.command("diff")(diff)
-    app.command("blame")(blamed)
+    app.command("blame")(show_blame)
     app.command("undo")(undo)
     app.command("forget")(forget)

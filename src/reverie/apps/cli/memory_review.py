@@ -7,45 +7,35 @@ with where it came from in the note; dropping removes it from the queue.
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from reverie.apps.cli.memory_open import by_user, must_open, opened, origin_shown
-from reverie.apps.cli.place import CURRENT, Project
-from reverie.apps.cli.show import Column, JsonOption, age, document, line, note, say, table
-from reverie.store.lists import ReviewItem
+from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.text.untrusted import reveal
+from reverie.upkeep.memory import describe_origin, review_value
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."
 )
-ReviewId = Annotated[str, typer.Argument(metavar="ID", help="The id, or the beginning of it.")]
-
-
-def _value(item: ReviewItem) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "file": item.key,
-        "at": item.at,
-        "text": item.text,
-        "trust": item.origin.trust.label,
-        "from": origin_shown(item.origin),
-        "evidence": [{"rule": e.rule, "line": e.line, "words": e.words} for e in item.evidence],
-    }
+ReviewId = Annotated[
+    str, typer.Argument(metavar="ID", help="The item's id, or its first characters.")
+]
 
 
 @app.command("list")
 def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """What waits, oldest first, and why."""
-    with opened(project) as memories:
+    """List what is waiting for review, oldest first, and why."""
+    with find_memory(project) as memories:
         items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
     if as_json:
-        document({"items": [_value(item) for item in items], "unreadable": broken})
+        document({"items": [review_value(item) for item in items], "unreadable": broken})
         return
     if not items:
-        say("Nothing waits for review.")
+        say("Nothing is waiting for review.")
     else:
         now = time.time()
         names = ("id", "file", "age", "from", "why")
@@ -54,7 +44,7 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
                 item.id,
                 item.key,
                 age(now - item.at),
-                origin_shown(item.origin),
+                describe_origin(item.origin),
                 line(", ".join(f"{e.rule}: {reveal(e.words)}" for e in item.evidence), 100),
             ]
             for item in items
@@ -66,13 +56,13 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
 
 @app.command()
 def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """One item whole, with what hides in it made visible."""
-    with must_open(project) as memories:
+    """Show one item in full, with hidden characters made visible."""
+    with open_memory(project) as memories:
         found = memories.review.find(item)
     if as_json:
-        document(_value(found))
+        document(review_value(found))
         return
-    say(f"{found.key} from {origin_shown(found.origin)}", "bold")
+    say(f"{found.key} from {describe_origin(found.origin)}", "bold")
     for one in found.evidence:
         say(f"  line {one.line}, {one.rule}: {reveal(one.words)}", "yellow")
     say(reveal(found.text))
@@ -80,24 +70,24 @@ def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT
 
 @app.command()
 def accept(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Save it after all."""
-    with must_open(project) as memories:
+    """Accept an item and save it as a memory."""
+    with open_memory(project) as memories:
         found = memories.review.find(item)
-        origin = by_user("accept", f"from {origin_shown(found.origin)}")
+        origin = by_user("accept", f"from {describe_origin(found.origin)}")
         done = memories.accept(found, origin)
     if as_json:
         document({"accepted": found.id, "file": done.key})
         return
-    say(f"{done.key} is saved")
+    say(f"{done.key} saved")
 
 
 @app.command()
 def drop(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
-    """Take it out of the queue, unsaved."""
-    with must_open(project) as memories:
+    """Drop an item from the queue without saving it."""
+    with open_memory(project) as memories:
         found = memories.review.find(item)
         memories.drop(found)
     if as_json:
         document({"dropped": found.id})
         return
-    say(f"{found.key} is dropped")
+    say(f"{found.key} dropped")

@@ -17,8 +17,8 @@ import anyio
 import typer
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
-from reverie.apps.cli.show import JsonOption, document, line, note, plural, say
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import document, line, note, say
 from reverie.errors import InvalidInput, NotFound, ProviderError, StoreError
 from reverie.memory.claims import claims
 from reverie.memory.format.entry import TopicFile
@@ -33,7 +33,9 @@ from reverie.settings import environment
 from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
+from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
+from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Notice
 
 COUNT = 10
@@ -67,25 +69,29 @@ def _said(notice: Notice) -> None:
 def recall(
     query: Annotated[
         list[str] | None,
-        typer.Argument(metavar="QUERY", help="Words; - for stdin. With --ledger, a session."),
+        typer.Argument(
+            metavar="QUERY", help="Words to look for; - for stdin. With --ledger, a session id."
+        ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=MAX, help="How many at most.")] = COUNT,
+    k: Annotated[
+        int, typer.Option("-k", min=1, max=MAX, help="Maximum number of results.")
+    ] = COUNT,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say why, and check what they name.")
+        bool, typer.Option("--explain", help="Show why each matched, and check what it refers to.")
     ] = False,
     ledger: Annotated[
-        bool, typer.Option("--ledger", help="What recall did in a session, turn by turn.")
+        bool, typer.Option("--ledger", help="Show what recall did in a session, turn by turn.")
     ] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """The memories that fit some words, best first."""
+    """Find the memories that match a query, best first."""
     given = " ".join(query or ())
     if ledger:
         _ledger(ProjectPlace.of(project), given, as_json)
         return
     if not given.strip():
-        raise InvalidInput("There is nothing to look for", do="Give some words, or --ledger")
+        raise InvalidInput("The query is empty", do="Give some words, or --ledger")
     text = text_from(given)
     now = time.time()
     rows: list[dict[str, Any]] = []
@@ -122,7 +128,7 @@ def _meaning(place: ProjectPlace, index: MemoryIndex, text: str) -> Meaning | No
     try:
         return anyio.run(asked)
     except ProviderError as error:
-        note(f"found by words alone: {error}")
+        note(f"Searched by words only: {error}")
         return None
 
 
@@ -165,7 +171,7 @@ def _checked(found: CheckedClaim) -> dict[str, Any]:
 
 
 def _show(number: int, row: dict[str, Any], explain: bool) -> None:
-    clear = "" if row["clear"] else "  (not clear: would not be injected)"
+    clear = "" if row["clear"] else "  (too weak to be injected)"
     say(f"{number}. {row['file']}  {row['score']:.3f}{clear}", "bold")
     about = row["description"] or row["name"]
     kind = f"[{row['type']}] " if row["type"] else ""
@@ -189,8 +195,8 @@ def _show(number: int, row: dict[str, Any], explain: bool) -> None:
 def _ledger(place: ProjectPlace, given: str, as_json: bool) -> None:
     library = place.library()
     if library is None:
-        raise NotFound("There is no session in this project yet")
-    session = one(library, given) if given.strip() else library.newest()
+        raise NotFound("There are no sessions in this project yet")
+    session = find_session(library, given) if given.strip() else library.newest()
     turns = ledgers(library.read(session).entries)
     if as_json:
         document({"session": session, "turns": [turn.value() for turn in turns]})

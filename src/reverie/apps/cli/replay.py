@@ -17,19 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 import typer
 
-from reverie.apps.cli import transfer
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
-from reverie.apps.cli.show import (
-    PATIENCE,
-    Column,
-    JsonOption,
-    console,
-    document,
-    note,
-    plural,
-    say,
-    table,
-)
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import PATIENCE, Column, console, document, note, say, table
 from reverie.apps.replay import (
     CAVEAT,
     POLICIES,
@@ -49,9 +38,12 @@ from reverie.session.library import Library
 from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.journal import unseal
+from reverie.text.counts import plural
 from reverie.transcript.codec import decode
 from reverie.transcript.recorded import is_ours
 from reverie.transcript.records import Entry
+from reverie.upkeep import transfer
+from reverie.upkeep.place import ProjectPlace, find_session
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -64,22 +56,27 @@ def replay(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…", show_default=False, help="Session files, folders of them, or ids."
+            metavar="FILE…",
+            show_default=False,
+            help="Session files, folders of them, or session ids.",
         ),
     ],
     policy: Annotated[
-        str, typer.Option("--policy", help="naive, classic or collapse; else as in the settings.")
+        str,
+        typer.Option(
+            "--policy", help="naive, classic or collapse. Default: the setting contextPolicy."
+        ),
     ] = "",
     tail: Annotated[
-        int | None, typer.Option("--tail", min=1, help="Tokens of collapse's live tail.")
+        int | None, typer.Option("--tail", min=1, help="Tokens in the live tail of collapse.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="OUT", help="Write a page with plots.")
+        Path | None, typer.Option("--html", metavar="OUT", help="Write an HTML page with plots.")
     ] = None,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Run recorded sessions again under a policy: cost, cache, breaks, and what is at hand."""
+    """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
     place = ProjectPlace.of(project)
     chosen = _policy(policy, place.loaded().settings, tail)
     sessions, failed = _all(files, place, chosen, every=html is not None)
@@ -152,10 +149,10 @@ def course_of(given: str, place: ProjectPlace) -> Course:
         raise NotFound("There is no such file", where=given)
     library = place.library()
     try:
-        session = one(library, given)
+        session = find_session(library, given)
     except InvalidInput as error:
         raise NotFound(
-            "There is no such file, and no session of this project by that id",
+            "There is no such file, and no session of this project with that id",
             where=given,
             do="`reverie sessions list` shows those there are",
         ) from error

@@ -16,21 +16,18 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from reverie.apps.cli import conversation, telling, transfer
-from reverie.apps.cli.place import CURRENT, Project, ProjectPlace, one
+from reverie.apps.cli import telling
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.retention import prune
 from reverie.apps.cli.show import (
     Column,
-    JsonOption,
     age,
     document,
     encoded,
     line,
     note,
-    plural,
     raw,
     say,
-    size,
     table,
     watched,
 )
@@ -39,7 +36,10 @@ from reverie.session.library import Library, Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine
+from reverie.text.counts import plural, size
 from reverie.transcript.request import render
+from reverie.upkeep import conversation, transfer
+from reverie.upkeep.place import ProjectPlace, find_session
 
 app = typer.Typer(
     add_completion=False,
@@ -60,7 +60,9 @@ def _ids(context: typer.Context, incomplete: str) -> list[str]:
 
 SessionId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The id, or the beginning of it.", autocompletion=_ids),
+    typer.Argument(
+        metavar="ID", help="The session id, or its first characters.", autocompletion=_ids
+    ),
 ]
 
 
@@ -69,18 +71,18 @@ SessionId = Annotated[
 
 @app.command("list")
 def list_all(
-    everywhere: Annotated[bool, typer.Option("--all", help="Of every project.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", help="Sessions of every project.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """The sessions of this project, the newest first."""
+    """List the sessions of this project, newest first."""
     place = ProjectPlace.of(project)
     rows = [row for row in _rows(place, everywhere) if row is not None]
     if as_json:
         document({"home": str(place.home), "root": str(place.root), "sessions": rows})
         return
     if not rows:
-        say("No session yet." if everywhere else f"No session yet in {place.root}.")
+        say("No sessions yet." if everywhere else f"No sessions yet in {place.root}.")
         return
     now = time.time()
     names = ("id", "title", "age", "messages", "turns", "tokens", "size", "faults")
@@ -136,15 +138,18 @@ def _row_shown(row: dict[str, Any], now: float, everywhere: bool) -> list[str]:
 @app.command()
 def show(
     session: SessionId,
-    full: Annotated[bool, typer.Option("--full", help="Nothing cut or left out.")] = False,
-    lines: Annotated[bool, typer.Option("--raw", help="The lines of the file.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut and omit nothing.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--raw", help="Print the lines of the file as they are.")
+    ] = False,
     request: Annotated[
-        bool, typer.Option("--request", help="The request that would be sent now, byte for byte.")
+        bool,
+        typer.Option("--request", help="Print the request that would be sent now, byte for byte."),
     ] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """A session as a person would read it, with what was decided about it."""
+    """Show a session as a conversation, with the decisions made about it."""
     library, found = _chosen(project, session)
     if lines:
         _show_lines(library, found, as_json)
@@ -169,7 +174,7 @@ def show(
 
 def _chosen(project: Path, given: str) -> tuple[Library, str]:
     library = ProjectPlace.of(project).library()
-    found = one(library, given)
+    found = find_session(library, given)
     return cast("Library", library), found
 
 
@@ -204,7 +209,7 @@ def _show_request(transcript: Transcript, as_json: bool) -> None:
         return
     raw(made.body())
     if not sendable:
-        note("Not to be sent as it is: the last word is the model's.")
+        note("This request cannot be sent as it is: it ends with an answer of the model.")
 
 
 # --- export
@@ -212,22 +217,29 @@ def _show_request(transcript: Transcript, as_json: bool) -> None:
 
 @app.command()
 def export(
-    session: Annotated[str, typer.Argument(metavar="[ID]", autocompletion=_ids)] = "",
-    form: Annotated[ExportFormat, typer.Option("--format", help="What to write.")] = "jsonl",
-    out: Annotated[
-        str, typer.Option("--out", help="A file, or a folder (ending in /) for everything.")
+    session: Annotated[
+        str,
+        typer.Argument(
+            metavar="[ID]", help="The session id, or its first characters.", autocompletion=_ids
+        ),
     ] = "",
-    everything: Annotated[bool, typer.Option("--all", help="All sessions, into a folder.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    form: Annotated[ExportFormat, typer.Option("--format", help="Output format.")] = "jsonl",
+    out: Annotated[
+        str, typer.Option("--out", help="A file, or a folder (ending in /) for all files.")
+    ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Export all sessions to a folder.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """A session with all its files, to stdout, into a file, or copied into a folder."""
+    """Export a session with all its files to stdout, to a file or to a folder."""
     if bool(session) == everything:
-        raise InvalidInput("Name one session, or ask for --all", do="`reverie sessions list`")
+        raise InvalidInput("Give a session id or --all", do="`reverie sessions list` shows the ids")
     into_folder = out.endswith("/") or (bool(out) and Path(out).is_dir())
     if everything and not into_folder:
-        raise InvalidInput("All sessions go into a folder", do="Give --out FOLDER/")
+        raise InvalidInput("--all needs a folder to write to", do="Give --out FOLDER/")
     if everything:
         library = ProjectPlace.of(project).library()
         found = [file.id for file in library.sessions()] if library else []
@@ -280,7 +292,7 @@ def _export_text(
     if as_json:
         document({"id": session, "format": form, "out": str(target)})
     else:
-        say(f"{session} is in {target}")
+        say(f"{session} was exported to {target}")
 
 
 # --- import
@@ -288,13 +300,20 @@ def _export_text(
 
 @app.command("import")
 def bring(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", show_default=False)],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Also what is here already.")] = False,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE…", show_default=False, help="Files or folders to import."),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be imported.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Import again what is already here.")
+    ] = False,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
-    """Sessions of Claude Code and pi (.jsonl, .jsonl.gz, or folders of them), and exported ones."""
+    """Import sessions of Claude Code and pi (.jsonl, .jsonl.gz, folders), and exported ones."""
     place = ProjectPlace.of(project)
     failed: list[dict[str, Any]] = []
     code = 0

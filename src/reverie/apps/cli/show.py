@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import typer
 
@@ -25,10 +25,10 @@ from reverie.settings import environment
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reverie.world import Notice
+
 T = TypeVar("T")
 U = TypeVar("U")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 PATIENCE = 1.0
 """Seconds after which people are shown that something goes on."""
@@ -129,6 +129,11 @@ def note(text: str) -> None:
     sys.stderr.write(clean(text) + "\n")
 
 
+def tell(notice: Notice) -> None:
+    """What the library has to say, on stderr."""
+    note(notice.text)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table."""
@@ -226,16 +231,6 @@ def waiting(what: str) -> Generator[None]:
         status.stop()
 
 
-def size(count: int) -> str:
-    """Bytes in a few signs."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
-
-
 def age(seconds: float) -> str:
     """How long ago, in the largest unit that fits."""
     left = max(0.0, seconds)
@@ -243,8 +238,3 @@ def age(seconds: float) -> str:
         if left >= length:
             return f"{left / length:,.0f} {unit}"
     return f"{left:.0f} s"
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """A count and its noun."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

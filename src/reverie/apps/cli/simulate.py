@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reverie.apps.cli.show import JsonOption, document, say
+from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.show import document, say
 from reverie.errors import NotAvailable
 from reverie.store.files import Folder
 
@@ -25,15 +26,17 @@ HOST = "127.0.0.1"
 
 
 def simulate(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8787,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")
+    ] = 8787,
     script: Annotated[
-        Path | None, typer.Option("--script", help="Answers to give, one after another.")
+        Path | None, typer.Option("--script", help="A file of answers to give, one after another.")
     ] = None,
     embedded: Annotated[
         bool, typer.Option("--embedded", help="Let the embedded model answer.")
     ] = False,
     log: Annotated[
-        Path | None, typer.Option("--log", help="Write each request there, a line each.")
+        Path | None, typer.Option("--log", help="Write each request to this file, one per line.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

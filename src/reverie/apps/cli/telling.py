@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from reverie.apps.cli.conversation import ShownPart, TranscriptStep, overview, steps
-from reverie.apps.cli.show import clean, line, plural, say, size
+from reverie.apps.cli.show import clean, line, say
 from reverie.session.library import Transcript
+from reverie.text.counts import plural, size
+from reverie.upkeep.conversation import ShownPart, TranscriptStep, overview, steps
 
 _SHOWN_LINES = 12
 _SHOWN_CHARACTERS = 1_200

@@ -143,7 +143,7 @@ def new(key: str, *, name: str, description: str, type: str, body: str) -> Topic
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput("The memory is no valid Unicode", where=key) from None
+        raise InvalidInput("The memory is not valid Unicode", where=key) from None
     entry = TopicFile(key, data)
     if entry.front.fault or entry.description != one_line:
         raise InvalidInput(

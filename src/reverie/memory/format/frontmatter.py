@@ -171,7 +171,7 @@ class _FenceReader:
     def _key(self, text: bytes, indent: int, row: tuple[int, int]) -> str:
         found = _KEY.match(text)
         if found is None:
-            return "a line of the frontmatter is no `key: text`"
+            return "a line of the frontmatter is not `key: text`"
         while self.around and self.around[-1].indent >= indent:
             self.around.pop()
         if indent and not self.around:
@@ -310,7 +310,7 @@ def edit(data: bytes, names: Names, value: str) -> bytes:
     """The file with one key set to a text; every byte outside that value stays."""
     front = parse(data)
     if front.fault or data.startswith(_FOREIGN):
-        raise _uneditable(front.fault or "the file is no UTF-8 text")
+        raise _uneditable(front.fault or "the file is not UTF-8 text")
     new = _edited(data, front, names, scalar(value).encode())
     if parse(new).get(*names) != value:
         raise _uneditable(f"`{'.'.join(names)}` does not fit there")
@@ -351,5 +351,5 @@ def _lines(names: Names, indent: int, value: bytes, end: bytes) -> bytes:
 
 def _uneditable(why: str) -> InvalidInput:
     return InvalidInput(
-        "The frontmatter cannot be edited", where=why, do="Open the file and mend it by hand"
+        "The frontmatter cannot be edited", where=why, do="Open the file and fix it by hand"
     )

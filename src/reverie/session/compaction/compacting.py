@@ -17,13 +17,7 @@ from anyio import get_cancelled_exc_class, to_thread
 
 from reverie import layers
 from reverie.alone import alone
-from reverie.errors import (
-    InvalidInput,
-    NotAvailable,
-    PromptTooLong,
-    ReverieError,
-    StoreError,
-)
+from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
 from reverie.layers import compaction
 from reverie.session.budget import reserved, settled, weight
 from reverie.store.lists import learn_window

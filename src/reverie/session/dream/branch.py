@@ -80,7 +80,7 @@ class Branch:
         self.path = dreams / self.id
         if not create and not self.path.is_dir():
             raise NotFound(
-                "There is no such dream", where=dream[:80], do="`reverie dream status` lists them"
+                "There is no such dream", where=dream[:80], do="List the dreams to see their ids"
             )
         self.files = Folder(self.path)
 

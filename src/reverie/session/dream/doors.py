@@ -45,8 +45,12 @@ def find(memories: Memories, name: str, *standing: Standing) -> Dream:
     ]
     if not found or (name and len(found) > 1):
         what = " or ".join(standing) or "known"
-        many = "Several dreams begin so" if found else f"There is no dream that is {what}"
-        raise NotFound(many, where=name or "(none)", do="`reverie dream status` lists them")
+        many = (
+            "Several dreams have ids that begin like this"
+            if found
+            else f"There is no dream that is {what}"
+        )
+        raise NotFound(many, where=name, do="List the dreams to see their ids")
     return found[0]
 
 

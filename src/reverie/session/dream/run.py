@@ -382,11 +382,11 @@ def told(dream: Dream) -> str:
     match dream.status:
         case "completed" if dream.changed:
             more = f"; look at {', '.join(dream.conflicts)}" if dream.conflicts else ""
-            return f"a dream changed {files}{more}; `reverie dream undo` takes it back"
+            return f"a dream changed {files}{more}; it can be undone"
         case "completed":
             return "a dream found nothing to change"
         case "waiting":
-            return f"a dream would change {files}: `reverie dream diff`, then accept or drop"
+            return f"a dream would change {files}: look at it, then accept or drop it"
         case _:
             how = "was killed" if dream.status == "killed" else "failed"
             return f"a dream {how}: {dream.reason or dream.status}"

@@ -189,7 +189,7 @@ def say(landed: LandedDrafts, say: Say) -> None:
         say(Notice(NAME, f"remembered: {', '.join(landed.written)}"))
     if landed.queued:
         keys = ", ".join(landed.queued)
-        text = f"from what tools or files said, waiting for you: {keys} (`reverie memory review`)"
+        text = f"from what tools or files said, waiting for your review: {keys}"
         say(Notice(NAME, text, "warning"))
     if landed.refused:
         say(Notice(NAME, f"not saved: {told(landed.refused)}", "warning"))

@@ -26,10 +26,10 @@ def read(lines: Iterable[str], name: str = "") -> Recorded:
         return claude_code.read(rows, faults)
     if "session" in kinds and "message" in kinds:
         return pi.read(rows, faults)
-    raise ImportFailed("this is no session file we can read", where=name, do=_KNOWN)
+    raise ImportFailed("this is not a session file that can be read", where=name, do=_KNOWN)
 
 
-_KNOWN = "Claude Code's and pi's session files (.jsonl) are known, and our own"
+_KNOWN = "Give a session file (.jsonl) of Claude Code, pi or Reverie"
 
 
 def is_ours(first_line: str) -> bool:

@@ -78,7 +78,7 @@ def rows_of(lines: Iterable[str]) -> tuple[list[RecordedRow], list[str]]:
         if isinstance(value, dict):
             rows.append(RecordedRow(number, text, value))
         else:
-            faults.append(f"row {number} is no object")
+            faults.append(f"row {number} is not an object")
     return rows, faults
 
 

@@ -11,21 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.session.library import Library
 from reverie.settings import Flags, Loaded, environment, load
 from reverie.settings.values import read_object
 from reverie.store import home as places
-from reverie.store import keys
-
-Project = Annotated[
-    Path, typer.Option("--project", help="A folder of the project.", show_default=False)
-]
-CURRENT = Path(".")
+from reverie.store import keys as names
 
 _PREFIX = re.compile(r"[0-9a-f-]{1,36}", re.ASCII)
 _SHOWN = 5
@@ -40,7 +32,7 @@ class ProjectPlace:
     root: Path
 
     @classmethod
-    def of(cls, project: Path = CURRENT) -> ProjectPlace:
+    def of(cls, project: Path) -> ProjectPlace:
         environ = environment()
         root = places.canonical_root(Path(os.path.abspath(project)))
         return cls(environ, places.home(environ), root)
@@ -80,14 +72,14 @@ class ProjectPlace:
         return Library(path, project) if path.is_dir() else None
 
 
-def one(library: Library | None, given: str) -> str:
+def find_session(library: Library | None, given: str) -> str:
     """The session that an id, or the beginning of one, names."""
     text = given.lower()
     if not _PREFIX.fullmatch(text):
         raise InvalidInput(
-            "A session is named by its id, or by the beginning of it",
-            where=keys.shown(given),
-            do="`reverie sessions list` shows those there are",
+            "This is not a session id, nor the beginning of one",
+            where=names.shown(given),
+            do="List the project's sessions to see their ids",
         )
     found = [f.id for f in library.sessions() if f.id.startswith(text)] if library else []
     if len(found) == 1:
@@ -96,7 +88,9 @@ def one(library: Library | None, given: str) -> str:
         raise NotFound(
             "There is no such session in this project",
             where=given,
-            do="`reverie sessions list` shows those there are, `--all` those of every project",
+            do="List the sessions of this project, or of every project, to see their ids",
         )
     shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-    raise InvalidInput("Several sessions begin like that", where=shown, do="Give more of the id")
+    raise InvalidInput(
+        "Several sessions have ids that begin like this", where=shown, do="Give more of the id"
+    )

@@ -1,0 +1,192 @@
+"""What is wrong with the memory of a project, with evidence and a score, and fixing it.
+
+It needs no model, and looking changes nothing. The fixes are those that lose nothing: dates
+written out, duplicates merged, contradictions settled for the newer statement, links and pointers
+led right. They land as one step of the history, whole or not at all, so that an undo takes them
+back together. What was merged is as trusted as the least trusted part of it. Secrets, junk and
+orders are named and left: what becomes of them is for a person to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from reverie.errors import InvalidInput, NotFound, ReverieError, ScanFailed, SecretFound, StoreError
+from reverie.memory.format.entry import MAX_READ, is_topic, shown
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin, Version, trust_in
+from reverie.store import landing
+from reverie.store.memories import Memories
+from reverie.upkeep.place import ProjectPlace
+
+if TYPE_CHECKING:
+    from reverie.memory.claims import Claim
+    from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, TrustIn
+    from reverie.memory.hygiene.faults import Present
+    from reverie.memory.repair.edits import Repaired
+
+SECONDS = 20.0
+"""Time for looking up in the repository what all memories name."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFix:
+    """What was fixed, and what could not be."""
+
+    files: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    edits: Mapping[str, int] | None = None
+    group: str = ""
+    failed: str = ""
+
+    def value(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "files": list(self.files),
+            "removed": list(self.removed),
+            "edits": dict(self.edits or {}),
+            "version": self.group,
+            "failed": self.failed,
+        }
+
+
+def check_memory(memories: Memories | None, place: ProjectPlace) -> HygieneReport:
+    """The faults of a project's memory, and its score."""
+    from reverie.memory.hygiene.check import CheckInput, check
+
+    return check(CheckInput({}) if memories is None else _input(memories, place))
+
+
+def report_value(report: HygieneReport) -> dict[str, Any]:
+    """A report for JSON."""
+    return {
+        "score": report.score,
+        "memories": report.memories,
+        "counts": report.counts,
+        "findings": [_finding(one) for one in report.findings],
+    }
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    found = {"kind": one.kind, "file": one.file, "line": one.line, "evidence": one.evidence}
+    return found | {"with": one.with_file, "rule": one.rule, "fixable": one.fix is not None}
+
+
+# --- looking
+
+
+def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
+    """The folder as a check sees it, and the repository beside it."""
+    from reverie.memory.hygiene.check import CheckInput
+
+    files: dict[str, bytes] = {}
+    times: dict[str, float] = {}
+    unread: set[str] = set()
+    for key in memories.folder.files.list():
+        if not key.lower().endswith(".md"):
+            continue
+        try:
+            found = memories.folder.files.stat(key)
+            data = memories.folder.files.read(key, MAX_READ + 1)
+        except (NotFound, StoreError):
+            unread.add(key)
+            continue
+        if len(data) > MAX_READ:
+            unread.add(key)
+            continue
+        files[key], times[key] = data, found.modified / 1e9
+    return CheckInput(
+        files,
+        times,
+        time.time(),
+        memories.folder.limits,
+        _present(files, place),
+        _trust(memories),
+        unread=frozenset(unread),
+    )
+
+
+def _trust(memories: Memories) -> TrustIn:
+    """The trust in each memory, from one look at the history."""
+    steps: dict[str, list[Version]] = {}
+    for version in memories.history.log():
+        steps.setdefault(version.key, []).append(version)
+
+    def trust(key: str) -> Trust:
+        return trust_in(steps.get(key, ()), key)
+
+    return trust
+
+
+def _present(files: Mapping[str, bytes], place: ProjectPlace) -> Present | None:
+    """Whether the repository has what the memories name; None where there is no repository."""
+    if not (place.root / ".git").exists():
+        return None
+    from reverie.memory.claims import claims
+    from reverie.session.recall.checked import Repository
+
+    every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
+    wanted = list(dict.fromkeys(one for one in every if one.sure))
+    found = Repository(place.root, seconds=SECONDS).check(wanted)
+    gone = {one.claim for one in found if one.status == "gone"}
+
+    def present(claim: Claim) -> bool:
+        return claim not in gone
+
+    return present
+
+
+# --- fixing
+
+
+def fix_memory(memories: Memories, place: ProjectPlace, origin: Origin) -> MemoryFix:
+    """Make the repairs as one step; nothing where a fact would be lost by them."""
+    from reverie.memory.facts import lost
+    from reverie.memory.repair.repair import kept, repaired
+
+    given = _input(memories, place)
+    barred = frozenset(
+        key for key, data in given.files.items() if not _allowed(memories, key, data)
+    )
+    rest = {key: data for key, data in given.files.items() if key not in barred}
+    given = replace(given, files=rest, unread=given.unread | barred)
+    done = repaired(given)
+    if not done.files:
+        return MemoryFix()
+    missing = lost(given.files, kept(given, done), done.reasons, now=given.now)
+    if missing:
+        first = missing[0]
+        return MemoryFix(failed=f"nothing was fixed: {first.file}:{first.line} would lose a fact")
+    counts: dict[str, int] = {}
+    for one in done.edits:
+        counts[one.why] = counts.get(one.why, 0) + 1
+    try:
+        group = _land(memories, given, done, origin)
+    except ReverieError as error:
+        later = "cut off while it landed, which goes on when the memory is next opened: "
+        return MemoryFix(failed=f"{later if landing.is_planned(memories) else ''}{error}")
+    written = tuple(sorted(key for key, data in done.files.items() if data is not None))
+    gone = tuple(sorted(key for key, data in done.files.items() if data is None))
+    return MemoryFix(written, gone, counts, group)
+
+
+def _allowed(memories: Memories, key: str, data: bytes) -> bool:
+    """Whether a file could be written as it is: one with a secret is left as it lies."""
+    try:
+        memories.allow(key, data)
+    except (SecretFound, ScanFailed, InvalidInput):
+        return False
+    return True
+
+
+def _land(memories: Memories, given: CheckInput, done: Repaired, origin: Origin) -> str:
+    """Put the repairs into the folder; whatever somebody changed meanwhile stops it."""
+    why = "; ".join(dict.fromkeys(f"{one.why} {one.target}" for one in done.edits))[:400]
+    moved = [one for one in done.edits if one.target not in ("", one.file)]
+    drawn_on = {key for one in moved for key in (one.file, one.target) if is_topic(key)}
+    there = sorted(drawn_on & given.files.keys())
+    trust = landing.least_trusted(memories, there, Trust.USER)
+    return landing.land(memories, done.files, given.files, replace(origin, trust=trust, note=why))

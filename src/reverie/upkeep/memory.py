@@ -1,0 +1,148 @@
+"""The memory of a project as every door opens it, and what it lists of it.
+
+Looking makes nothing where there is no memory yet. Where there is, what editors and other
+programs wrote since is recorded first, so that every door sees the whole history; a folder
+that cannot be written is still shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+import unicodedata
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from reverie.errors import ReverieError
+from reverie.memory.format.entry import TopicFile
+from reverie.memory.versions import Origin, Version
+from reverie.store.lists import ReviewItem
+from reverie.store.memories import Memories, history_folder, memory_folder
+from reverie.text.counts import plural
+from reverie.upkeep.forget import unfinished
+from reverie.upkeep.place import ProjectPlace
+from reverie.world import Notice, Say
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """A memory in a list."""
+
+    file: str
+    type: str
+    name: str
+    description: str
+    modified: float
+    bytes: int
+    trust: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMatch:
+    """A memory that holds the words searched for, and the lines with them by their numbers."""
+
+    file: str
+    name: str
+    count: int
+    lines: tuple[tuple[int, str], ...]
+
+
+@contextlib.contextmanager
+def find_memory(
+    place: ProjectPlace, say: Say, *, create: bool = False
+) -> Generator[Memories | None]:
+    """The project's memory; None where there is none and none is to be made."""
+    settings = place.loaded().settings
+    folder = memory_folder(place.home, place.root, settings)
+    kept = history_folder(place.home, place.root, place.environ)
+    if not create and not folder.is_dir() and not kept.is_dir():
+        yield None
+        return
+    with Memories.of(
+        place.home, place.root, place.environ, settings, now=time.time, say=say
+    ) as memories:
+        try:
+            memories.look()
+        except ReverieError as error:
+            say(Notice("memory", f"What others wrote could not be recorded: {error}", "warning"))
+        left = unfinished(place.home)
+        if left:
+            begun = f"{plural(left, 'forget')} cut off: forget the same words again to finish"
+            say(Notice("memory", begun, "warning"))
+        yield memories
+
+
+@contextlib.contextmanager
+def open_memory(place: ProjectPlace, say: Say) -> Generator[Memories]:
+    """The project's memory, made where it is missing."""
+    with find_memory(place, say, create=True) as memories:
+        assert memories is not None
+        yield memories
+
+
+def list_memories(memories: Memories) -> list[MemoryRow]:
+    """Every memory, the newest first."""
+    return [_row(memories, memories.folder.read(one.key)) for one in memories.folder.scan()]
+
+
+def _row(memories: Memories, one: TopicFile) -> MemoryRow:
+    trust = memories.trust(one.key).label
+    return MemoryRow(one.key, one.type, one.name, one.description, one.modified, one.size, trust)
+
+
+def search_memories(memories: Memories, words: list[str]) -> list[MemoryMatch]:
+    """The memories that hold all the words in any order and case, those with the most first."""
+    found: list[MemoryMatch] = []
+    for key in memories.folder.keys():  # noqa: SIM118 - a folder, no dict
+        one = memories.folder.read(key)
+        text = fold_case(f"{one.name}\n{one.text}")
+        if words and all(word in text for word in words):
+            found.append(_match(one, words))
+    return sorted(found, key=lambda match: (-match.count, match.file))
+
+
+def fold_case(text: str) -> str:
+    """The text as a search compares it."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _match(one: TopicFile, words: list[str]) -> MemoryMatch:
+    lines = enumerate(one.text.splitlines(), 1)
+    with_words = [(n, text) for n, text in lines if any(word in fold_case(text) for word in words)]
+    count = len(re.findall("|".join(map(re.escape, words)), fold_case(one.text)))
+    return MemoryMatch(one.key, one.name, count, tuple(with_words))
+
+
+def version_value(version: Version) -> dict[str, Any]:
+    """A version for JSON."""
+    return {
+        "id": version.id,
+        "key": version.key,
+        "at": version.at,
+        "before": version.before,
+        "after": version.after,
+        "group": version.group,
+        "undoes": list(version.undoes),
+        "origin": version.origin.value(),
+    }
+
+
+def review_value(item: ReviewItem) -> dict[str, Any]:
+    """What waits for review, for JSON."""
+    return {
+        "id": item.id,
+        "file": item.key,
+        "at": item.at,
+        "text": item.text,
+        "trust": item.origin.trust.label,
+        "from": describe_origin(item.origin),
+        "evidence": [{"rule": e.rule, "line": e.line, "words": e.words} for e in item.evidence],
+    }
+
+
+def describe_origin(origin: Origin) -> str:
+    """Where a change came from, in a few words."""
+    parts = [origin.agent, origin.tool if origin.tool != "cli" else "", origin.session[:8]]
+    return " · ".join(part for part in parts if part) or origin.kind

@@ -1,0 +1,160 @@
+"""How well it works and what it costs, today and this week.
+
+Cache hit rate, summary rate, breaker trips, memory pollution and background cost by source, worked
+out from transcripts and ledgers. The score of the memory is noted once a day beside the sessions,
+so that its trend can be shown, with a mark of the files it was worked out from: the same files are
+not checked again that day. Nothing else is written, and no model is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from reverie.clock import SystemClock
+from reverie.errors import NotFound
+from reverie.memory.hygiene.check import HygieneReport
+from reverie.session.budget import Budget
+from reverie.session.library import Library
+from reverie.store.files import Folder
+from reverie.store.memories import Memories
+from reverie.store.plain import digest
+from reverie.upkeep.check import check_memory
+from reverie.upkeep.metrics import Day, Metrics, days, figures
+from reverie.upkeep.place import ProjectPlace
+
+TREND = "hygiene.jsonl"
+WEEK = 7 * 86_400
+POLLUTES = ("junk", "duplicate", "secret", "instruction_like")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDay:
+    """The memory's state on one day."""
+
+    day: str
+    score: int
+    memories: int
+    pollution: float
+    mark: str = ""  # of the files as they were
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The figures of a project: of some sessions, of the last days, and of its memory."""
+
+    found: Metrics
+    cost: dict[str, float]
+    spent: list[Day]
+    trend: list[MemoryDay]
+    since: str
+
+    def value(self) -> dict[str, Any]:
+        """For JSON."""
+        found = self.found
+        fidelity = sum(found.fidelities) / len(found.fidelities) if found.fidelities else None
+        return {
+            "sessions": found.sessions,
+            "unreadable": found.unreadable,
+            "since": self.since,
+            "hit_rate": found.hit_rate,
+            "compactions": found.compactions,
+            "summary_rate": found.summary_rate,
+            "fidelity": fidelity,
+            "compaction_failures": found.compaction_failures,
+            "breaker_trips": found.breaker_trips,
+            "notes": found.notes,
+            "extractions": found.extractions,
+            "memories_written": found.memories_written,
+            "recalls": found.recalls,
+            "injected": found.injected,
+            "cost": {name: round(price, 1) for name, price in self.cost.items()},
+            "requests": {name: one.requests for name, one in sorted(found.sources.items())},
+            "unasked": [
+                {"day": day.day, "weighted": day.weighted, "calls": day.calls} for day in self.spent
+            ],
+            "memory": [
+                {"day": n.day, "score": n.score, "memories": n.memories, "pollution": n.pollution}
+                for n in self.trend
+            ],
+            "failures": found.failures,
+        }
+
+
+def project_stats(
+    place: ProjectPlace, memories: Memories | None, now: float, *, everything: bool
+) -> Stats:
+    """The figures of this week's sessions, or of all; today's score of the memory is noted."""
+    settings, library = place.loaded().settings, place.library()
+    since = 0.0 if everything else now - WEEK
+    found = Metrics()
+    if library is not None:
+        files = [file for file in library.sessions() if file.mtime >= since]
+        found = figures(library, files, settings.compact_breaker_failures)
+    trend = [] if memories is None or library is None else _trend(memories, place, library, now)
+    return Stats(
+        found,
+        found.cost(settings),
+        _spent(place, now),
+        trend,
+        "always" if everything else "7 days",
+    )
+
+
+def _spent(place: ProjectPlace, now: float) -> list[Day]:
+    if not place.home.is_dir():
+        return []
+    budget = Budget(Folder(place.home), place.loaded().settings, SystemClock())
+    try:
+        return list(days(budget, now))
+    finally:
+        budget.close()
+
+
+# --- the memory's trend
+
+
+def _trend(
+    memories: Memories, place: ProjectPlace, library: Library, now: float
+) -> list[MemoryDay]:
+    """What was noted before, and today."""
+    today = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+    with Folder(library.path) as folder:
+        mark, known = _mark(memories), list(_known_days(folder))
+        if any((one.day, one.mark) == (today, mark) for one in known):
+            return known
+        noted = _memory_day(today, check_memory(memories, place), mark)
+        kept = [*(one for one in known if one.day != today), noted][-366:]
+        rows = [json.dumps([n.day, n.score, n.memories, n.pollution, n.mark]) for n in kept]
+        folder.write(TREND, ("\n".join(rows) + "\n").encode())
+    return kept
+
+
+def _mark(memories: Memories) -> str:
+    """What tells one state of the folder from another, without reading it."""
+    files = memories.folder.files
+    found = ((key, files.stat(key)) for key in files.list() if key.lower().endswith(".md"))
+    rows = [f"{key} {seen.size} {seen.modified}" for key, seen in found]
+    return digest("\n".join(rows).encode("utf-8", "surrogateescape"))[:16]
+
+
+def _memory_day(day: str, report: HygieneReport, mark: str) -> MemoryDay:
+    bad = {one.file for one in report.findings if one.kind in POLLUTES}
+    share = round(len(bad) / report.memories, 4) if report.memories else 0.0
+    return MemoryDay(day, report.score, report.memories, share, mark)
+
+
+def _known_days(folder: Folder) -> Iterator[MemoryDay]:
+    try:
+        data = folder.read(TREND, 2**20)
+    except NotFound:
+        return
+    for row in data.splitlines():
+        try:
+            day, score, memories, share, *mark = cast("list[Any]", json.loads(row))
+            yield MemoryDay(str(day), int(score), int(memories), float(share), "".join(mark[:1]))
+        except (ValueError, TypeError):
+            continue
