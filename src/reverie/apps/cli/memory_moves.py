@@ -241,9 +241,9 @@ def export(
 
 
 def _pieces(memories: Memories) -> Iterator[tuple[str, bytes]]:
-    for key in memories.folder.files.list():
+    for key in memories.folder.all_keys():
         if not any(part.startswith(".") for part in key.split("/")):
-            yield f"{MEMORY}/{key}", memories.folder.files.read(key)
+            yield f"{MEMORY}/{key}", memories.folder.bytes_of(key)
     kept = memories.history
     versions = kept.log()
     if versions:
