@@ -30,6 +30,7 @@ from reverie.store.memory import FileChange, MemoryFolder
 from reverie.store.plain import digest
 from reverie.world import Notice
 from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder, run_with_error
+from tests.memory.folders import index_faults
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -56,7 +57,7 @@ def test_a_save_writes_the_file_and_its_pointer(memory: MemoryFolder) -> None:
     one = memory.read("a.md")
     assert (one.name, one.type, one.is_cut) == ("Ay", "user", False)
     assert memory.keys() == ("a.md",)
-    assert memory.check_index() == ()
+    assert index_faults(memory) == ()
 
 
 def test_files_and_folders_are_for_their_owner_alone(memory: MemoryFolder) -> None:
@@ -97,7 +98,7 @@ def test_the_teams_files_have_the_teams_index(memory: MemoryFolder) -> None:
     memory.save("b.md", topic("Bee"))
     assert memory.index("team/MEMORY.md").data == "- [Ay](a.md) — about it\n".encode()
     assert memory.index().data == "- [Bee](b.md) — about it\n".encode()
-    assert memory.check_index() == memory.check_index("team/MEMORY.md") == ()
+    assert index_faults(memory) == index_faults(memory, "team/MEMORY.md") == ()
     sent = index_files(memory, team=True)
     assert [(one.kind, one.path.endswith("team/MEMORY.md")) for one in sent] == [
         ("memory", False),
@@ -220,20 +221,15 @@ def test_frontmatter_that_closes_late_is_not_looked_for(memory: MemoryFolder) ->
     assert {one.key: one.name for one in memory.scan()} == {"in.md": "x", "out.md": "out"}
 
 
-def test_faults_of_the_index_are_mended_on_request(memory: MemoryFolder) -> None:
+def test_faults_of_the_index_are_named(memory: MemoryFolder) -> None:
     memory.write("a.md", topic("Ay"))
     memory.write("MEMORY.md", b"- [Gone](gone.md)\nprose\n- [Out](../../etc/passwd)\n")
-    assert [one.kind for one in memory.check_index()] == [
+    assert [one.kind for one in index_faults(memory)] == [
         "missing",
         "content",
         "outside",
         "unlisted",
     ]
-    memory.repair(accept=lambda one: one.action == "add")
-    assert len(memory.index().pointers) == 3
-    memory.repair()
-    assert memory.index().data == "prose\n- [Ay](a.md) — about it\n".encode()
-    assert memory.repair().changes == ()
 
 
 def test_what_another_program_adds_meanwhile_stays(tmp_path: Path) -> None:
@@ -369,15 +365,13 @@ def test_a_save_that_is_killed_leaves_no_pointer_to_nothing() -> None:
 
         def check(death: Death) -> None:
             with MemoryFolder(stage / "m") as memory:
-                kinds = {(one.kind, one.key) for one in memory.check_index()}
+                kinds = {(one.kind, one.key) for one in index_faults(memory)}
                 assert kinds <= {("unlisted", "b.md"), ("unlisted", "a.md")}
                 if death.acked:
                     assert memory.read("b.md").data == topic("Bee")
                     assert ("unlisted", "b.md") not in kinds
                 if death.acked[1:]:
                     assert memory.keys() == ("b.md",)
-                memory.repair()
-                assert memory.check_index() == ()
 
         points = every_kill(attempt, check, whens=("after", "partial"))  # type: ignore[arg-type]
     assert points > 30

@@ -21,6 +21,7 @@ import pytest
 from reverie.memory.format import entry
 from reverie.store.home import project_folder
 from reverie.store.memory import MemoryFolder
+from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B16"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
 
@@ -130,4 +131,4 @@ def test_a_memory_of_each_is_seen_by_the_other_and_edits_survive(run: Run, tmp_p
         second = said(run([], "again"))
         assert "now ours too" in second
         assert pointer in second
-        assert memory.check_index() == ()
+        assert index_faults(memory) == ()

@@ -16,6 +16,7 @@ from reverie.store.memory import FileChange, MemoryFolder
 from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import quick_folder
+from tests.memory.folders import index_faults
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -91,7 +92,7 @@ def test_64_processes_lose_no_update_and_leave_a_valid_index_and_a_whole_history
 
             own = {f"p{who}_{n}.md" for who, many in counts.items() for n in range(min(many, 3))}
             assert set(memory.keys()) == own | {"shared.md"}
-            assert memory.check_index() == ()
+            assert index_faults(memory) == ()
             assert len(memory.index().pointers) == len(own) + 1
             assert not [path for path in root.rglob("*") if is_temporary(path.name)]
 

@@ -20,6 +20,7 @@ from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import Death, every_error, every_kill, quick_folder
+from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B3.history")]
 
@@ -379,4 +380,4 @@ def test_many_writers_lose_no_update_and_no_version(scale: Scale) -> None:
             assert len(lines) == len(set(lines)) == 1 + writers * rounds
             own = [v for v in memories.history.log() if v.key.startswith("own")]
             assert len(own) == writers * rounds
-            assert memories.folder.check_index() == ()
+            assert index_faults(memories.folder) == ()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory.format import index as indexes
-from reverie.memory.format.index import IndexFault, Proposal, parse
+from reverie.memory.format.index import IndexFault, parse
 from reverie.memory.ranking import IndexLimits, limits_hit, plain_cut, sent, write_warning
 
 pytestmark = pytest.mark.spec("7.index")
@@ -148,30 +148,10 @@ def test_a_sound_index_has_no_faults() -> None:
     assert faults("# Index\n\n- [A](a.md) — x\n<!-- note -->\n", "a.md") == []
 
 
-def test_dangling_and_missing_pointers_are_found_and_mended() -> None:
+def test_dangling_and_missing_pointers_are_found() -> None:
     text = "- [Gone](gone.md)\nprose\n- [A](a.md) — x\n- [A twice](a.md)\n- [Out](../x.md)\n"
-    files = {"a.md": ("A", "x"), "b.md": ("Bee", "buzzes")}
-    index = parse(text.encode())
-    proposed = indexes.proposals(index, files)
-    assert [(one.action, one.line, one.key) for one in proposed] == [
-        ("remove", 1, "gone.md"),
-        ("remove", 4, "a.md"),
-        ("remove", 5, ""),
-        ("add", 0, "b.md"),
-    ]
-    mended = indexes.repaired(index, proposed)
-    assert mended.decode() == "prose\n- [A](a.md) — x\n- [Bee](b.md) — buzzes\n"
-    assert indexes.proposals(parse(mended), files) == ()
-
-
-def test_only_accepted_proposals_are_carried_out() -> None:
-    index = parse(b"- [Gone](gone.md)\n")
-    proposed = indexes.proposals(index, {"b.md": ("B", "")})
-
-    def adding(one: Proposal) -> bool:
-        return one.action == "add"
-
-    assert indexes.repaired(index, proposed, adding) == b"- [Gone](gone.md)\n- [B](b.md)\n"
+    found = [("missing", 1), ("content", 2), ("twice", 4), ("outside", 5), ("unlisted", 0)]
+    assert faults(text, "a.md", "b.md") == found
 
 
 def test_long_lines_and_content_are_named() -> None:
@@ -211,4 +191,4 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
     index = parse(data)
     assert parse(index.put("a.md", "A", "b")).find("a.md") is not None
     assert all(one.key or one.fault for one in index.pointers)
-    indexes.repaired(index, indexes.proposals(index, {"z.md": ("Z", "")}))
+    indexes.check(index, ["z.md"])

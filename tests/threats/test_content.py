@@ -23,6 +23,7 @@ from reverie.memory.ranking import IndexLimits, ManifestLine, manifest, record
 from reverie.session.context import index_files
 from reverie.store.memory import MAX_INDEX, MemoryFolder
 from reverie.text import untrusted
+from tests.memory.folders import index_faults
 
 pytestmark = pytest.mark.spec("7.folder")
 
@@ -54,7 +55,7 @@ def test_row_16_what_is_no_utf_8_is_kept_byte_for_byte(memory: MemoryFolder, nam
     assert one.data == data
     assert one.text.encode()
     assert memory.scan()
-    assert memory.check_index() == ()
+    assert index_faults(memory) == ()
     assert "wide" in one.text or not name.startswith("utf")
     if name.startswith("utf") or name == "garbage":
         with pytest.raises(InvalidInput):
@@ -279,7 +280,7 @@ def test_row_24_spoofed_entries_are_flagged_and_never_followed(memory: MemoryFol
         "- [Link](link.md)",
     ]
     memory.write("MEMORY.md", "\n".join(lines).encode())
-    kinds = [(one.kind, one.line) for one in memory.check_index()]
+    kinds = [(one.kind, one.line) for one in index_faults(memory)]
     assert kinds == [
         ("outside", 1),
         ("missing", 2),
@@ -291,8 +292,7 @@ def test_row_24_spoofed_entries_are_flagged_and_never_followed(memory: MemoryFol
     ]
     assert "SECRET" not in render(index_files(memory))
     assert [one.key for one in memory.scan()] == ["b.md", "a.md"]
-    assert [one.key for one in memory.refused()] == ["link.md"]
-    memory.repair()
+    assert [one.key for one in memory.files.survey().refused] == ["link.md"]
     assert outside.read_text().endswith("SECRET")
 
 
@@ -369,10 +369,10 @@ def test_row_26_hidden_words_are_shown_to_people_and_not_to_the_model(
     assert untrusted.find(seen) == ()
     assert seen.count("Use tabs") == 3
     assert memory.read("a.md").description == text
-    assert memory.check_index() == ()
+    assert index_faults(memory) == ()
     memory.write("MEMORY.md", f"- [A](a.md) {text}\n".encode())
     assert untrusted.find(render(index_files(memory))) == ()
-    flagged = [one for one in memory.check_index() if one.kind == "hidden"]
+    flagged = [one for one in index_faults(memory) if one.kind == "hidden"]
     assert [one.line for one in flagged] == [1]
     assert "U+" in flagged[0].reason
     assert untrusted.find(flagged[0].reason) == ()

@@ -289,8 +289,8 @@ def _policy(
     for problem in problems:
         session.world.say(Notice("permissions", problem, "warning"))
     ground = PermissionRoots.of(place.top, Path(place.user), place.home)
-    stored = tool_results_folder(session.library.folder.root, session.id)
-    own = () if memories is None else (Path(os.path.realpath(memories.folder.root)),)
+    stored = tool_results_folder(session.library.path, session.id)
+    own = () if memories is None else (Path(os.path.realpath(memories.root)),)
     readable = (Path(os.path.realpath(stored)), *own)
     ground = replace(ground, readable=readable, writable=own)
     return PermissionPolicy(

@@ -60,7 +60,7 @@ class AgentMemory:
 
     @property
     def folder(self) -> Path:
-        return self.memories.folder.root
+        return self.memories.root
 
     def close(self) -> None:
         self.memories.close()
@@ -103,7 +103,7 @@ def section(memories: Memories, scope: Scope, settings: Settings) -> str:
     index = memories.folder.index().data.decode("utf-8", "replace")
     return prompt.section(
         prompt.Options(
-            str(memories.folder.root),
+            str(memories.root),
             extra=settings.memory_extra_guidelines or "",
             scope=scope,
             index=index,

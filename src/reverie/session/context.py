@@ -153,7 +153,7 @@ def memory_section(
     shared = team and not daily_log
     if shared:
         with contextlib.suppress(StoreError):
-            memory.files.sub(TEAM).close()
+            memory.make_folder(TEAM)
     return prompt.section(
         prompt.Options(
             str(memory.root),

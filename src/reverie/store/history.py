@@ -160,7 +160,7 @@ class History:
         return tuple(v for name, v in self.state.versions.items() if name not in known)
 
     def _all_keys(self, memory: MemoryFolder) -> list[str]:
-        there = [key for key in memory.files.list() if is_kept(key)]
+        there = [key for key in memory.all_keys() if is_kept(key)]
         return list(dict.fromkeys([*there, *self.state.heads]))
 
     def _settle(self, keys: Iterable[str] | None) -> None:
@@ -194,10 +194,10 @@ class History:
         """The hash of the file as it is; by its size and time where those are as last seen."""
         memory = self._bound()
         try:
-            found = memory.files.stat(key)
+            found = memory.stat(key)
             size, when, name = self._seen.get(key, (-1, -1, ""))
             if (size, when) != (found.size, found.modified):
-                name = memory.files.digest(key)
+                name = memory.digest(key)
                 # A file changed just now may change again within the same tick of its clock.
                 if time.time_ns() - found.modified > _TICK:
                     self._seen[key] = (found.size, found.modified, name)
@@ -210,9 +210,9 @@ class History:
     def _keep(self, key: str) -> str:
         memory = self._bound()
         try:
-            if memory.files.stat(key).size > LARGEST:
-                return memory.files.digest(key)
-            return self.put(memory.files.read(key, LARGEST))
+            if memory.stat(key).size > LARGEST:
+                return memory.digest(key)
+            return self.put(memory.bytes_of(key, LARGEST))
         except NotFound:
             return ABSENT
 

@@ -55,7 +55,7 @@ def land(
             if data is not None:
                 memories.history.put(data)
         plan = "".join(f"{encode(step)}\n" for step in steps)
-        memories.history.files.write(PLAN, plan.encode())
+        memories.beside.write(PLAN, plan.encode())
         return _carry_out(memories)
 
 
@@ -66,7 +66,7 @@ def least_trusted(memories: Memories, keys: Iterable[str], most: Trust) -> Trust
 
 def is_planned(memories: Memories) -> bool:
     """Whether a landing was begun and is not over."""
-    return os.path.lexists(memories.history.files.root / PLAN)
+    return os.path.lexists(memories.beside.root / PLAN)
 
 
 def finish(memories: Memories) -> str:
@@ -105,15 +105,15 @@ def _carry_out(memories: Memories) -> str:
             for step in sorted(steps, key=_place):
                 _step(memories, step)
         except (Forgotten, SecretFound, NotFound, Damaged):
-            memories.history.files.remove(PLAN)
+            memories.beside.remove(PLAN)
             raise
-    memories.history.files.remove(PLAN)
+    memories.beside.remove(PLAN)
     return group
 
 
 def _read(memories: Memories) -> Sequence[Version]:
     """The plan on disk; one that cannot be read was never begun, and is removed."""
-    files = memories.history.files
+    files = memories.beside
     try:
         found = [decode(row) for row in files.read(PLAN, _MOST).decode().split("\n")[:-1]]
     except NotFound:
@@ -145,6 +145,6 @@ def _step(memories: Memories, step: Version) -> None:
 
 def _now(memories: Memories, key: str) -> str:
     try:
-        return memories.folder.files.digest(key)
+        return memories.folder.digest(key)
     except NotFound:
         return ABSENT

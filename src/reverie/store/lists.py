@@ -61,6 +61,7 @@ class ForgottenWords:
     """The list of one home."""
 
     def __init__(self, home: Path, *, create: bool = True) -> None:
+        self.home = home
         self.files = Folder(home, create=create)
         self._salt = b""
         self._known: tuple[int, dict[str, ForgottenMark]] = (-1, {})

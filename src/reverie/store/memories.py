@@ -27,6 +27,7 @@ from reverie.memory.versions import By, Origin, Undone, Version, from_origin, tr
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
+from reverie.store.files import Folder
 from reverie.store.history import NAME, History
 from reverie.store.lists import ForgottenWords, Review, ReviewItem
 from reverie.store.memory import FileChange, MemoryFolder, Saved
@@ -85,7 +86,22 @@ class Memories:
             header_lines=settings.recall_header_lines,
         )
         self.history.bind(self.folder)
-        self.review = Review(self.history.files)
+        self.review = Review(self.beside)
+
+    @property
+    def root(self) -> Path:
+        """Where the memories lie."""
+        return self.folder.root
+
+    @property
+    def home(self) -> Path:
+        """The home that the memories belong to."""
+        return self.forgotten.home
+
+    @property
+    def beside(self) -> Folder:
+        """The folder beside the memories: their history, what waits, and what is planned."""
+        return self.history.files
 
     @classmethod
     def of(
@@ -136,7 +152,7 @@ class Memories:
     def _fresh(self, key: str, data: bytes) -> bytes:
         """The lines of an index that are new: what stands there already is not this write's."""
         try:
-            known = set(self.folder.files.read(key).splitlines())
+            known = set(self.folder.bytes_of(key).splitlines())
         except NotFound:
             return data
         return b"\n".join(line for line in data.splitlines() if line not in known)
@@ -223,7 +239,7 @@ class Memories:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(entries.INDEX))
         with self.folder.locked(), self.history.by(origin):
-            if self.folder.files.exists(index):
+            if self.folder.exists(index):
                 self.history.intend(index, self.folder.index(index).without(name))
             self.history.intend(key, None)
             return self.folder.remove(key)

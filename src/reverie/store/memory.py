@@ -34,7 +34,7 @@ from reverie.memory.format import entry as entries
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX, MAX_READ, TopicFile
 from reverie.memory.format.frontmatter import BOM, MAX_BYTES
-from reverie.memory.format.index import Index, IndexFault, Proposal
+from reverie.memory.format.index import Index
 from reverie.memory.ranking import (
     HEADER_LINES,
     Facts,
@@ -44,7 +44,7 @@ from reverie.memory.ranking import (
     newest_first,
     record,
 )
-from reverie.store.files import Changed, Folder, Refusal
+from reverie.store.files import Changed, Folder, Stat
 from reverie.store.lock import held_by, holder_of, release, take_turn
 from reverie.store.plain import digest, words
 from reverie.world import Notice, Say, say_nothing
@@ -127,14 +127,33 @@ class MemoryFolder:
         """The topic files, those of the team included, sorted."""
         return tuple(key for key in self._soft(self._listed, ()) if entries.is_topic(key))
 
-    def refused(self) -> tuple[Refusal, ...]:
-        """What lies in the folder and is none of our files: links, pipes, names."""
-        return self._soft(lambda: self.files.survey().refused, ())
-
     def read(self, key: str, limit: int = MAX_READ) -> TopicFile:
         """One topic file; of a large one the beginning, and the entry says so."""
         found = self.files.stat(key)
         return TopicFile(key, self.files.read(key, limit), found.modified / 1e9, found.size)
+
+    def all_keys(self) -> tuple[str, ...]:
+        """Every file of ours in the folder, indexes and logs among them, sorted."""
+        return self.files.list()
+
+    def bytes_of(self, key: str, limit: int | None = None) -> bytes:
+        """Any file's bytes, at most `limit` of them."""
+        return self.files.read(key, limit)
+
+    def stat(self, key: str) -> Stat:
+        """A file's size and times."""
+        return self.files.stat(key)
+
+    def exists(self, key: str) -> bool:
+        return self.files.exists(key)
+
+    def digest(self, key: str) -> str:
+        """The SHA-256 of a file's bytes."""
+        return self.files.digest(key)
+
+    def make_folder(self, key: str) -> None:
+        """Make a folder below this one, where it is not there."""
+        self.files.sub(key).close()
 
     def scan(self) -> tuple[ManifestLine, ...]:
         """Every topic file by its first lines, the newest first."""
@@ -163,23 +182,6 @@ class MemoryFolder:
             if one.key.startswith(below)
         }
         return ranking.sent(data, self.limits, facts)
-
-    def check_index(self, key: str = INDEX) -> tuple[IndexFault, ...]:
-        """What is wrong with an index."""
-        return indexes.check(self.index(key), self._own(key), width=self.limits.width)
-
-    def proposals(self, key: str = INDEX) -> tuple[Proposal, ...]:
-        """What would mend an index."""
-        return indexes.proposals(self.index(key), self._own(key), width=self.limits.width)
-
-    def _own(self, index: str) -> dict[str, tuple[str, str]]:
-        """Title and hook of the files that an index is about, by their names in it."""
-        below = index.removesuffix(INDEX)
-        return {
-            one.key.removeprefix(below): (one.name, one.description)
-            for one in self.scan()
-            if entries.index_of(one.key) == index
-        }
 
     # Writing
 
@@ -245,23 +247,6 @@ class MemoryFolder:
             self._allow(key, data)
             change = self._put(key, data, expect=expect, exclusive=exclusive)
         return Saved(key, (change,), self._over(key, data))
-
-    def repair(
-        self,
-        key: str = INDEX,
-        accept: Callable[[Proposal], bool] = lambda _: True,
-    ) -> Saved:
-        """Carry out the accepted proposals for an index."""
-        own = self._own(key)
-        warnings: list[str] = []
-
-        def mended(index: Index) -> bytes:
-            found = indexes.proposals(index, own, width=self.limits.width)
-            return indexes.repaired(index, found, accept)
-
-        with self.locked():
-            changes = self._change_index(key, mended, warnings)
-        return Saved(key, tuple(changes), tuple(warnings))
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:

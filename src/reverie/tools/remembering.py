@@ -31,10 +31,10 @@ class RememberingFiles(AnyFiles):
         return replace(self, settled=True)
 
     def write(self, path: Path, data: bytes, expect: str | None) -> None:
-        if self.memories is None or not beneath(self.memories.folder.root, path):
+        if self.memories is None or not beneath(self.memories.root, path):
             # not super(): a slotted dataclass is made anew, and the old class is what it names
             return AnyFiles.write(self, path, data, expect)
-        key = path.relative_to(self.memories.folder.root).as_posix()
+        key = path.relative_to(self.memories.root).as_posix()
         origin = Origin("save", Trust.AGENT, agent=self.agent, session=self.session, tool="Write")
         try:
             with self.memories.folder.locked(), self.memories.history.by(origin):

@@ -85,12 +85,12 @@ def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
     files: dict[str, bytes] = {}
     times: dict[str, float] = {}
     unread: set[str] = set()
-    for key in memories.folder.files.list():
+    for key in memories.folder.all_keys():
         if not key.lower().endswith(".md"):
             continue
         try:
-            found = memories.folder.files.stat(key)
-            data = memories.folder.files.read(key, MAX_READ + 1)
+            found = memories.folder.stat(key)
+            data = memories.folder.bytes_of(key, MAX_READ + 1)
         except (NotFound, StoreError):
             unread.add(key)
             continue

@@ -177,9 +177,9 @@ def _read(path: Path) -> bytes | None:
 
 def exported_files(memories: Memories, say: Say) -> Iterator[tuple[str, bytes]]:
     """Every file of an export by its path there; a version that cannot be read is said."""
-    for key in memories.folder.files.list():
+    for key in memories.folder.all_keys():
         if not any(part.startswith(".") for part in key.split("/")):
-            yield f"{MEMORY}/{key}", memories.folder.files.read(key)
+            yield f"{MEMORY}/{key}", memories.folder.bytes_of(key)
     kept = memories.history
     versions = kept.log()
     if versions:

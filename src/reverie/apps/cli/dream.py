@@ -242,7 +242,7 @@ def _gates(place: ProjectPlace, memories: Memories) -> str:
     from reverie.store.consolidation import Consolidation
 
     settings = place.loaded().settings
-    lock = Consolidation.of(memories.folder.root, time.time, settings)
+    lock = Consolidation.of(memories.root, time.time, settings)
     seen = lock.look()
     if seen.state == "held":
         return f"one is running now, in process {seen.pid}"

@@ -48,7 +48,7 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     """List the memories of this project, newest first."""
     with find_memory(project) as memories:
         rows = [] if memories is None else list_memories(memories)
-        where = "" if memories is None else str(memories.folder.root)
+        where = "" if memories is None else str(memories.root)
         waiting = 0 if memories is None else len(memories.review.items())
     if as_json:
         document({"folder": where, "memories": [asdict(row) for row in rows], "review": waiting})
@@ -141,7 +141,7 @@ def edit(
     """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
     with open_memory(project) as memories:
         one = memories.find(name)
-        before = memories.folder.files.read(one.key)
+        before = memories.folder.bytes_of(one.key)
         if source:
             data = text_from("-").encode() if source == "-" else _file(Path(source))
         else:
@@ -158,7 +158,7 @@ def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembere
     try:
         return memories.save(key, data, origin, expect=digest(before))
     except Changed:
-        theirs = memories.folder.files.read(key)
+        theirs = memories.folder.bytes_of(key)
     texts = [one.decode("utf-8", "surrogateescape") for one in (before, data, theirs)]
     done = merge.merge(key, texts[0], texts[1], texts[2])
     merged = done.text.encode("utf-8", "surrogateescape")

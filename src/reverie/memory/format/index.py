@@ -3,14 +3,14 @@
 Reading keeps every byte; a change touches the one line it is about. What a pointer names is a
 key below the index's own folder or nothing: a link that leads outside, by `..`, an absolute
 path, an address or an encoding, is flagged and has no key, so nothing can follow it. Faults
-come with what would mend them; nothing is mended by itself.
+are named; nothing is mended by itself.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -60,17 +60,6 @@ class IndexFault:
     kind: IndexFaultKind
     line: int
     key: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A change that would mend a fault: take a line out, or add one for a file."""
-
-    action: Literal["remove", "add"]
-    line: int
-    key: str
-    text: str
     reason: str
 
 
@@ -203,7 +192,7 @@ def _cut_out(data: bytes, lines: Sequence[Pointer]) -> bytes:
     return kept + data[at:]
 
 
-# Faults, and what would mend them
+# Faults
 
 
 def check(index: Index, keys: Collection[str], *, width: int = WIDTH) -> tuple[IndexFault, ...]:
@@ -245,35 +234,3 @@ def _of_pointers(index: Index, keys: frozenset[str]) -> list[IndexFault]:
             reason = "the text names another file than the link"
             faults.append(IndexFault("title", one.number, one.key, reason))
     return faults
-
-
-def proposals(
-    index: Index, files: Mapping[str, tuple[str, str]], *, width: int = WIDTH
-) -> tuple[Proposal, ...]:
-    """What would mend an index; `files` gives title and hook of each topic file."""
-    rows = index.data.splitlines()
-    found: list[Proposal] = []
-    for fault in check(index, files, width=width):
-        if fault.kind in ("outside", "missing", "twice"):
-            text = rows[fault.line - 1][:LOOKED_AT].decode("utf-8", "replace")
-            found.append(Proposal("remove", fault.line, fault.key, text, fault.reason))
-        elif fault.kind == "unlisted":
-            text = line(fault.key, *files[fault.key], width=width)
-            found.append(Proposal("add", 0, fault.key, text, fault.reason))
-    return tuple(found)
-
-
-def repaired(
-    index: Index,
-    changes: Sequence[Proposal],
-    accept: Callable[[Proposal], bool] = lambda _: True,
-) -> bytes:
-    """The index with those proposals carried out that are accepted."""
-    taken = [one for one in changes if accept(one)]
-    gone = {one.line for one in taken if one.action == "remove"}
-    data = _cut_out(index.data, [one for one in index.pointers if one.number in gone])
-    for one in taken:
-        if one.action == "add":
-            pointers = parse(data).pointers
-            data = _added(data, pointers[-1].end if pointers else None, one.text.encode())
-    return data

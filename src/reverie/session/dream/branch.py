@@ -60,11 +60,11 @@ class Dream:
 def snapshot(folder: MemoryFolder) -> dict[str, bytes]:
     """Every Markdown file of a memory folder but the team's, whole."""
     found: dict[str, bytes] = {}
-    for key in folder.files.list():
+    for key in folder.all_keys():
         if not key.lower().endswith(".md") or key.startswith(f"{TEAM}/"):
             continue
         try:
-            data = folder.files.read(key, MAX_KEPT + 1)
+            data = folder.bytes_of(key, MAX_KEPT + 1)
         except (NotFound, StoreError):
             continue
         if len(data) <= MAX_KEPT:

@@ -71,7 +71,7 @@ def accept(
     """Land a branch that waited. What is wrong with it was said when it ended."""
     if dream.status != "waiting":
         raise InvalidInput(f"This dream is {dream.status}, it does not wait", where=dream.id)
-    lock = Consolidation(memories.folder.root, now=now, stale_seconds=stale_seconds)
+    lock = Consolidation(memories.root, now=now, stale_seconds=stale_seconds)
     taken = lock.take()
     try:
         with Branch(dreams_folder(memories), dream.id) as branch:

@@ -23,7 +23,7 @@ class LandedDream:
 
 
 def dreams_folder(memories: Memories) -> Path:
-    return memories.history.files.root.parent / FOLDER
+    return memories.beside.root.parent / FOLDER
 
 
 def land(

@@ -87,7 +87,7 @@ class Dreamer:
 
     @property
     def home(self) -> Path:
-        return self.memories.forgotten.files.root
+        return self.memories.home
 
     @property
     def course_settings(self) -> Settings:
@@ -99,7 +99,7 @@ class Dreamer:
 
     @property
     def lock(self) -> Consolidation:
-        return Consolidation.of(self.memories.folder.root, self.clock.now, self.settings)
+        return Consolidation.of(self.memories.root, self.clock.now, self.settings)
 
 
 async def dream(
@@ -179,7 +179,7 @@ class DreamRun:
         with folder.locked():
             self.dreamer.memories.look()
             self.base = snapshot(folder)
-            self.times = {key: folder.files.stat(key).modified / 1e9 for key in self.base}
+            self.times = {key: folder.stat(key).modified / 1e9 for key in self.base}
         self.branch.begin(self.base, self.times)
 
     # The agent

@@ -66,7 +66,7 @@ class DreamWatch:
         if memories is None or world.model is None or self.ended:
             return
         settings, now = world.settings, world.clock.now()
-        lock = Consolidation.of(memories.folder.root, world.clock.now, settings)
+        lock = Consolidation.of(memories.root, world.clock.now, settings)
 
         def counted(since: float) -> int:
             self.looked = now

@@ -215,7 +215,7 @@ def _twin(body: str, memories: Memories) -> str:
     topics = memories.folder.keys()
     for key in topics:
         with contextlib.suppress(NotFound, StoreError):
-            size = memories.folder.files.stat(key).size
+            size = memories.folder.stat(key).size
             near = length <= size <= length + _HEAD
             if near and memories.folder.read(key).body.strip() == body:
                 return f"{key} says so already"
@@ -248,7 +248,7 @@ def _save(
 def _merged(draft: Draft, memories: Memories) -> Draft:
     """The draft on top of what the file holds by now; a file that was removed stays so."""
     try:
-        theirs = memories.folder.files.read(draft.key)
+        theirs = memories.folder.bytes_of(draft.key)
     except NotFound:
         raise InvalidInput("It was removed meanwhile") from None
     base, ours, other = (

@@ -54,8 +54,8 @@ class LoggingFiles(RememberingFiles):
 
     def write(self, path: Path, data: bytes, expect: str | None) -> None:
         memories = self.memories
-        if memories is not None and beneath(memories.folder.root, path) and self.daily():
-            key = path.relative_to(memories.folder.root).as_posix()
+        if memories is not None and beneath(memories.root, path) and self.daily():
+            key = path.relative_to(memories.root).as_posix()
             why = refusal(key, _there(memories, key), data)
             if why:
                 raise ToolFailed(why, where=str(path), do="Append to today's log instead")
@@ -64,7 +64,7 @@ class LoggingFiles(RememberingFiles):
 
 def _there(memories: Memories, key: str) -> bytes | None:
     try:
-        return memories.folder.files.read(key)
+        return memories.folder.bytes_of(key)
     except NotFound:
         return None
 

@@ -300,7 +300,7 @@ def _view(lesson: Lesson, past: PastSession, head: HeadSet) -> View:
 def learned(memories: Memories, past: PastSession) -> str:
     """The last message of a session that was gone through, or "": by us, or as it went on."""
     try:
-        lines = memories.history.files.read(LEARNED).splitlines()
+        lines = memories.beside.read(LEARNED).splitlines()
     except NotFound:
         lines = []
     last = ""
@@ -319,4 +319,4 @@ def learned(memories: Memories, past: PastSession) -> str:
 
 def _note(memories: Memories, past: PastSession, last: str) -> None:
     line = dump({"session": past.session, "last": last})
-    memories.history.files.append_line(LEARNED, line.encode())
+    memories.beside.append_line(LEARNED, line.encode())

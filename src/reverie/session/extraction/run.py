@@ -77,7 +77,7 @@ class ExtractionContext:
 
 def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:
     """Whether a path, as a tool was given it in `cwd`, leads into the memory folder."""
-    root = Path(os.path.realpath(memories.folder.root))
+    root = Path(os.path.realpath(memories.root))
 
     def leads(path: str) -> bool:
         if "\0" in path:
@@ -90,7 +90,7 @@ def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:
 
 def guards_at(root: Path, sessions: Path, memories: Memories, world: World) -> Guards:
     """Guards for a project without an agent's toolbox."""
-    home = memories.forgotten.files.root
+    home = memories.home
     context = ToolContext(
         root, root, AnyFiles(root), world.clock, settings=world.settings, say=world.say
     )
@@ -114,7 +114,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     memories, settings = ground.memories, ground.world.settings
     records = await to_thread.run_sync(memories.folder.scan)
     index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
-    folder = str(memories.folder.root)
+    folder = str(memories.root)
     manifest = [one.line for one in records[: settings.recall_manifest_files]]
     spec = ForkSpec(
         NAME,
@@ -166,9 +166,9 @@ async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
 
 def _same(memories: Memories, world: World) -> Memories:
     return Memories(
-        memories.folder.root,
-        memories.history.files.root,
-        memories.forgotten.files.root,
+        memories.root,
+        memories.beside.root,
+        memories.home,
         now=world.clock.now,
         say=world.say,
         settings=world.settings,

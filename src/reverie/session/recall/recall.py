@@ -123,7 +123,7 @@ class Recall:
         if memories is None or world.settings.memory_off():
             return None
         finder = MemoryIndex(
-            memories.folder.root, session.library.path, settings=world.settings, say=world.say
+            memories.root, session.library.path, settings=world.settings, say=world.say
         )
         notes = RecalledNotes(memories, work_root(cwd), session.id, world.settings)
         return cls(session, group, finder=finder, notes=notes, selector=selector)

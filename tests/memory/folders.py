@@ -1,0 +1,15 @@
+"""What tests ask of a memory folder."""
+
+from __future__ import annotations
+
+from reverie.memory.format import index as indexes
+from reverie.memory.format.entry import INDEX, index_of
+from reverie.memory.format.index import IndexFault
+from reverie.store.memory import MemoryFolder
+
+
+def index_faults(memory: MemoryFolder, key: str = INDEX) -> tuple[IndexFault, ...]:
+    """What is wrong with an index."""
+    below = key.removesuffix(INDEX)
+    own = [one.key.removeprefix(below) for one in memory.scan() if index_of(one.key) == key]
+    return indexes.check(memory.index(key), own, width=memory.limits.width)
