@@ -115,7 +115,8 @@ def _meaning(place: ProjectPlace, index: MemoryIndex, text: str) -> Meaning | No
 
     async def asked() -> Meaning:
         try:
-            return await meaning(index.index, model, text)
+            with index.opened() as opened:
+                return await meaning(opened, model, text)
         finally:
             await model.aclose()
 

@@ -9,89 +9,78 @@ could not land, it stays, and the next run starts from it. Nothing here raises i
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal
 
 import anyio
 
 from reverie.errors import BudgetExceeded
 from reverie.layers import extraction as layer
+from reverie.session.fork import Fork
+from reverie.session.host import Host
 from reverie.transcript.records import Extracted, Failed
 from reverie.transcript.view import View
 from reverie.world import Notice
-
-if TYPE_CHECKING:
-    from reverie.session.fork import Fork
-    from reverie.session.session import Session
 
 NAME = layer.NAME
 _cursor: ContextVar[str] = ContextVar("reverie.extracted", default="")
 """Where the run before this one in the same job ended; its record may still wait to be joined."""
 
 
-async def consider(session: Session) -> None:
+async def consider(host: Host) -> None:
     """Start an extraction where one is due."""
     why = layer.closed(
-        session.view,
-        session.world,
-        has_memory=session.memories is not None,
-        interactive=session.interactive,
+        host.view,
+        host.world,
+        has_memory=host.memories is not None,
+        interactive=host.interactive,
     )
-    if why or session.world.model is None or session.view.sent is None:
+    if why or host.world.model is None or host.view.sent is None:
         return
 
     async def work() -> None:
-        await _extract(session)
+        await _extract(host)
 
-    session.jobs.start(NAME, work)
+    host.jobs.start(NAME, work)
 
 
-async def _extract(session: Session) -> None:
+async def _extract(host: Host) -> None:
     """One run, from the cursor to the newest message."""
-    if _passed_over(session, session.view) or session.memories is None:
+    if _passed_over(host, host.view) or host.memories is None:
         return
-    child = await session.fork(NAME)
-    view = session.view  # as it was when the fork began: nothing is awaited in between
-    outcome: Literal["completed", "failed", "cancelled"] = "failed"
     try:
-        if not _passed_over(session, view):
-            await _run(session, child, view)
-        outcome = "completed"
-    except anyio.get_cancelled_exc_class():
-        outcome = "cancelled"
-        raise
+        async with host.forked(NAME) as child:
+            view = host.view  # as it was when the fork began: nothing is awaited in between
+            if not _passed_over(host, view):
+                await _run(host, child, view)
     except BudgetExceeded as error:
-        _say_once(session, str(error))
-    finally:
-        session.hand(child.ended(outcome))
-        child.close()
+        _say_once(host, str(error))
 
 
-async def _run(session: Session, child: Fork, view: View) -> None:
+async def _run(host: Host, child: Fork, view: View) -> None:
     from reverie.session.extraction import run as runs
 
     fresh = layer.fresh(view, _cursor.get())
-    ground = runs.ExtractionContext.of(session)
+    ground = runs.ExtractionContext.of(host)
     run = await runs.run(child, view, fresh, ground)
     with anyio.CancelScope(shield=True):  # what lands and the word that it did belong together
         landed = await runs.land(run, ground)
         if landed.given_up:
             told = runs.told(landed.given_up)
-            session.world.say(Notice(NAME, f"left for the next time: {told}", "warning"))
-            session.hand(Failed(NAME, f"files changed meanwhile: {told}"))
+            host.world.say(Notice(NAME, f"left for the next time: {told}", "warning"))
+            host.hand(Failed(NAME, f"files changed meanwhile: {told}"))
             return
-        _moved(session, runs.record(fresh.last, landed))
-        runs.say(landed, session.world.say)
+        _moved(host, runs.record(fresh.last, landed))
+        runs.say(landed, host.world.say)
 
 
-def _passed_over(session: Session, view: View) -> bool:
+def _passed_over(host: Host, view: View) -> bool:
     """Whether there is nothing to do: no words since, or the main agent wrote memory itself."""
     fresh = layer.fresh(view, _cursor.get())
     if not fresh.items or not fresh.last:
         return True
     if not fresh.has_words:
-        _moved(session, Extracted(fresh.last, "nothing", why="nobody said anything"))
+        _moved(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
         return True
-    memories = session.memories
+    memories = host.memories
     if memories is None:
         return True
     from reverie.session.extraction.run import inside
@@ -99,22 +88,22 @@ def _passed_over(session: Session, view: View) -> bool:
     leads_in = inside(memories, view.started.cwd if view.started else "")
     saved = layer.saved_itself(fresh, leads_in)
     if saved:
-        _moved(session, Extracted(fresh.last, "skipped", why=f"the main agent saved: {saved}"))
+        _moved(host, Extracted(fresh.last, "skipped", why=f"the main agent saved: {saved}"))
     return bool(saved)
 
 
-def _moved(session: Session, record: Extracted) -> None:
+def _moved(host: Host, record: Extracted) -> None:
     _cursor.set(record.last)
-    session.hand(record)
+    host.hand(record)
 
 
-def _say_once(session: Session, told: str) -> None:
+def _say_once(host: Host, told: str) -> None:
     """A budget that is used up is said once, and the session goes on."""
-    for at in range(len(session.view.entries) - 1, -1, -1):
-        record = session.view.entries[at].record
+    for at in range(len(host.view.entries) - 1, -1, -1):
+        record = host.view.entries[at].record
         if isinstance(record, Failed) and record.layer == NAME:
             if record.error == told:
                 return
             break
-    session.world.say(Notice(NAME, f"background work stopped: {told}", "warning"))
-    session.hand(Failed(NAME, told))
+    host.world.say(Notice(NAME, f"background work stopped: {told}", "warning"))
+    host.hand(Failed(NAME, told))

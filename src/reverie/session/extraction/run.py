@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -24,6 +23,7 @@ from reverie.session.extraction import landing
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import Heard, LandedDrafts, WordsSource, told
 from reverie.session.fork import Worker
+from reverie.session.host import Host
 from reverie.store.memories import Memories
 from reverie.store.names import beneath
 from reverie.tools import AnyFiles, ToolContext, standard
@@ -33,9 +33,6 @@ from reverie.transcript.records import Extracted
 from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import View
 from reverie.world import ForkSpec, Notice, Say, World
-
-if TYPE_CHECKING:
-    from reverie.session.session import Session
 
 __all__ = [
     "ExtractionContext",
@@ -62,17 +59,17 @@ class ExtractionContext:
     dry: bool = False
 
     @classmethod
-    def of(cls, session: Session) -> ExtractionContext:
-        """The ground of an open session."""
-        if session.memories is None:  # pragma: no cover - the gates ask before
+    def of(cls, host: Host) -> ExtractionContext:
+        """The ground of an open host."""
+        if host.memories is None:  # pragma: no cover - the gates ask before
             raise ValueError("the session has no memory")
-        guards = session.guards
+        guards = host.guards
         if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
-            root = Path(session.view.started.project if session.view.started else os.getcwd())
-            guards = guards_at(root, session.library.path, session.memories, session.world)
-        team = bool(session.world.flags.get("team_memory"))
-        source = WordsSource(session.id, team=team)
-        return cls(session.memories, session.world, guards, source)
+            root = Path(host.view.started.project if host.view.started else os.getcwd())
+            guards = guards_at(root, host.library.path, host.memories, host.world)
+        team = bool(host.world.flags.get("team_memory"))
+        source = WordsSource(host.id, team=team)
+        return cls(host.memories, host.world, guards, source)
 
 
 def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:

@@ -18,13 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import cast
 
-import anyio
 from anyio import to_thread
 
 from reverie.errors import NotAvailable, NotFound, ReverieError, StoreError
 from reverie.layers import session_memory as layer
+from reverie.session.fork import Fork
+from reverie.session.host import Host
 from reverie.session.notes.pen import Pen
 from reverie.settings import Settings
 from reverie.store.digests import digest
@@ -37,10 +38,6 @@ from reverie.transcript.tasks import NotesTask
 from reverie.transcript.view import View
 from reverie.world import Notice, Reply, Say, ToolCall
 
-if TYPE_CHECKING:
-    from reverie.session.fork import Fork
-    from reverie.session.session import Session
-
 NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
 ROUNDS = 3  # the first makes the edits; the others make again what failed
@@ -52,19 +49,19 @@ class NotesNotTaken(ReverieError):
     """An update that came to nothing; the notes are as they were."""
 
 
-async def consider(session: Session) -> None:
+async def consider(host: Host) -> None:
     """Bring the notes up to date in the background, if that is due and nobody is at it."""
-    if NAME in session.jobs.running or isinstance(session.world.disk, NoDisk):
+    if NAME in host.jobs.running or isinstance(host.world.disk, NoDisk):
         return
-    if layer.due(session.view, session.world):
-        session.jobs.start(NAME, partial(update, session))
+    if layer.due(host.view, host.world):
+        host.jobs.start(NAME, partial(update, host))
 
 
-async def update(session: Session) -> None:
+async def update(host: Host) -> None:
     """One update, whole; raises where it came to nothing."""
-    place = NotesPlace.of(session)
+    place = NotesPlace.of(host)
     data = await to_thread.run_sync(place.read_or_make)
-    settings = layer.numbers(session.world)
+    settings = layer.numbers(host.world)
     most = settings.notes_total_tokens * TEXT_BYTES * MAX
     if len(data) > most:
         raise NotesNotTaken(
@@ -72,12 +69,12 @@ async def update(session: Session) -> None:
             where=str(place.path),
             do=f"Shorten the file below {most:,} bytes, or remove it to start afresh",
         )
-    base, pen = await _written(session, place, data, settings)
+    base, pen = await _written(host, place, data, settings)
     landed = await _landed(place, data, pen)
     last = next(i.id for i in reversed(base.items[:]) if i.kind not in ("synthetic", "head"))
-    session.hand(NotesTaken(last, base.estimated, digest(landed)))
+    host.hand(NotesTaken(last, base.estimated, digest(landed)))
     size = len(landed) // TEXT_BYTES
-    session.world.say(Notice(NAME, f"the session notes are up to date, about {size:,} tokens"))
+    host.world.say(Notice(NAME, f"the session notes are up to date, about {size:,} tokens"))
 
 
 # --- the file
@@ -93,9 +90,9 @@ class NotesPlace:
     say: Say
 
     @classmethod
-    def of(cls, session: Session) -> NotesPlace:
-        key = f"{session.id}/{layer.KEY}"
-        return cls(session.library.folder, key, session.home, session.world.say)
+    def of(cls, host: Host) -> NotesPlace:
+        key = f"{host.id}/{layer.KEY}"
+        return cls(host.library.folder, key, host.home, host.world.say)
 
     @property
     def path(self) -> Path:
@@ -161,23 +158,14 @@ async def _landed(place: NotesPlace, seen: bytes, pen: Pen) -> bytes:
 
 
 async def _written(
-    session: Session, place: NotesPlace, data: bytes, settings: Settings
+    host: Host, place: NotesPlace, data: bytes, settings: Settings
 ) -> tuple[View, Pen]:
     """Run the fork: the conversation it saw, and the pen that holds what it wrote."""
-    pen = Pen(place.path, data, session.world)
-    child = await session.fork(NAME)
-    base = session.view  # nothing ran since the fork was made from it
-    outcome: Literal["completed", "failed", "cancelled"] = "failed"
-    try:
-        await _write(child, session, place, pen, _task(base, place.path, data, settings), settings)
-        outcome = "completed"
-        return base, pen
-    except anyio.get_cancelled_exc_class():
-        outcome = "cancelled"
-        raise
-    finally:
-        session.hand(child.ended(outcome))
-        child.close()
+    pen = Pen(place.path, data, host.world)
+    async with host.forked(NAME) as child:
+        base = host.view  # nothing ran since the fork was made from it
+        await _write(child, host, place, pen, _task(base, place.path, data, settings), settings)
+    return base, pen
 
 
 def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
@@ -194,12 +182,12 @@ def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
 
 
 async def _write(
-    child: Fork, session: Session, place: NotesPlace, pen: Pen, task: NotesTask, settings: Settings
+    child: Fork, host: Host, place: NotesPlace, pen: Pen, task: NotesTask, settings: Settings
 ) -> None:
     """The rounds of one update: over once every edit of an answer was made."""
-    model = session.world.model
+    model = host.world.model
     if model is None:
-        raise NotAvailable("this session has no model to take notes", where=session.id)
+        raise NotAvailable("this session has no model to take notes", where=host.id)
     prompt = await to_thread.run_sync(place.custom, "prompt.md")
     prompt = prompt or layer.own("session_memory")
     in_words = not offers_edit(child.view.head)

@@ -69,9 +69,10 @@ class NotesDraft:
 
 
 class Pen:
-    """`fork.ToolRunner` of one update."""
+    """`runner.ToolRunner` of one update."""
 
     def __init__(self, path: Path, data: bytes, world: World) -> None:
+        self.registry = _ONLY_EDIT
         self.edits: list[ToolCall] = []  # those that were made, in order
         self.failed = self.denied = 0  # of this round: edits, and calls of other tools
         self._world = world

@@ -8,13 +8,13 @@ it is a reason, never an error. What the manifest says is framed: it is not ours
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import anyio
 
 from reverie.alone import alone
 from reverie.memory.format.manifest import ManifestLine as Line
 from reverie.session.compaction import compacting
+from reverie.session.host import Host
 from reverie.session.recall.select import selected_names
 from reverie.settings import Settings
 from reverie.text.frames import frame
@@ -25,9 +25,6 @@ from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
 from reverie.transcript.trail import Trail
 from reverie.world import Clock, Model, Reply
-
-if TYPE_CHECKING:
-    from reverie.session.session import Session
 
 SOURCE = "recall"
 MAX_QUERY = 8_000
@@ -84,18 +81,16 @@ def request(task: RecallTask, model: str, session: str, tokens: int) -> Request:
     return Request(head, Trail[Message](), tail, source=SOURCE, task=task, tokens=size)
 
 
-async def ask(
-    session: Session, model: Model, task: RecallTask
-) -> tuple[tuple[str, ...] | None, str]:
+async def ask(host: Host, model: Model, task: RecallTask) -> tuple[tuple[str, ...] | None, str]:
     """The files that the model chose; None, and why, where there was no answer in time."""
-    settings = session.world.settings
+    settings = host.world.settings
     if not task.memories:
         return (), ""
-    sent = request(task, model.name, session.id, settings.recall_output_tokens)
+    sent = request(task, model.name, host.id, settings.recall_output_tokens)
     reply: Reply | None = None
     error = ""
     with anyio.move_on_after(settings.recall_timeout_seconds) as scope:
-        reply, error = await alone(compacting.ask(session, sent, model), None)
+        reply, error = await alone(compacting.ask(host, sent, model), None)
     if scope.cancelled_caught:
         error = f"{model.name} took longer than {settings.recall_timeout_seconds:g} s"
     if reply is None:
