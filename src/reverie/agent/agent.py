@@ -29,7 +29,7 @@ from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.library import Library
 from reverie.session.loop import run_turn
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.query import selector_for
+from reverie.session.recall.select import selector_for
 from reverie.session.session import Session
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, environment

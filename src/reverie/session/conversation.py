@@ -96,6 +96,7 @@ class Conversation:
         self._lock = anyio.Lock()
         self._handed: list[Record] = []
         self._in_flight = False
+        self._shortened = False  # the last request stands in for one that was too long
 
     # --- what happened
 
@@ -118,7 +119,7 @@ class Conversation:
                 do="Give each call an id of its own before observing the reply",
             )
         await self.append(found.record())
-        self._in_flight = False
+        self._in_flight = self._shortened = False
         await self.flush()
         return found
 

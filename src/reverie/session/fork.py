@@ -35,7 +35,6 @@ from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
 from reverie.transcript.request import Request, Task, so_far
-from reverie.wire.given import Observable
 from reverie.world import ForkResult, ForkSpec, Model, Reply
 
 PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
@@ -44,10 +43,6 @@ AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 class Parent(Conversation):
     """A conversation that forks are made of, and that can be made shorter."""
-
-    def __init__(self, parts: ConversationParts) -> None:
-        super().__init__(parts)
-        self._shortened = False  # the last request stands in for one that was too long
 
     @property
     def budget(self) -> Budget | None:
@@ -60,11 +55,6 @@ class Parent(Conversation):
     @property
     def home(self) -> Path | None:
         return self._parts.home
-
-    async def observe(self, reply: Observable) -> Reply:
-        found = await super().observe(reply)
-        self._shortened = False
-        return found
 
     # --- a request that was too long
 

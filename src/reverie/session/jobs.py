@@ -11,7 +11,7 @@ recorded, never thrown; on exit the session waits a bounded time, then cancels.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,7 +46,7 @@ def process_limit(at_once: int) -> CapacityLimiter:
 class StartsTasks(Protocol):
     """Where tasks are started: a task group, or `OwnTasks`."""
 
-    def start_soon(self, func: Callable[[], Awaitable[Any]], /) -> object: ...
+    def start_soon(self, func: Callable[[], Coroutine[Any, Any, Any]], /) -> object: ...
 
 
 @dataclass(eq=False)
@@ -64,14 +64,14 @@ class OwnTasks:
         self._tasks: set[_Task] = set()
         self._closed = False
 
-    def start_soon(self, func: Callable[[], Awaitable[Any]], /) -> None:
+    def start_soon(self, func: Callable[[], Coroutine[Any, Any, Any]], /) -> None:
         if self._closed:
             raise RuntimeError("no task can be started in a session that is closed")
         task = _Task()
         self._tasks.add(task)
         task.handle = _begun(partial(self._run, task, func))
 
-    async def _run(self, task: _Task, work: Callable[[], Awaitable[Any]]) -> None:
+    async def _run(self, task: _Task, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
             with task.scope:
                 await work()

@@ -17,7 +17,7 @@ from reverie.apps.cli.recall import entry_of, opened
 from reverie.apps.cli.show import JsonOption, document, line, plural, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
-from reverie.session.recall.text import days
+from reverie.session.recall.notes import days
 from reverie.text.hidden import reveal
 
 LOOKED = 12

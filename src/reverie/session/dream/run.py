@@ -30,8 +30,7 @@ from reverie.memory.facts import reasons_in
 from reverie.session import fork as forks
 from reverie.session.budget import Budget, weight
 from reverie.session.conversation import ConversationParts
-from reverie.session.dream.branch import Branch, Dream, snapshot
-from reverie.session.dream.landing import dreams_folder, land
+from reverie.session.dream.branch import Branch, Dream, dreams_folder, land, snapshot
 from reverie.session.fork import Worker
 from reverie.session.library import Library
 from reverie.settings import Settings

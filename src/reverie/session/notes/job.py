@@ -9,10 +9,16 @@ A finished update says which message it covers; a failed one changes nothing but
 of its failure. Where the request offers the model no Edit tool, which no fork may add since
 the tool definitions are part of the cache key, the fork is asked to answer in words, and its
 answer becomes the edits. A private session, and one without a model, has no notes.
+
+The pen is Edit on that copy, the tool every agent has, and nothing else: an edit that changes a
+heading or a description line is undone at once and the writer told so, and every other call is
+denied, whatever the tool definitions say, which stay as they are.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,21 +28,26 @@ from typing import cast
 
 from anyio import to_thread
 
-from reverie.errors import NotAvailable, NotFound, ReverieError, StoreError
+from reverie.errors import InvalidMessage, NotAvailable, NotFound, ReverieError, StoreError
 from reverie.layers import session_memory as layer
+from reverie.layers.session_memory import frame
 from reverie.session.fork import Fork
 from reverie.session.host import Host
-from reverie.session.notes.pen import Pen
 from reverie.settings import Settings
 from reverie.store.digests import digest
 from reverie.store.disk import NoDisk
 from reverie.store.files import Changed, Folder
-from reverie.tools import EDIT
+from reverie.store.names import shown
+from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
+from reverie.tools.box import bounded, read_call
+from reverie.tools.places import absolute, resolve
+from reverie.tools.runner import DENIED
 from reverie.transcript.blocks import TEXT_BYTES, dump, elements
-from reverie.transcript.records import HeadSet, NotesTaken
+from reverie.transcript.records import HeadSet, NotesTaken, UserMessage
 from reverie.transcript.tasks import NotesTask
 from reverie.transcript.view import View
-from reverie.world import Notice, Reply, Say, ToolCall
+from reverie.wire.given import tool_result
+from reverie.world import Notice, Reply, Say, ToolCall, World
 
 NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
@@ -229,3 +240,118 @@ def offers_edit(head: HeadSet | None) -> bool:
             needed = cast("list[str]", EDIT.schema["required"])
             return isinstance(given, dict) and all(name in given for name in needed)
     return False
+
+
+# --- the pen
+
+
+BROKEN = (
+    "That edit would change a heading or a description line, so it was undone. Leave those lines "
+    "as they are, and write below them."
+)
+_ONLY_EDIT = Registry((EDIT,))
+
+
+class NotesDraft:
+    """`tool.Files` of one file: reading gives the copy, writing replaces it."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        self.data = data
+
+    def target(self, path: str) -> Path:
+        named = Path(os.path.normpath(absolute(path, self.path.parent)))
+        if self.path in (named, resolve(named.parent) / named.name):
+            return self.path
+        raise Denied("only the notes may be edited here", where=shown(path))
+
+    find = target
+
+    def open(self, path: Path) -> int:
+        del path
+        with tempfile.TemporaryFile() as file:
+            file.write(self.data)
+            file.seek(0)
+            return os.dup(file.fileno())
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        del path, expect  # nobody else has the copy
+        self.data = data
+
+    def granted(self) -> NotesDraft:
+        return self
+
+    def hidden(self, path: Path) -> bool:
+        return path != self.path
+
+    def hidden_below(self, folder: Path) -> tuple[str, ...]:
+        del folder
+        return ("*",)
+
+
+class Pen:
+    """`runner.ToolRunner` of one update."""
+
+    def __init__(self, path: Path, data: bytes, world: World) -> None:
+        self.registry = _ONLY_EDIT
+        self.edits: list[ToolCall] = []  # those that were made, in order
+        self.failed = self.denied = 0  # of this round: edits, and calls of other tools
+        self._world = world
+        self._draft = NotesDraft(path, data)
+        self._frame = frame(_text(data))
+        reads = ReadLog({str(path): digest(data)})  # the prompt holds its text
+        self._context = ToolContext(
+            path.parent, path.parent, self._draft, world.clock, reads, world.settings, world.say
+        )
+
+    def begin(self) -> None:
+        """A new round: what of it fails is counted from here."""
+        self.failed = self.denied = 0
+
+    @property
+    def data(self) -> bytes:
+        """The notes as they stand in the copy."""
+        return self._draft.data
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        return (str(self._draft.path),) if self.edits else ()
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        """One call, to its result or its denial."""
+        before = self.data
+        output = await self._output(call)
+        if not output.is_error and frame(_text(self.data)) != self._frame:
+            self._draft.data = before
+            self._context.reads.note(self._draft.path, digest(before))
+            output = Output(BROKEN, is_error=True)
+        if call.name != EDIT.name:
+            self.denied += 1
+        elif output.is_error:
+            self.failed += 1
+        else:
+            self.edits.append(call)
+        return tool_result(call.id, output.content, is_error=output.is_error)
+
+    async def _output(self, call: ToolCall) -> Output:
+        if call.name != EDIT.name:
+            return Output(DENIED, is_error=True)
+        try:
+            tool, value = read_call(call, _ONLY_EDIT)
+        except InvalidMessage as error:
+            return Output(str(error), is_error=True)
+        return await bounded(tool, value, self._context)
+
+    async def again(self, data: bytes) -> Pen | None:
+        """The same edits on another text; None where one of them does not fit there."""
+        pen = Pen(self._draft.path, data, self._world)
+        for call in self.edits:
+            await pen.run(call)
+        return None if pen.failed else pen
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -27,10 +27,8 @@ from reverie.session.host import Host
 from reverie.session.jobs import StartsTasks
 from reverie.session.recall import select as choice
 from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import Chosen, RecalledNotes
-from reverie.session.recall.query import ask
-from reverie.session.recall.select import RecalledBefore
-from reverie.session.recall.text import attachment
+from reverie.session.recall.notes import Chosen, RecalledNotes, attachment
+from reverie.session.recall.select import RecalledBefore, ask
 from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
 from reverie.transcript.tasks import RecallTask
