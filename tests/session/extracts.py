@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.session.extraction import job as extraction
+from reverie.session.extraction import run as extraction
 from reverie.session.session import AFTER_A_TURN, Session
 from reverie.settings import Settings
 from reverie.store.memories import Memories

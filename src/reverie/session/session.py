@@ -32,7 +32,7 @@ from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
 from reverie.session.compaction import compacting
 from reverie.session.dream.watch import DreamWatch
-from reverie.session.extraction import job as extraction
+from reverie.session.extraction import run as extraction
 from reverie.session.fork import Fork, Parent
 from reverie.session.head import Head, resumed_head
 from reverie.session.jobs import Jobs, OwnTasks, process_limit
