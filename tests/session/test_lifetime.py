@@ -41,7 +41,7 @@ async def elsewhere(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
 
 
 async def a_turn(s: Session) -> None:
-    await s.add("hello")
+    await s.add("Where does this project keep track of its bugs?")
     await s.prepare()
     await s.observe(reply("Hello."))
     await s.end_turn()
@@ -198,7 +198,6 @@ async def test_an_idle_session_holds_one_descriptor_and_little_memory(
     finally:
         tracemalloc.stop()
     opened = (_descriptors() - files) / count
-    print(f"idle: {opened:.2f} descriptors, {each / 1_000:.1f} KB")
     assert opened <= DESCRIPTORS
     assert each <= KILOBYTES * 1_000
     assert asyncio.all_tasks() == others
