@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent.agent import Agent, AgentOptions, open_agent
-from reverie.session.background import AFTER_A_TURN
-from reverie.session.extraction import job as extraction
-from reverie.session.session import Session
+from reverie.session.extraction import run as extraction
+from reverie.session.session import AFTER_A_TURN, Session
 from reverie.settings import Settings
 from reverie.store.memories import Memories
 from reverie.testing import ManualClock, ScriptedModel, call, reply

@@ -11,9 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.recall.query import selector_for
 from reverie.session.recall.recall import Recall
-from reverie.session.recall.select import begins_turn, said, words
+from reverie.session.recall.select import begins_turn, said, selector_for, words
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, ScriptedModel, call, reply
 from reverie.transcript.blocks import text_block

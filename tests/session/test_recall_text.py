@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reverie.memory.claims import Claim
 from reverie.session.recall.checked import CheckedClaim
-from reverie.session.recall.text import ShownNote, attachment, days, note, part
+from reverie.session.recall.notes import ShownNote, attachment, days, note, part
 from reverie.settings import DEFAULTS
 from reverie.text.untrusted import unframe
 

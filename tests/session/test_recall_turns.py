@@ -163,7 +163,7 @@ async def test_an_agent_opens_one_index_and_leaves_nothing_beside_it(home: Path,
         await agent.turn(QUESTION)
         kept = agent.session.library.path
     assert f"{path}:" in bodies[1]
-    assert held[1] == 1
+    assert max(held) <= 1
     assert _held(home) == 0
     assert [path.name for path in kept.glob(f"{NAME}*")] == [NAME]
 

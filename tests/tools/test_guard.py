@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from reverie.errors import WriteFailed
 from reverie.store.plain import digest
 from reverie.tools import Denied, ReadLog, ToolFailed, sandbox, standard, wall
 from reverie.tools.guard import READING, SHELL, WRITING, Guard, GuardLimits, Guards
@@ -650,11 +651,12 @@ async def test_a_link_put_in_the_way_between_look_and_use_is_refused(place: Plac
         with pytest.raises(Denied, match="link"):
             files.write(target, b"x", None)
         assert ground.watched() == before
-        # a folder that was opened before the agent began stays the one that is written
+        # nor does a folder that takes the place of the one the agent began with
         place.memory.rename(place.project / "moved")
         place.memory.symlink_to(place.outside)
-        files.write(place.memory / "late.md", b"x", None)
-        assert (place.project / "moved" / "late.md").read_text() == "x"
+        with pytest.raises(WriteFailed):
+            files.write(place.memory / "late.md", b"x", None)
+        assert not (place.project / "moved" / "late.md").exists()
         assert not (place.outside / "late.md").exists()
 
 

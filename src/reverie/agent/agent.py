@@ -26,9 +26,10 @@ from reverie.session.compaction.summariser import looked_up
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.head import Head
 from reverie.session.hooks import Hooks, hooks_for
+from reverie.session.library import Library
 from reverie.session.loop import run_turn
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.query import selector_for
+from reverie.session.recall.select import selector_for
 from reverie.session.session import Session
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, environment
@@ -169,15 +170,17 @@ async def open_agent(
     known = dict(environment() if wanted.environ is None else wanted.environ)
     if wanted.bare:
         known["REVERIE_SIMPLE"] = "1"
-    place = Place.of(wanted.project, wanted.home, known)
+    place = Place.of(wanted.project, wanted.home, known, say)
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
-    own: list[Session] = []  # for tools that act on the session they are part of
-    found = () if memories is None else recall_tools(lambda: _index(own[0]))
-    for tool in (*_memory_tools(memories, place.flags), *found, snip_tool(lambda: own[0])):
+    own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
+    found = () if memories is None else recall_tools(lambda: _index(own[0].session))
+    snip = snip_tool(lambda: own[0].session)
+    for tool in (*_memory_tools(memories, place.flags), *found, snip):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await looked_up(model)
+    attachments = _attachments(place)
     async with (
         _closing(memories),
         Session.open(
@@ -192,22 +195,29 @@ async def open_agent(
             private=wanted.private,
             home=place.home,
             environ=known,
+            settings=place.settings,
             clock=timer,
             say=say,
             tool_limits=tools.limits(),
+            guards=_guards(place, wanted, tools, lambda: own[0].toolbox.context),
+            around=Restoring(
+                lambda: own[0].hooks,
+                attachments,
+                lambda: own[0].toolbox.context,
+                partial(_fresh_head, place, wanted, timer, memories, say),
+                lambda: own[0].session.world,
+            ),
             memories=memories,
             selector=selector_for(place.settings, known, timer),
             interactive=wanted.interactive,
         ) as session,
     ):
-        own.append(session)
         policy = _policy(place, session, wanted.mode, asker, memories)
         context = _context(place, session, memories)
         async with _opened(Toolbox(tools, policy, context)) as box:
-            session.guards = _guards(place, session, tools, box)
-            agent = _agent(place, session, model, box, wanted)
-            fresh = partial(_fresh_head, place, wanted, timer, memories, say)
-            _surround(agent, fresh)
+            hooks = _hooks(place, session)
+            agent = Agent(session, model, box, hooks, attachments, wanted.limits)
+            own.append(agent)
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
             await session.append(*verdict.attached())
@@ -224,11 +234,9 @@ async def _opened(box: Toolbox) -> AsyncGenerator[Toolbox]:
         raise many.exceptions[0] from None
 
 
-def _agent(
-    place: Place, session: Session, model: Model, box: Toolbox, wanted: AgentOptions
-) -> Agent:
+def _hooks(place: Place, session: Session) -> Hooks:
     settings = session.world.settings
-    hooks = hooks_for(
+    return hooks_for(
         session.id,
         str(place.cwd),
         home=place.home,
@@ -237,8 +245,12 @@ def _agent(
         simple=settings.simple,
         say=session.world.say,
     )
+
+
+def _attachments(place: Place) -> Attachments:
+    settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
-    return Agent(session, model, box, hooks, Attachments(place.top, bytes_each=each), wanted.limits)
+    return Attachments(place.top, bytes_each=each)
 
 
 def _fresh_head(
@@ -249,15 +261,6 @@ def _fresh_head(
         system=system_prompt(place, wanted.system, memories, say),
         context=head_context(place, clock, memories, say),
     )
-
-
-def _surround(agent: Agent, fresh: Callable[[], Head]) -> None:
-    """What the agent does around a compaction."""
-    session, box = agent.session, agent.toolbox
-    around = Restoring(
-        agent.hooks, agent.attachments, lambda: box.context, fresh, lambda: session.world
-    )
-    session.world = replace(session.world, around=around)
 
 
 @asynccontextmanager
@@ -298,11 +301,13 @@ def _policy(
     )
 
 
-def _guards(place: Place, session: Session, tools: Registry, box: Toolbox) -> Guards:
+def _guards(
+    place: Place, wanted: AgentOptions, tools: Registry, context: Callable[[], ToolContext]
+) -> Guards:
     """What background agents may do: read the project and its sessions, no more."""
-    readable = (place.top, session.library.path)
+    library = Library.of(place.home, place.root, place.environ, claim=not wanted.private)
     refused = (place.home, Path(place.user) / ".ssh")
-    return Guards(tools, lambda: box.context, readable, refused, Sandbox())
+    return Guards(tools, context, (place.top, library.path), refused, Sandbox())
 
 
 def _memory_tools(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:

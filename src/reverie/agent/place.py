@@ -19,7 +19,7 @@ from reverie.session.context import gather, memory_section, work_root
 from reverie.settings import Flags, Settings, load
 from reverie.store import home as places
 from reverie.store.memories import Memories
-from reverie.world import Clock, Notice, Say
+from reverie.world import Clock, Notice, Say, say_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,16 @@ class Place:
     settings: Settings
 
     @classmethod
-    def of(cls, project: Path, home: Path | None, environ: Mapping[str, str]) -> Place:
+    def of(
+        cls, project: Path, home: Path | None, environ: Mapping[str, str], say: Say = say_nothing
+    ) -> Place:
+        """The place, its settings read; what is wrong with them is said."""
         cwd = working_folder(project)
         base, root = home or places.home(environ), places.canonical_root(cwd)
-        settings = load(environ, home=base, root=root).settings
-        return cls(base, work_root(cwd), cwd, environ, root, settings)
+        loaded = load(environ, home=base, root=root)
+        for problem in loaded.problems:
+            say(Notice("settings", str(problem), "warning"))
+        return cls(base, work_root(cwd), cwd, environ, root, loaded.settings)
 
     @property
     def flags(self) -> Flags:

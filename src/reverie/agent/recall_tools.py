@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from reverie.memory.ranking import iso_time
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.text import days
+from reverie.session.recall.notes import days
 from reverie.store.recall.index import RecallHit
 from reverie.text.untrusted import defused, frame
 from reverie.tools.tool import Action, Input, Output, Tool, ToolContext

@@ -22,9 +22,9 @@ from typing import Any, Generic, Literal, TypeVar
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from reverie.session.head import Head
-from reverie.session.loop import Tools, run_turn
+from reverie.session.loop import run_turn
 from reverie.session.session import Session
-from reverie.session.turn import TurnResult
+from reverie.session.turn import Tools, TurnResult
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
 from reverie.wire.given import Addable, Observable

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 from uuid import uuid4
@@ -54,6 +54,25 @@ def weight(usage: Usage, settings: Settings) -> float:
         + usage.written_1h * settings.price_write_long
         + usage.output * settings.price_output
     )
+
+
+@dataclass
+class Tally:
+    """What some requests used together."""
+
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def count(self, usage: Usage, requests: int = 0) -> None:
+        mine = self.usage
+        self.requests += requests
+        self.usage = Usage(
+            mine.uncached + usage.uncached,
+            mine.read + usage.read,
+            mine.written + usage.written,
+            mine.output + usage.output,
+            mine.written_1h + usage.written_1h,
+        )
 
 
 class Budget:

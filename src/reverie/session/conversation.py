@@ -9,7 +9,8 @@ during one. Nothing here calls a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol, TypeAlias
 from uuid import uuid4
 
@@ -18,6 +19,8 @@ from anyio import CancelScope, to_thread
 
 from reverie.alone import alone
 from reverie.errors import InvalidMessage
+from reverie.session.budget import Budget
+from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode
 from reverie.transcript.fold import apply, expecting
@@ -50,33 +53,50 @@ class Blobs(Protocol):
     def put_blob(self, name: str, text: str) -> None: ...
 
 
+class NoLog:
+    """The log of a private session: nothing is written."""
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Nothing is kept."""
+
+    def sync(self) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationParts:
+    """What a conversation is made of; from `budget` on, what it needs for agents of its own."""
+
+    log: Log
+    blobs: Blobs
+    view: View
+    world: World
+    source: str = "main"
+    when_added: Layers = ()
+    before_a_request: Layers = ()
+    new_id: Callable[[], str] = lambda: str(uuid4())
+    budget: Budget | None = None
+    guards: MakeGuard = NoTools
+    agent_log: Callable[[str], Log] = lambda _: NoLog()  # the transcript of an agent's own
+    home: Path | None = None  # where what is learned is kept; None in a private session
+
+
 class Conversation:
-    """A transcript and its view. `Session` and `Fork` are made of it."""
+    """A transcript and its view. `Session`, `Worker` and `Fork` are made of it."""
 
-    source = "main"
-
-    def __init__(
-        self,
-        log: Log,
-        blob_store: Blobs,
-        view: View,
-        world: World,
-        *,
-        when_added: Layers = (),
-        before_a_request: Layers = (),
-        new_id: Callable[[], str] = lambda: str(uuid4()),
-    ) -> None:
-        self.view = view
-        self.world = world
-        self._log = log
-        self._blobs = blob_store
-        self._when_added = when_added
-        self._before_a_request = before_a_request
-        self._new_id = new_id
+    def __init__(self, parts: ConversationParts) -> None:
+        self.view = parts.view
+        self.world = parts.world
+        self.source = parts.source
+        self.last_request: Request | None = None
+        self._parts = parts
         self._lock = anyio.Lock()
         self._handed: list[Record] = []
         self._in_flight = False
-        self.last_request: Request | None = None
+        self._shortened = False  # the last request stands in for one that was too long
 
     # --- what happened
 
@@ -84,7 +104,7 @@ class Conversation:
         """Something new for the model: user messages, tool results, in any common form."""
         message = as_user(said)
         self._check_results(message.blocks)
-        decided = await self._run(self._when_added, expecting(self.view, message))
+        decided = await self._run(self._parts.when_added, expecting(self.view, message))
         await self.append(*decided, _with_decisions(message, decided))
 
     async def observe(self, reply: Observable) -> Reply:
@@ -99,7 +119,7 @@ class Conversation:
                 do="Give each call an id of its own before observing the reply",
             )
         await self.append(found.record())
-        self._in_flight = False
+        self._in_flight = self._shortened = False
         await self.flush()
         return found
 
@@ -115,14 +135,14 @@ class Conversation:
     async def prepare(self, task: Task = MAIN) -> Request:
         """The exact request to send now."""
         await self.flush()
-        for layer in self._before_a_request:
+        for layer in self._parts.before_a_request:
             await self.flush()  # a layer may have waited for background work
             await self.append(*await self._run([layer], self.view))
         await self._close_open_calls()
         request = render(self.view, self.source, task)
         self.check(request)
         await self.append(Sent(self.source, self.view.leaf, request.parts(), request.marks))
-        await to_thread.run_sync(self._log.sync)
+        await to_thread.run_sync(self._parts.log.sync)
         self._in_flight = True
         self.last_request = request
         return request
@@ -177,7 +197,7 @@ class Conversation:
         leaf, at = self.view.leaf, self.world.clock.now()
         entries: list[Entry] = []
         for record in records:
-            entry = Entry(self._new_id(), leaf, at, record)
+            entry = Entry(self._parts.new_id(), leaf, at, record)
             entries.append(entry)
             leaf = entry.id if entry.on_chain else leaf
         return tuple(entries)
@@ -186,8 +206,8 @@ class Conversation:
         """Put entries into the journal, what they name by hash before them."""
         for entry in entries:
             for name, text in blobs(entry.record).items():
-                self._blobs.put_blob(name, text)
-        self._log.append([encode(e) for e in entries])
+                self._parts.blobs.put_blob(name, text)
+        self._parts.log.append([encode(e) for e in entries])
 
     async def flush(self) -> None:
         """Append what was handed in, unless a request is on its way."""
@@ -195,11 +215,16 @@ class Conversation:
             handed, self._handed = self._handed, []
             await self.append(*handed)
 
+    async def settled(self) -> None:
+        """No request is on its way any more; what was handed in is appended."""
+        self._in_flight = False
+        await self.flush()
+
     async def sync(self) -> None:
-        await to_thread.run_sync(self._log.sync)
+        await to_thread.run_sync(self._parts.log.sync)
 
     def close(self) -> None:
-        self._log.close()
+        self._parts.log.close()
 
     # --- layers fail alone
 

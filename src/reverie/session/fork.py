@@ -6,14 +6,15 @@ is verified: one that would leave the parent's prefix is refused with the part t
 A fork cannot fork and never compacts. Its transcript lies beside its parent's, and its cost is
 counted before it leaves.
 
-A worker that is no fork, a dream or a sub-agent, may `stand_alone`: then it compacts its own
-transcript like a session, at the threshold and where a request was refused as too long.
+A worker that is no fork, a dream or a sub-agent, may compact: then its own transcript gives way
+like a session's, at the threshold and where a request was refused as too long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -24,57 +25,49 @@ import reverie
 from reverie import layers
 from reverie.errors import ForkRefused, NotAvailable, PromptTooLong
 from reverie.layers.compaction.ranges import INSTRUCTION
-from reverie.session.budget import Budget, reserved, settled, weight
+from reverie.session.budget import Budget, Reservation, Tally, reserved, settled, weight
 from reverie.session.compaction import compacting
-from reverie.session.conversation import Conversation, Log
-from reverie.session.library import NoLog
+from reverie.session.conversation import Conversation, ConversationParts
+from reverie.session.loop import Turn
+from reverie.session.turn import OnReply, TurnLimits, ignore_reply
 from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
 from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage, UserMessage
 from reverie.transcript.request import Request, Task, so_far
-from reverie.world import (
-    ForkResult,
-    ForkSpec,
-    Model,
-    Reply,
-    Summariser,
-    ToolCall,
-    complete,
-)
+from reverie.world import ForkResult, ForkSpec, Model, Reply
 
 PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
-
-
-@dataclass
-class Tally:
-    """What some requests used together."""
-
-    requests: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def count(self, usage: Usage, requests: int = 0) -> None:
-        mine = self.usage
-        self.requests += requests
-        self.usage = Usage(
-            mine.uncached + usage.uncached,
-            mine.read + usage.read,
-            mine.written + usage.written,
-            mine.output + usage.output,
-            mine.written_1h + usage.written_1h,
-        )
+AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
 class Parent(Conversation):
-    """A conversation that forks are made of."""
+    """A conversation that forks are made of, and that can be made shorter."""
 
-    budget: Budget | None = None
-    guards: MakeGuard = NoTools
+    @property
+    def budget(self) -> Budget | None:
+        return self._parts.budget
 
-    def agent_log(self, agent: str) -> Log:
-        """Where the transcript of a fork goes; nowhere unless somebody says so."""
-        del agent
-        return NoLog()
+    @property
+    def guards(self) -> MakeGuard:
+        return self._parts.guards
+
+    @property
+    def home(self) -> Path | None:
+        return self._parts.home
+
+    # --- a request that was too long
+
+    async def too_long(self, error: PromptTooLong) -> Request:
+        """The provider refused the last request as too long: what to send instead, once."""
+        again, self._shortened = self._shortened, True
+        return await compacting.too_long(self, error, again=again)
+
+    def learn(self, limit: int) -> None:
+        """The provider takes no more tokens than this."""
+        self.world = replace(self.world, learned_window=limit)
+
+    # --- forks
 
     async def fork(self, source: str) -> Fork:
         """A fork of the conversation as it stands, with a transcript of its own."""
@@ -87,19 +80,22 @@ class Parent(Conversation):
                 where=parent.session,
                 do="Fork after the first response",
             )
-        agent = self._new_id()
-        start = Entry(self._new_id(), "", self.world.clock.now(), self._started(source, agent))
-        child = Fork(
-            self.agent_log(agent),
-            self._blobs,
+        parts = self._parts
+        agent = parts.new_id()
+        start = Entry(parts.new_id(), "", self.world.clock.now(), self._started(source, agent))
+        forked = ConversationParts(
+            parts.agent_log(agent),
+            parts.blobs,
             branch(parent, start),
             replace(self.world, fork=None),
-            when_added=layers.WHEN_ADDED,
-            before_a_request=layers.BEFORE_A_REQUEST,
-            new_id=self._new_id,
+            source,
+            layers.WHEN_ADDED,
+            layers.BEFORE_A_REQUEST,
+            parts.new_id,
+            parts.budget,
         )
+        child = Fork(forked, agent, so_far(parent))
         child.write([start])
-        child.begin(agent, source, so_far(parent), self.budget)
         return child
 
     def _started(self, source: str, agent: str) -> Started:
@@ -107,51 +103,43 @@ class Parent(Conversation):
         root = view.started.project if view.started else ""
         return Started(view.session, root, root, version, source, agent, view.leaf)
 
-    async def run_fork(self, spec: ForkSpec) -> ForkResult:
-        """`world.fork`: run a fork to its end; its cost goes into this transcript."""
-        child = await self.fork(spec.source)
-        outcome: Literal["completed", "failed", "cancelled"] = "failed"
-        guard = self.guards(spec)
+    @asynccontextmanager
+    async def forked(self, source: str) -> AsyncGenerator[Fork]:
+        """A fork for as long as it is needed; how it ended and its cost go into this transcript."""
+        child = await self.fork(source)
+        outcome: AgentOutcome = "failed"
         try:
-            result = await run(child, spec, self.world.model, guard)
+            yield child
             outcome = "completed"
-            return result
         except get_cancelled_exc_class():
             outcome = "cancelled"
             raise
         finally:
             self.hand(child.ended(outcome))
-            guard.close()
             child.close()
+
+    async def run_fork(self, spec: ForkSpec) -> ForkResult:
+        """`world.fork`: run a fork to its end."""
+        async with self.forked(spec.source) as child:
+            guard = self.guards(spec)
+            try:
+                return await run(child, spec, self.world.model, guard)
+            finally:
+                guard.close()
 
 
 class Worker(Parent):
     """A background agent's own conversation: what it sends is counted before it leaves."""
 
-    agent: str
-    home: Path | None = None  # where a limit that a provider names is kept
-    _logs: Callable[[str], Log] | None = None  # set where it stands alone
-
-    def employ(self, agent: str, source: str, budget: Budget | None) -> None:
+    def __init__(self, parts: ConversationParts, agent: str, *, compacts: bool = False) -> None:
+        super().__init__(parts)
         self.agent = agent
-        self.source = source
-        self.budget = budget
         self.tally = Tally()
-
-    def stand_alone(
-        self,
-        logs: Callable[[str], Log],
-        home: Path | None = None,
-        summariser: Summariser | None = None,
-    ) -> None:
-        """It is no fork: it compacts its own transcript, by forks whose own ones `logs` opens."""
-        self._logs = logs
-        self.home = home
-        ask = partial(compacting.ask, self)
-        self.world = replace(self.world, fork=self.run_fork, ask=ask, summariser=summariser)
-
-    def agent_log(self, agent: str) -> Log:
-        return self._logs(agent) if self._logs is not None else super().agent_log(agent)
+        self._compacts = compacts
+        self._reserved: Reservation | None = None
+        if compacts:
+            ask = partial(compacting.ask, self)
+            self.world = replace(self.world, fork=self.run_fork, ask=ask)
 
     def hand(self, *records: Record) -> None:
         """What its forks and side queries cost is part of what it cost."""
@@ -159,11 +147,6 @@ class Worker(Parent):
         for record in records:
             if isinstance(record, ForkEnded):
                 self.tally.count(record.usage, record.requests)
-
-    async def settled(self) -> None:
-        """No request is on its way any more; what was handed in is appended."""
-        self._in_flight = False
-        await self.flush()
 
     async def instruct(self, text: str) -> None:
         """Its instruction, behind a placeholder for each call of whoever it was copied from."""
@@ -174,30 +157,35 @@ class Worker(Parent):
         await self.append(UserMessage((*placeholders, text_block(text)), INSTRUCTION))
 
     async def ask(self, model: Model, task: Task) -> Reply:
-        """One round: counted, sent, observed. Where it stands alone, a request that is refused
-        as too long is made shorter, once."""
-        request = await self.prepare(task)
-        try:
-            reply = await self._answer(model, request)
-        except PromptTooLong as error:
-            if self._logs is None:
-                raise
-            request = await compacting.too_long(self, error, again=False, task=task)
-            try:
-                reply = await self._answer(model, request)
-            except PromptTooLong as again:
-                await compacting.too_long(self, again, again=True)  # it raises, in words
-                raise
-        return await self.observe(reply)
+        """One request and its answer; the calls in it are for whoever asked."""
+        return await Turn(self, model, NoTools(), task=task, meter=self).ask()
 
-    async def _answer(self, model: Model, request: Request) -> Reply:
-        known = await reserved(self.budget, model, self.source, self._price(request))
-        reply = await complete(model, request)
+    # --- for the loop
+
+    def responding(self) -> None:
+        """Nobody waits for the first byte of its answer."""
+
+    async def too_long(self, error: PromptTooLong) -> Request:
+        if not self._compacts:
+            raise error
+        return await super().too_long(error)
+
+    async def end_turn(
+        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
+    ) -> None:
+        """It has one turn; how it ended stands in its parent's transcript."""
+
+    async def reserve(self, model: Model, request: Request) -> None:
+        """Count a request before it leaves."""
+        price = self._price(request)
+        self._reserved = await reserved(self.budget, model, self.source, price)
+
+    async def settle(self, usage: Usage | None) -> None:
+        """What it used, now that it is answered."""
         self.tally.requests += 1
-        if reply.usage is not None:
-            self.tally.count(reply.usage)
-        await settled(self.budget, known, reply.usage)
-        return reply
+        if usage is not None:
+            self.tally.count(usage)
+        await settled(self.budget, self._reserved, usage)
 
     def _price(self, request: Request) -> float:
         """What a request will cost if what was sent before is read and the rest is new."""
@@ -209,7 +197,7 @@ class Worker(Parent):
         """Tokens that a cache holds before the first request."""
         return 0
 
-    def ended(self, outcome: Literal["completed", "failed", "cancelled"]) -> ForkEnded:
+    def ended(self, outcome: AgentOutcome) -> ForkEnded:
         tally = self.tally
         return ForkEnded(self.source, self.agent, tally.usage, tally.requests, outcome)
 
@@ -217,10 +205,8 @@ class Worker(Parent):
 class Fork(Worker):
     """One fork, open. Made by `Session.fork`."""
 
-    base: Request
-
-    def begin(self, agent: str, source: str, base: Request, budget: Budget | None) -> None:
-        self.employ(agent, source, budget)
+    def __init__(self, parts: ConversationParts, agent: str, base: Request) -> None:
+        super().__init__(parts, agent)
         self.base = base
 
     def _cached(self) -> int:
@@ -238,30 +224,25 @@ class Fork(Worker):
             )
 
 
-OnReply: TypeAlias = "Callable[[Reply], None]"
-
-
 async def run(
     worker: Worker,
     spec: ForkSpec,
     model: Model | None,
     tools: ToolRunner,
-    watch: OnReply = lambda _: None,
+    on_reply: OnReply = ignore_reply,
 ) -> ForkResult:
     """A background agent's whole life: instruction, rounds with guarded tools, last words."""
     if model is None:
         raise NotAvailable("there is no model to run a background agent with", where=spec.source)
     await worker.instruct(spec.instruction)
-    text = ""
-    for _ in range(max(1, spec.rounds)):
-        reply = await worker.ask(model, spec.task)
-        watch(reply)
-        text = reply.text
-        if not reply.tool_calls:
-            break
-        await worker.add(*await _results(tools, reply.tool_calls))
-    return ForkResult(text, worker.tally.usage, worker.tally.requests, tools.written)
-
-
-async def _results(tools: ToolRunner, calls: Sequence[ToolCall]) -> list[UserMessage]:
-    return [replace(await tools.run(call), origin="tool") for call in calls]
+    turn = Turn(
+        worker,
+        model,
+        tools,
+        limits=TurnLimits(max(1, spec.rounds)),
+        task=spec.task,
+        meter=worker,
+        on_reply=on_reply,
+    )
+    result = await turn.run()
+    return ForkResult(result.text, worker.tally.usage, worker.tally.requests, tools.written)

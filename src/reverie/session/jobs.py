@@ -1,5 +1,8 @@
 """Background work that fails alone, never overlaps itself, and ends with its session.
 
+It belongs to no caller's task: a session may be opened in one task, used in others and closed
+in yet another. A session with nothing to do has no task.
+
 One job of a name runs at a time. A request during a run is kept, only the newest, and
 runs once after it. All jobs of a process share one limit. A job's error is said and
 recorded, never thrown; on exit the session waits a bounded time, then cancels.
@@ -7,13 +10,16 @@ recorded, never thrown; on exit the session waits a bounded time, then cancels.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 from anyio import CapacityLimiter
-from anyio.abc import TaskGroup
 from anyio.lowlevel import RunVar
 
 from reverie.alone import alone
@@ -37,6 +43,60 @@ def process_limit(at_once: int) -> CapacityLimiter:
         return limit
 
 
+class StartsTasks(Protocol):
+    """Where tasks are started: a task group, or `OwnTasks`."""
+
+    def start_soon(self, func: Callable[[], Coroutine[Any, Any, Any]], /) -> object: ...
+
+
+@dataclass(eq=False)
+class _Task:
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    over: anyio.Event = field(default_factory=anyio.Event)
+    handle: object = None  # an event loop holds its tasks weakly
+
+
+class OwnTasks:
+    """Tasks that live in the event loop itself, until they are done or `aclose` ends them.
+    What they run may not raise."""
+
+    def __init__(self) -> None:
+        self._tasks: set[_Task] = set()
+        self._closed = False
+
+    def start_soon(self, func: Callable[[], Coroutine[Any, Any, Any]], /) -> None:
+        if self._closed:
+            raise RuntimeError("no task can be started in a session that is closed")
+        task = _Task()
+        self._tasks.add(task)
+        task.handle = _begun(partial(self._run, task, func))
+
+    async def _run(self, task: _Task, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            with task.scope:
+                await work()
+        finally:
+            self._tasks.discard(task)
+            task.over.set()
+
+    async def aclose(self) -> None:
+        """Cancel what runs, and wait until all of it has ended."""
+        self._closed = True
+        for task in tuple(self._tasks):
+            task.scope.cancel()
+            await task.over.wait()
+
+
+def _begun(work: Callable[[], Any]) -> object:
+    """A task of the event loop's own, outside every scope of the task that asks for it."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # pragma: no cover - trio is not among what the tests install
+        trio: Any = import_module("trio")
+        return trio.lowlevel.spawn_system_task(work, context=copy_context())
+    return loop.create_task(work())
+
+
 @dataclass
 class _Running:
     scope: anyio.CancelScope
@@ -47,8 +107,10 @@ class _Running:
 class Jobs:
     """The background work of one session."""
 
-    def __init__(self, group: TaskGroup, limit: CapacityLimiter, say: Say, failed: Failure) -> None:
-        self._group = group
+    def __init__(
+        self, tasks: StartsTasks, limit: CapacityLimiter, say: Say, failed: Failure
+    ) -> None:
+        self._tasks = tasks
         self._limit = limit
         self._say = say
         self._failed = failed
@@ -65,7 +127,7 @@ class Jobs:
             under_way.waiting = work
             return False
         self._running[name] = _Running(anyio.CancelScope(), anyio.Event())
-        self._group.start_soon(self._run, name, work)
+        self._tasks.start_soon(partial(self._run, name, work))
         return True
 
     async def _run(self, name: str, work: JobWork) -> None:

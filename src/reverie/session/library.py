@@ -16,7 +16,7 @@ from typing import Literal
 from uuid import uuid4
 
 from reverie.errors import Held, InvalidMessage, NotFound
-from reverie.session.conversation import Log
+from reverie.session.conversation import Log, NoLog
 from reverie.store import home as places
 from reverie.store.disk import NoDisk, SessionDisk
 from reverie.store.files import Folder
@@ -64,19 +64,6 @@ class Summary:
     turns: int
     tokens: int
     faults: int
-
-
-class NoLog:
-    """The log of a private session: nothing is written."""
-
-    def append(self, texts: Sequence[str]) -> None:
-        """Nothing is kept."""
-
-    def sync(self) -> None:
-        """Nothing is kept."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class Library:

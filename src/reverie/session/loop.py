@@ -1,5 +1,7 @@
-"""The query loop: one turn, from what the user said to an answer that calls no tool.
+"""The query loop: one turn, from what was said to an answer that calls no tool.
 
+The same for the main agent and for every agent behind it: what differs is given as values, the
+tools, the hooks, the limits, and how a request is counted before it leaves.
 What runs when stands in `BEGIN` and `ROUND`, and nowhere else. A turn that ends early, by
 cancellation, an error or a limit, leaves a transcript that can be resumed: only whole
 replies are recorded, results that were ready are kept, and every other open call gets one
@@ -11,62 +13,58 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias, TypedDict, Unpack
 
 import anyio
 
 from reverie.alone import alone
 from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
 from reverie.session.attachments import Attachments
-from reverie.session.budget import weight
-from reverie.session.fork import Tally
+from reverie.session.budget import Tally, weight
 from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
-from reverie.session.session import Session
 from reverie.session.turn import (
     Inbox,
+    Meter,
     OnEvent,
+    OnReply,
     Spend,
+    Talk,
     ToolEnded,
+    Tools,
     ToolStarted,
     TurnLimits,
     TurnOutcome,
     TurnResult,
     ignore_event,
+    ignore_reply,
 )
-from reverie.tools.tool import Registry
 from reverie.transcript.blocks import Json, parse
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
-from reverie.transcript.request import Request
+from reverie.transcript.request import MAIN, Request, Task
 from reverie.wire.given import Addable, as_user, tool_result, user
 from reverie.world import Event, Model, Notice, Reply, Retrying, ToolCall
 
 MAX_TOLD = 50_000  # characters of a tool's answer that a hook is told
 
 
-class Tools(Protocol):
-    """Runs one call to its result. A `Toolbox` is one."""
-
-    @property
-    def registry(self) -> Registry: ...
-
-    async def run(self, call: ToolCall) -> UserMessage: ...
-
-
 @dataclass
 class Turn:
     """One turn under way: what the steps of `BEGIN` and `ROUND` work on."""
 
-    session: Session
+    talk: Talk
     model: Model
     tools: Tools
-    said: UserMessage
+    said: UserMessage | None = None  # None where it is part of the conversation already
     on_event: OnEvent = ignore_event
     limits: TurnLimits = field(default_factory=TurnLimits)
     spend: Spend = field(default_factory=Spend)
     hooks: Hooks = NO_HOOKS
     attachments: Attachments | None = None
     inbox: Inbox = field(default_factory=Inbox)
+    task: Task = MAIN
+    meter: Meter | None = None
+    on_reply: OnReply = ignore_reply  # told of each answer once it is recorded
 
     began: bool = False
     rounds: int = 0
@@ -81,11 +79,32 @@ class Turn:
     reason: str = ""
 
     async def run(self) -> TurnResult:
-        await self._through(BEGIN)
+        """To the turn's end. Cancel it at any point: the transcript stays whole."""
+        ended = False
+        try:
+            result = await self._rounds()
+            ended = True
+            return result
+        finally:
+            if not ended:
+                with anyio.CancelScope(shield=True):
+                    _, fault = await alone(self.abandon(), None)
+                    if fault:
+                        told = f"the turn's end was lost: {fault}"
+                        self.talk.world.say(Notice("loop", told, "error"))
+
+    async def ask(self) -> Reply:
+        """One request and its answer; the calls in it are for whoever asked."""
+        await _prepared(self)
+        return await _heard(self)
+
+    async def _rounds(self) -> TurnResult:
+        if self.said is not None:
+            await self._through(BEGIN)
         while self.outcome is None:
             await self._through(ROUND)
         if self.outcome != "blocked":
-            await self.session.end_turn("limit" if self.outcome == "limit" else "completed")
+            await self.talk.end_turn("limit" if self.outcome == "limit" else "completed")
         text = self.reply.text if self.reply else ""
         return TurnResult(
             self.outcome, text, self.rounds, self.used.usage, self.weighted, self.reason
@@ -98,54 +117,49 @@ class Turn:
 
     async def abandon(self) -> None:
         """Leave a transcript that can be resumed, whatever was going on."""
-        waiting = self.session.view.open_calls
+        waiting = self.talk.view.open_calls
         ready = [self.results[c] for c in waiting if c in self.results]
         if ready:
-            await self.session.add(*ready)
-        left = tuple(interrupted_result(c) for c in self.session.view.open_calls)
+            await self.talk.add(*ready)
+        left = tuple(interrupted_result(c) for c in self.talk.view.open_calls)
         if left:
-            await self.session.append(UserMessage(left, "interrupted"))
+            await self.talk.append(UserMessage(left, "interrupted"))
         if self.began:
-            await self.session.end_turn("cancelled")
+            await self.talk.end_turn("cancelled")
+
+
+class TurnValues(TypedDict, total=False):
+    """What a caller may say of a turn."""
+
+    on_event: OnEvent
+    limits: TurnLimits
+    spend: Spend
+    hooks: Hooks
+    attachments: Attachments | None
+    inbox: Inbox
 
 
 TurnStep: TypeAlias = "Callable[[Turn], Awaitable[None]]"
 
 
 async def run_turn(
-    session: Session,
+    session: Talk,
     model: Model,
     tools: Tools,
     said: str | Sequence[Addable],
-    *,
-    on_event: OnEvent = ignore_event,
-    limits: TurnLimits | None = None,
-    spend: Spend | None = None,
-    hooks: Hooks = NO_HOOKS,
-    attachments: Attachments | None = None,
-    inbox: Inbox | None = None,
+    **values: Unpack[TurnValues],
 ) -> TurnResult:
-    """Run a turn to its end. Cancel it at any point: the transcript stays whole."""
+    """Run a turn to its end; `values` are fields of `Turn`."""
     message = as_user([said] if isinstance(said, str) else said)
-    turn = Turn(session, model, tools, message, on_event, limits or TurnLimits(), spend or Spend())
-    turn.hooks, turn.attachments, turn.inbox = hooks, attachments, inbox or Inbox()
-    ended = False
-    try:
-        result = await turn.run()
-        ended = True
-        return result
-    finally:
-        if not ended:
-            with anyio.CancelScope(shield=True):
-                _, fault = await alone(turn.abandon(), None)
-                if fault:
-                    session.world.say(Notice("loop", f"the turn's end was lost: {fault}", "error"))
+    return await Turn(session, model, tools, message, **values).run()
 
 
 # --- the start of a turn
 
 
 async def _submitted(turn: Turn) -> None:
+    if turn.said is None:  # pragma: no cover - such a turn begins with its first round
+        return
     prompt = prompt_of([b.value for b in turn.said.blocks])
     verdict = await turn.hooks.run("UserPromptSubmit", prompt=prompt)
     if verdict.blocked:
@@ -155,17 +169,18 @@ async def _submitted(turn: Turn) -> None:
 
 
 async def _said(turn: Turn) -> None:
-    await turn.session.add(turn.said)
+    if turn.said is not None:
+        await turn.talk.add(turn.said)
     turn.began = True
-    now = turn.session.world.clock.now()
-    due = turn.attachments.at_turn(turn.session.view, now) if turn.attachments else ()
-    await turn.session.append(*due)
+    now = turn.talk.world.clock.now()
+    due = turn.attachments.at_turn(turn.talk.view, now) if turn.attachments else ()
+    await turn.talk.append(*due)
     await _attach_verdicts(turn)
 
 
 async def _attach_verdicts(turn: Turn) -> None:
     given, turn.verdicts = turn.verdicts, []
-    await turn.session.append(*(a for v in given for a in v.attached()))
+    await turn.talk.append(*(a for v in given for a in v.attached()))
 
 
 # --- a round
@@ -179,7 +194,7 @@ async def _within_limits(turn: Turn) -> None:
     most = turn.limits.cost
     if most is None:
         return
-    price = turn.spend.price_of_next(turn.session, turn.model)
+    price = turn.spend.price_of_next(turn.talk.view, turn.talk.world, turn.model)
     if turn.spend.weighted + price > most:
         spent = turn.spend.weighted
         turn.outcome = "limit"
@@ -191,31 +206,45 @@ async def _within_limits(turn: Turn) -> None:
 
 async def _date(turn: Turn) -> None:
     if turn.attachments and turn.rounds:
-        now = turn.session.world.clock.now()
-        await turn.session.append(*turn.attachments.at_round(now))
+        now = turn.talk.world.clock.now()
+        await turn.talk.append(*turn.attachments.at_round(now))
 
 
 async def _prepared(turn: Turn) -> None:
-    turn.request = await turn.session.prepare()
+    turn.request = await turn.talk.prepare(turn.task)
     turn.rounds += 1
 
 
 async def _answered(turn: Turn) -> None:
-    if turn.request is None:  # pragma: no cover - the step before makes it
-        return
-    try:
-        reply = await _streamed(turn, turn.request)
-    except PromptTooLong as error:
-        reply = await _made_shorter(turn, error)
-    turn.reply = await turn.session.observe(reply)
+    reply = turn.reply = await _heard(turn)
+    turn.on_reply(reply)
     turn.results = {}
     if reply.usage is not None:
-        price = weight(reply.usage, turn.session.world.settings)
+        price = weight(reply.usage, turn.talk.world.settings)
         turn.used.count(reply.usage)
         turn.spend.count(reply.usage)
         turn.weighted += price
         turn.spend.weighted += price
     turn.spend.requests += 1
+
+
+async def _heard(turn: Turn) -> Reply:
+    """The answer to the request, recorded."""
+    request = turn.request or await turn.talk.prepare(turn.task)
+    try:
+        reply = await _counted(turn, request)
+    except PromptTooLong as error:
+        reply = await _made_shorter(turn, error)
+    return await turn.talk.observe(reply)
+
+
+async def _counted(turn: Turn, request: Request) -> Reply:
+    if turn.meter is None:
+        return await _streamed(turn, request)
+    await turn.meter.reserve(turn.model, request)
+    reply = await _streamed(turn, request)
+    await turn.meter.settle(reply.usage)
+    return reply
 
 
 async def _streamed(turn: Turn, request: Request) -> Reply:
@@ -224,7 +253,7 @@ async def _streamed(turn: Turn, request: Request) -> Reply:
     try:
         async for event in events:
             if not isinstance(event, Retrying):
-                turn.session.responding()
+                turn.talk.responding()
             if isinstance(event, Reply):
                 reply = event
             turn.on_event(event)
@@ -245,11 +274,11 @@ async def _closed(events: AsyncIterator[Event]) -> None:
 
 async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
     """Compaction and one retry; the session says so where that does not help."""
-    turn.request = await turn.session.too_long(error)
+    turn.request = await turn.talk.too_long(error)
     try:
-        return await _streamed(turn, turn.request)
+        return await _counted(turn, turn.request)
     except PromptTooLong as again:
-        await turn.session.too_long(again)  # a second time it raises, in words for a person
+        await turn.talk.too_long(again)  # a second time it raises, in words for a person
         raise
 
 
@@ -261,7 +290,7 @@ async def _tools_run(turn: Turn) -> None:
             for call in batch:
                 group.start_soon(_one_tool, turn, call)
     if calls:
-        await turn.session.add(*(turn.results[c.id] for c in calls))
+        await turn.talk.add(*(turn.results[c.id] for c in calls))
         await _attach_verdicts(turn)
 
 
@@ -306,7 +335,7 @@ async def _joined(turn: Turn) -> None:
     """What the user said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
         for said in turn.inbox.take():
-            await turn.session.add(said)
+            await turn.talk.add(said)
 
 
 async def _settled(turn: Turn) -> None:
@@ -317,7 +346,7 @@ async def _settled(turn: Turn) -> None:
     verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MAX_TOLD], can_go_on=more)
     if verdict.blocked and verdict.reason and more:
         turn.went_on += 1
-        await turn.session.add(replace(user(verdict.reason), origin="hook"))
+        await turn.talk.add(replace(user(verdict.reason), origin="hook"))
         return
     turn.outcome = "completed"
 

@@ -15,198 +15,98 @@ holds the session, and may read it or go on in a copy of its own.
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-from uuid import uuid4
+from typing import Any, Literal, TypeAlias, Unpack
 
 import anyio
 from anyio import to_thread
 
 import reverie
-from reverie import layers
 from reverie.alone import alone
-from reverie.clock import SystemClock
-from reverie.errors import InvalidInput, NotFound, PromptTooLong
+from reverie.errors import InvalidInput, NotFound
 from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
-from reverie.session.background import AFTER_A_RESPONSE, AFTER_A_TURN, Consider
-from reverie.session.budget import Budget
 from reverie.session.compaction import compacting
-from reverie.session.compaction.summariser import NamedSummariser, summariser_for
-from reverie.session.conversation import Log
 from reverie.session.dream.watch import DreamWatch
+from reverie.session.extraction import run as extraction
 from reverie.session.fork import Fork, Parent
-from reverie.session.head import Content, Head, resumed_head
-from reverie.session.jobs import Jobs, process_limit
-from reverie.session.library import Begun, Library
+from reverie.session.head import Head, resumed_head
+from reverie.session.jobs import Jobs, OwnTasks, process_limit
+from reverie.session.library import Begun
+from reverie.session.notes import job as notes
+from reverie.session.opening import SessionOptions, SessionParts, SessionWish
 from reverie.session.recall.recall import Recall
 from reverie.session.recall.select import begins_turn, spoken
-from reverie.settings import Flags, Settings, environment, load
-from reverie.store import home as places
-from reverie.store.disk import NoDisk, SessionDisk
-from reverie.store.files import Folder
-from reverie.store.lists import learned_window
-from reverie.store.memories import Memories
-from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.wire.given import Addable, Observable
-from reverie.world import (
-    BOUND_THEMSELVES,
-    Clock,
-    Model,
-    Notice,
-    Reply,
-    Say,
-    World,
-    say_nothing,
-)
+from reverie.world import Notice, Reply
 
 
 class Session(Parent):
-    """An open session. Use `Session.open`."""
+    """An open session. Use `Session.open`, or `Session.start` and `aclose`."""
 
-    id: str
-    library: Library
-    jobs: Jobs
-    memories: Memories | None
-    interactive: bool
-    home: Path | None  # where what is learned is kept; None in a private session
-    dreams: DreamWatch
-    recall: Recall | None = None
-    _named: NamedSummariser | None = None  # the model of the setting `summary_model`
-    _shortened: bool = False  # the last request stands in for one that was too long
-    _disk: SessionDisk | NoDisk
-    _first_byte: anyio.Event
+    def __init__(self, parts: SessionParts) -> None:
+        super().__init__(parts.conversation)
+        world = self.world
+        self.id = parts.begun.id
+        self.root = parts.root
+        self.library = parts.library
+        self.memories = parts.memories
+        self.interactive = parts.interactive
+        self.dreams = DreamWatch()
+        ask = partial(compacting.ask, self)
+        self.world = replace(world, fork=self.run_fork, wait=self._wait, ask=ask)
+        self._summariser = parts.summariser
+        self._tasks = OwnTasks()
+        limit = process_limit(world.settings.background_processes)
+        self.jobs = Jobs(self._tasks, limit, world.say, self._job_failed)
+        self.recall = Recall.of(self, self._tasks, parts.cwd, selector=parts.selector)
+        self._first_byte = anyio.Event()
+        self._closed = False
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls,
-        project: str | Path = ".",
-        *,
-        model: str | Model = "",
-        system: Content = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        context: Content = "",
-        options: Mapping[str, Any] | None = None,
-        resume: str = "",
-        on_held: Literal["refuse", "fork"] = "refuse",
-        private: bool = False,
-        home: str | Path | None = None,
-        environ: Mapping[str, str] | None = None,
-        settings: Settings | None = None,
-        clock: Clock | None = None,
-        say: Say = say_nothing,
-        tool_limits: Mapping[str, int | None] | None = None,
-        guards: MakeGuard = NoTools,
-        memories: Memories | None = None,
-        selector: Model | None = None,
-        summariser: Model | None = None,
-        interactive: bool = True,
-        new_id: Callable[[], str] = lambda: str(uuid4()),
+        cls, project: str | Path = ".", **options: Unpack[SessionOptions]
     ) -> AsyncGenerator[Session]:
-        """Start a session in a project, or go on with one (`resume=ID`)."""
-        known = environment() if environ is None else environ
-        base = Path(home) if home is not None else places.home(known)
-        root = places.canonical_root(_absolute(project))
-        loaded = load(known, home=base, root=root)
-        for problem in loaded.problems:
-            say(Notice("settings", str(problem), "warning"))
-        numbers = settings or loaded.settings
-        library = Library.of(base, root, known, claim=not private)
-        begun = library.begin(resume, on_held, private)
-        world = World(
-            clock or SystemClock(),
-            begun.disk,
-            Flags(known, home=base, root=root, settings=numbers),
-            numbers,
-            None if isinstance(model, str) else model,
-            say=say,
-            model_name=_name(model),
-            betas=tuple((options or {}).get("betas", ())),
-            learned_window=learned_window(base, _name(model)),
-            tool_limits={**BOUND_THEMSELVES, **(tool_limits or {})},
-        )
-        session = cls._of(begun, library, world, guards, new_id)
-        session.memories = None if private else memories
-        session.interactive = interactive
-        session.home = None if private else base
-        session.budget = None if private else Budget(Folder(base), numbers, world.clock)
-        session._summarise(summariser, known)
-        head = Head(_name(model), system, tools, context, options)
+        """Start a session in a project, or go on with one (`resume=ID`), and close it."""
+        session = await cls.start(project, **options)
         try:
-            async with anyio.create_task_group() as group:
-                limit = process_limit(numbers.background_processes)
-                session.jobs = Jobs(group, limit, say, session._job_failed)
-                here = _absolute(project)
-                session.recall = Recall.of(session, group, here, selector=selector)
-                try:
-                    await session._begin(begun, head, root)
-                    if session.recall is not None:
-                        session.recall.warm()
-                    yield session
-                finally:
-                    await session._close(numbers.extract_drain_seconds)
-                    group.cancel_scope.cancel()
-        except BaseExceptionGroup as many:  # jobs never raise: it is the caller's own error
-            raise many.exceptions[0] from None
+            yield session
+        finally:
+            await session.aclose()
 
     @classmethod
-    def _of(
-        cls,
-        begun: Begun,
-        library: Library,
-        world: World,
-        guards: MakeGuard,
-        new_id: Callable[[], str],
-    ) -> Session:
-        session = cls(
-            begun.log,
-            begun.disk,
-            begun.transcript.view,
-            world,
-            when_added=layers.WHEN_ADDED,
-            before_a_request=layers.BEFORE_A_REQUEST,
-            new_id=new_id,
-        )
-        session.id = begun.id
-        session.dreams = DreamWatch()
-        session.library = library
-        session.guards = guards
-        ask = partial(compacting.ask, session)
-        session.world = replace(world, fork=session.run_fork, wait=session._wait, ask=ask)
-        session._disk = begun.disk
-        session._first_byte = anyio.Event()
+    async def start(cls, project: str | Path = ".", **options: Unpack[SessionOptions]) -> Session:
+        """Start a session, or go on with one. Use and `aclose` it from any task."""
+        wanted = SessionWish(**options)
+        parts = wanted.parts(project)
+        session: Session | None = None
+        try:
+            session = cls(parts)
+            await session._begin(parts.begun, wanted.head)
+        except BaseException:
+            if session is not None:
+                session.close()
+            else:
+                parts.begun.log.close()
+            raise
+        if session.recall is not None:
+            session.recall.warm()
         return session
 
-    def _summarise(self, model: Model | None, environ: Mapping[str, str]) -> None:
-        """Who writes summaries, where it is not the session's own model: one that was handed
-        in, which is the caller's to close, or the one that a setting names."""
-        world = self.world
-        if model is None:
-            self._named = summariser_for(world.settings, environ, world.window, world.clock)
-            self.world = replace(world, summariser=self._named)
-            return
-
-        async def given() -> Model:
-            return model
-
-        self.world = replace(world, summariser=given)
-
-    async def _begin(self, begun: Begun, head: Head, root: Path) -> None:
+    async def _begin(self, begun: Begun, head: Head) -> None:
         for fault in begun.transcript.faults:
             self.world.say(Notice("transcript", fault, "warning"))
         if self.view.started is None or begun.copied:
-            await self.append(
-                Started(self.id, str(root), str(root), reverie.__version__, self.source)
-            )
+            root = str(self.root)
+            await self.append(Started(self.id, root, root, reverie.__version__, self.source))
         if broken(self.view, self.world):
             failures = self.view.compaction_failures
             self.world.say(Notice("compaction", STOPPED.format(failures=failures), "warning"))
@@ -219,12 +119,16 @@ class Session(Parent):
                 self.world.say(Notice("transcript", f"resumed with another {changed.reason}"))
                 await self.append(changed)
 
-    async def _close(self, seconds: float) -> None:
+    async def aclose(self) -> None:
+        """Wait a bounded time for background work, then close. A second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         with anyio.CancelScope(shield=True):
             if self.recall is not None:
                 self.hand(*self.recall.ended())
             self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
-            left = await self.jobs.drain(seconds)
+            left = await self.jobs.drain(self.world.settings.extract_drain_seconds)
             for name in left:
                 self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
             self._in_flight = False
@@ -233,8 +137,9 @@ class Session(Parent):
                 await self.sync()
             finally:
                 self.close()
-                if self._named is not None:
-                    await self._named.aclose()
+                if self._summariser is not None:
+                    await self._summariser.aclose()
+                await self._tasks.aclose()
 
     def close(self) -> None:
         """Give back the transcript's lock and every open folder."""
@@ -291,7 +196,7 @@ class Session(Parent):
         await self._append_at(to, Rewound("asked for"))
 
     async def _append_at(self, parent: str, record: Rewound) -> None:
-        entry = Entry(self._new_id(), parent, self.world.clock.now(), record)
+        entry = Entry(self._parts.new_id(), parent, self.world.clock.now(), record)
         async with self._lock:
             await to_thread.run_sync(self.write, [entry])
             self.view = apply(self.view, entry)
@@ -309,16 +214,10 @@ class Session(Parent):
             raise InvalidInput("a request is on its way", do="Observe its answer first")
         return await compacting.compact(self, instructions, **part)
 
-    async def too_long(self, error: PromptTooLong) -> Request:
-        """The provider refused the last request as too long: what to send instead, once."""
-        again, self._shortened = self._shortened, True
-        return await compacting.too_long(self, error, again=again)
-
     async def settled(self) -> None:
         """No request is on its way any more; what was handed in is appended."""
-        self._in_flight = False
         self._first_byte.set()
-        await self.flush()
+        await super().settled()
 
     # --- forks
 
@@ -337,15 +236,9 @@ class Session(Parent):
 
     async def observe(self, reply: Observable) -> Reply:
         found = await super().observe(reply)
-        self._shortened = False
         self._first_byte.set()
         await self._consider(AFTER_A_RESPONSE)
         return found
-
-    def agent_log(self, agent: str) -> Log:
-        if isinstance(self._disk, NoDisk):
-            return super().agent_log(agent)
-        return self.library.agent_log(self.id, agent)
 
     async def fork(self, source: str) -> Fork:
         """A fork of the conversation, once its last request is in the provider's cache."""
@@ -354,9 +247,24 @@ class Session(Parent):
         return await super().fork(source)
 
 
-def _absolute(project: str | Path) -> Path:
-    return Path(os.path.abspath(project))
+# --- what runs unasked behind a conversation, and when: two tuples, and nowhere else
+
+Consider: TypeAlias = "Callable[[Session], Awaitable[None]]"
+"""Asks a piece of background work whether it is due. It answers at once, and does its work as one
+of the session's jobs; one that raises fails alone."""
 
 
-def _name(model: str | Model) -> str:
-    return model if isinstance(model, str) else model.name
+async def _dream(session: Session) -> None:
+    await session.dreams.consider(session)
+
+
+AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = (
+    ("session_memory", notes.consider),  # 3: notes, so that a summary is ready when it is needed
+)
+"""Asked by `observe`."""
+
+AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
+    ("extract_memories", extraction.consider),  # 5: what is worth keeping, by a fork
+    ("dream", _dream),  # 6: the memory is tidied, once a day at most
+)
+"""Asked by `end_turn`, where the turn was completed."""

@@ -1,4 +1,5 @@
-"""The values of a turn: what is watched, how far it may go, what it used, how it ended.
+"""What a turn is made of: the conversation it runs on, as the loop sees it, and its values: what
+is watched, how far it may go, what it used, how it ended.
 
 Plain values and small counters; nothing here calls a model, runs a tool or writes.
 """
@@ -8,15 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-from reverie.session.budget import weight
-from reverie.session.fork import Tally
-from reverie.session.session import Session
+from reverie.errors import PromptTooLong
+from reverie.session.budget import Tally, weight
+from reverie.tools.tool import Registry
 from reverie.transcript.blocks import text_of
-from reverie.transcript.records import Usage, UserMessage
-from reverie.wire.given import Addable
-from reverie.world import Delta, Model, Reply, Retrying, ToolCall
+from reverie.transcript.records import Entry, Record, Usage, UserMessage
+from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.view import View
+from reverie.wire.given import Addable, Observable
+from reverie.world import Delta, Model, Reply, Retrying, ToolCall, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,11 @@ class Spend(Tally):
 
     weighted: float = 0.0
 
-    def price_of_next(self, session: Session, model: Model) -> float:
+    def price_of_next(self, view: View, world: World, model: Model) -> float:
         """What the next request will cost: the last one read from the cache while that is
         warm, the rest new, and as much output as the requests so far had on average."""
-        view, settings = session.view, session.world.settings
-        age = session.world.clock.now() - (view.last_assistant_at or 0.0)
+        settings = world.settings
+        age = world.clock.now() - (view.last_assistant_at or 0.0)
         warm = view.usage is not None and age < settings.cache_short_minutes * 60
         known = min(view.tokens, view.usage.input) if view.usage and warm else 0
         new = view.tokens - known
@@ -100,6 +103,56 @@ class TurnResult:
     usage: Usage = field(default_factory=Usage)
     weighted: float = 0.0
     reason: str = ""
+
+
+class Tools(Protocol):
+    """Runs one call to its result. A `Toolbox` is one, and a guard."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+    async def run(self, call: ToolCall) -> UserMessage: ...
+
+
+class Talk(Protocol):
+    """A conversation that takes turns. A `Session` and a `Worker` are one."""
+
+    @property
+    def view(self) -> View: ...
+
+    @property
+    def world(self) -> World: ...
+
+    async def add(self, *said: Addable) -> None: ...
+    async def append(self, *records: Record) -> tuple[Entry, ...]: ...
+    async def prepare(self, task: Task = MAIN) -> Request: ...
+    async def observe(self, reply: Observable) -> Reply: ...
+
+    def responding(self) -> None:
+        """The first byte of an answer is here."""
+        ...
+
+    async def too_long(self, error: PromptTooLong) -> Request:
+        """What to send in place of a request that was refused; raises where nothing helps."""
+        ...
+
+    async def end_turn(
+        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
+    ) -> None: ...
+
+
+class Meter(Protocol):
+    """Counts a request before it leaves; raises where it may not."""
+
+    async def reserve(self, model: Model, request: Request) -> None: ...
+    async def settle(self, usage: Usage | None) -> None: ...
+
+
+OnReply: TypeAlias = "Callable[[Reply], None]"
+
+
+def ignore_reply(reply: Reply) -> None:
+    del reply
 
 
 def ignore_event(event: TurnEvent) -> None:

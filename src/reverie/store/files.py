@@ -1,7 +1,8 @@
 """Atomic writes that cannot leave their folder.
 
-A `Folder` holds its root open and walks to every file name by name from there, by descriptor,
-never through a link. So what a path meant when it was looked at is what is opened. A write puts
+A `Folder` walks to every file name by name from its root, by descriptor, never through a link,
+and holds nothing open in between. What a path meant when it was looked at is what is opened: a
+folder that was put in the root's place is refused. A write puts
 the new bytes in a temporary file beside the old one, checks that all of them arrived, and puts
 it in place with one rename: whoever reads sees the old contents or the new, never a mix. Names
 appear and disappear under an OS lock on the directory that holds them, which is also where
@@ -70,7 +71,7 @@ class Survey:
 
 
 class Folder:
-    """A root folder, held open; every method takes a key below it."""
+    """A root folder; every method takes a key below it."""
 
     def __init__(self, root: Path | str, *, create: bool = True) -> None:
         self._adopt(FolderWalk.from_root(Path(root), create=create))

@@ -5,9 +5,11 @@ here stays inside its folder and can be created on Linux, macOS and Windows alik
 positive: letters, marks and digits of any script, and a few signs; all else is refused. A key
 is never repaired: it passes or it is refused.
 
-A `FolderWalk` holds its root open and goes down by descriptor, never through a link and never onto
-another mount: what a path meant when it was looked at is what is opened. It also says, in the
-house's words, what went wrong under a key. It writes nothing but the folders it is asked for.
+A `FolderWalk` knows its root by what it is, not by its name alone, and goes down from it by
+descriptor, never through a link and never onto another mount: what a path meant when it was
+looked at is what is opened. Between two ways down it holds nothing open; a root that another
+folder has taken the place of is refused. It also says, in the house's words, what went wrong
+under a key. It writes nothing but the folders it is asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import os
 import re
 import stat
 import unicodedata
-import weakref
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
@@ -134,32 +135,37 @@ def _refused(key: str, what: str, do: str = _RENAME) -> PathRefused:
     return PathRefused(what, where=shown(key), do=do)
 
 
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
 _NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
 _NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
 
 
 class FolderWalk:
-    """A root folder, held open until it is closed, and every way down from it."""
+    """A root folder, and every way down from it."""
 
     def __init__(self, root: Path, fd: int) -> None:
+        """The root is what `fd` has open, which is closed."""
         self.root = root
-        self._fd = fd
-        self.close = weakref.finalize(self, close, fd)
+        self._path = os.path.abspath(root)
+        self._closed = False
         try:
-            self._device = os.fstat(fd).st_dev
+            self._device, self._inode = _identity(fd)
             self._mount = _mount_id(fd)
-        except BaseException:  # at once, not when whoever caught the error lets go of it
-            self.close()
-            raise
+        finally:
+            close(fd)
+
+    def close(self) -> None:
+        """No way leads down any more."""
+        self._closed = True
 
     @classmethod
     def from_root(cls, path: Path, *, create: bool) -> FolderWalk:
-        """Open a root by its path, which whoever gives it answers for."""
+        """A root by its path, which whoever gives it answers for."""
         try:
             if create:
                 _make(path)
-            return cls(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            return cls(path, os.open(path, _ROOT))
         except FileNotFoundError as error:
             raise NotFound("The folder does not exist", where=str(path)) from error
         except (OSError, ValueError) as error:
@@ -170,14 +176,27 @@ class FolderWalk:
             ) from error
 
     def from_here(self, key: str, *, create: bool) -> FolderWalk:
-        """Open a folder below this one as a root of its own."""
+        """A folder below this one as a root of its own."""
         parts = parts_of(key)
         with self.writes(key, *_NO_FOLDER) if create else self.reads(key):
             return FolderWalk(self.root / key, self.down(parts, key, create=create))
 
+    def _top(self) -> int:
+        """Open the root; the caller closes it."""
+        if self._closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        fd = os.open(self._path, _ROOT)
+        try:
+            if _identity(fd) != (self._device, self._inode):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._path)
+        except BaseException:
+            close(fd)
+            raise
+        return fd
+
     def down(self, parts: Sequence[str], key: str, *, create: bool = False) -> int:
         """Open the folder that these names lead to; the caller closes it."""
-        at = os.dup(self._fd)
+        at = self._top()
         try:
             for part in parts:
                 below = self._step(at, part, key, create=create)
@@ -327,11 +346,16 @@ def _make(path: Path) -> None:
         _make(path.parent)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    above = os.open(path.parent, _ROOT)
     try:
         flush_directory(above)
     finally:
         close(above)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino
 
 
 def _mount_id(fd: int) -> str | None:

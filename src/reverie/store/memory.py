@@ -87,7 +87,7 @@ OnLanded: TypeAlias = Callable[[FileChange], None]
 
 
 class MemoryFolder:
-    """One memory folder, held open. Keys are relative: `topic.md`, `team/topic.md`."""
+    """One memory folder. Keys are relative: `topic.md`, `team/topic.md`."""
 
     def __init__(
         self,

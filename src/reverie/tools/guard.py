@@ -58,7 +58,7 @@ class GuardLimits:
 
 
 class Guard:
-    """`fork.ToolRunner` for one background agent."""
+    """`runner.ToolRunner` for one background agent."""
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from reverie.tools.tool import Registry
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
 from reverie.world import ForkSpec, ToolCall
@@ -14,6 +15,11 @@ DENIED = "This tool is not available to you here. Go on without it."
 
 class ToolRunner(Protocol):
     """Runs the tool calls of one background agent, inside its guard."""
+
+    @property
+    def registry(self) -> Registry:
+        """Which calls may run side by side."""
+        ...
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -32,9 +38,10 @@ MakeGuard: TypeAlias = "Callable[[ForkSpec], ToolRunner]"
 class NoTools:
     """Every call is denied, at call time: the tool definitions stay as they are."""
 
+    registry = Registry()
     written = ()
 
-    def __init__(self, spec: ForkSpec) -> None:
+    def __init__(self, spec: ForkSpec | None = None) -> None:
         self.spec = spec
 
     async def run(self, call: ToolCall) -> UserMessage:

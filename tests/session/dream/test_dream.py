@@ -13,8 +13,7 @@ import pytest
 
 from reverie.errors import Held, NotFound
 from reverie.session.dream import doors
-from reverie.session.dream.branch import Branch
-from reverie.session.dream.landing import dreams_folder
+from reverie.session.dream.branch import Branch, dreams_folder
 from reverie.session.dream.run import Dreamer, dream
 from reverie.store.consolidation import NAME as LOCK
 from reverie.testing import ScriptedModel, call, reply

@@ -16,8 +16,7 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import PromptTooLong
-from reverie.session.dream.branch import Dream
-from reverie.session.dream.landing import dreams_folder
+from reverie.session.dream.branch import Dream, dreams_folder
 from reverie.session.dream.run import Dreamer, dream
 from reverie.session.fork import Fork
 from reverie.session.library import Library

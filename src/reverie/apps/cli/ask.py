@@ -17,7 +17,7 @@ from reverie.apps.cli.recall import entry_of, opened
 from reverie.apps.cli.show import document, line, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
-from reverie.session.recall.text import days
+from reverie.session.recall.notes import days
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace

@@ -28,7 +28,7 @@ from reverie.session.recall.checked import CheckedClaim, Repository
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.meaning import embeddings_by, meaning
-from reverie.session.recall.text import days
+from reverie.session.recall.notes import days
 from reverie.settings import environment
 from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
@@ -121,7 +121,8 @@ def _meaning(place: ProjectPlace, index: MemoryIndex, text: str) -> Meaning | No
 
     async def asked() -> Meaning:
         try:
-            return await meaning(index.index, model, text)
+            with index.opened() as opened:
+                return await meaning(opened, model, text)
         finally:
             await model.aclose()
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
 from anyio import get_cancelled_exc_class, to_thread
 
@@ -19,17 +20,47 @@ from reverie import layers
 from reverie.alone import alone
 from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
 from reverie.layers import compaction
-from reverie.session.budget import reserved, settled, weight
+from reverie.session.budget import Budget, reserved, settled, weight
 from reverie.store.lists import learn_window
-from reverie.transcript.records import Boundary, Failed, ForkEnded, Record, Replaced, Usage
+from reverie.transcript.records import Boundary, Entry, Failed, ForkEnded, Record, Replaced, Usage
 from reverie.transcript.request import MAIN, Request, Task
+from reverie.transcript.view import View
 from reverie.world import Model, Notice, Reply, World, complete
 
-if TYPE_CHECKING:
-    from reverie.session.fork import Worker
-    from reverie.session.session import Session
-
 LAYER = "compact"  # what was asked for: its failures do not count against the automatic one
+
+
+class Asks(Protocol):
+    """Whose side queries are counted and recorded."""
+
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def budget(self) -> Budget | None: ...
+
+    def hand(self, *records: Record) -> None: ...
+
+
+class Compacts(Protocol):
+    """A conversation that can be made shorter."""
+
+    last_request: Request | None
+
+    @property
+    def view(self) -> View: ...
+
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def home(self) -> Path | None: ...
+
+    async def append(self, *records: Record) -> tuple[Entry, ...]: ...
+    async def prepare(self, task: Task = MAIN) -> Request: ...
+    async def settled(self) -> None: ...
+    async def sync(self) -> None: ...
+    def learn(self, limit: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +85,7 @@ class Compacted:
 
 
 async def compact(
-    session: Session,
+    session: Compacts,
     instructions: str = "",
     *,
     from_: str = "",
@@ -75,7 +106,7 @@ async def compact(
     if world.model is None:
         raise NotAvailable(
             "this session has no model to write a summary",
-            where=session.id,
+            where=view.session,
             do="Open it with a model of reverie.providers in place of a name",
         )
     try:
@@ -106,9 +137,7 @@ def _boundary(records: Sequence[Record]) -> Boundary:
 # --- a request that the provider refused
 
 
-async def too_long(
-    session: Session | Worker, error: PromptTooLong, *, again: bool, task: Task = MAIN
-) -> Request:
+async def too_long(session: Compacts, error: PromptTooLong, *, again: bool) -> Request:
     """The request to send in place of one that was too long; PromptTooLong where nothing helps.
     `again` says that the refused one was such a request itself."""
     await _learn(session, error)
@@ -125,11 +154,12 @@ async def too_long(
             world.say(Notice(name, f"the layer failed: {fault}", "error"))
         await session.append(*records, *failed)
         if session.view.boundary != before:
-            return await session.prepare(task)
+            refused = session.last_request
+            return await session.prepare(refused.task if refused else MAIN)
     raise for_good(session, error) from error
 
 
-def for_good(session: Session | Worker, error: PromptTooLong) -> PromptTooLong:
+def for_good(session: Compacts, error: PromptTooLong) -> PromptTooLong:
     """The refusal, in words for a person."""
     do = "Make room with /compact, /snip or /undo, or start afresh with /clear; nothing is lost"
     if compaction.is_agent(session.view):
@@ -143,7 +173,7 @@ def for_good(session: Session | Worker, error: PromptTooLong) -> PromptTooLong:
     )
 
 
-def _forced(session: Session | Worker, error: PromptTooLong) -> World:
+def _forced(session: Compacts, error: PromptTooLong) -> World:
     """The world in which the threshold is passed: the window is no larger than what was refused."""
     world = session.world
     known = [n for n in (world.window, error.allowed, session.view.tokens) if n]
@@ -154,12 +184,12 @@ def _forced(session: Session | Worker, error: PromptTooLong) -> World:
     )
 
 
-async def _learn(session: Session | Worker, error: PromptTooLong) -> None:
+async def _learn(session: Compacts, error: PromptTooLong) -> None:
     """Keep a limit that the error names: for this session at once, for later ones on disk."""
     limit, world = error.allowed, session.world
     if not limit or limit >= world.window:
         return
-    session.world = replace(world, learned_window=limit)
+    session.learn(limit)
     world.say(Notice("window", f"the provider takes {limit:,} tokens; kept to from now on"))
     home, model = session.home, world.model_name
     if home is None:
@@ -173,7 +203,7 @@ async def _learn(session: Session | Worker, error: PromptTooLong) -> None:
 # --- side queries
 
 
-async def ask(session: Session | Worker, request: Request, model: Model | None = None) -> Reply:
+async def ask(session: Asks, request: Request, model: Model | None = None) -> Reply:
     """One request outside the conversation, to the session's model or another: counted, unless
     nothing is billed for it, sent, its cost recorded. Where the provider does not tell what it
     used, the estimate counts."""

@@ -43,7 +43,7 @@ RestoreTrigger: TypeAlias = Literal["auto", "manual"]
 class Restoring:
     """A `world.Around` for an agent."""
 
-    hooks: Hooks
+    hooks: Callable[[], Hooks]
     attachments: Attachments
     context: Callable[[], ToolContext]
     head: Callable[[], Head]  # the system prompt and the surroundings as they are now
@@ -51,7 +51,7 @@ class Restoring:
 
     async def before(self, trigger: RestoreTrigger, instructions: str) -> str:
         """PreCompact hooks; what they add joins the instructions, and they may refuse."""
-        verdict = await self.hooks.run(
+        verdict = await self.hooks().run(
             "PreCompact", trigger=trigger, custom_instructions=instructions
         )
         if verdict.blocked:
@@ -222,8 +222,8 @@ async def _told(around: Restoring, view: View, trigger: RestoreTrigger) -> Seque
 
 async def _hooks(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
     """SessionStart hooks once more, then PostCompact hooks; what they add is attached."""
-    started = await around.hooks.run("SessionStart", source="compact")
-    done = await around.hooks.run("PostCompact", trigger=trigger, tokens=view.tokens)
+    started = await around.hooks().run("SessionStart", source="compact")
+    done = await around.hooks().run("PostCompact", trigger=trigger, tokens=view.tokens)
     return (*started.attached(), *done.attached())
 
 

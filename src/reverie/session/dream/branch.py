@@ -3,6 +3,7 @@
 `<transcripts>/dreams/<id>.jsonl` is its transcript, `<transcripts>/dreams/<id>/` holds `base/`,
 `work/` and `dream.json`, which is replaced whole at every step, so that any door can show it. A
 file named `kill` there asks it to stop. Files of the team are never part of it.
+Its changes, merged with what others wrote meanwhile, enter the folder as one step.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import NotFound, StoreError
+from reverie.memory.branch import joined
 from reverie.memory.format.entry import TEAM
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.store import landing
 from reverie.store.files import Folder
 from reverie.store.home import session_id
+from reverie.store.memories import Memories
 from reverie.store.memory import MAX_KEPT, MemoryFolder
 
 FOLDER = "dreams"
@@ -190,3 +196,37 @@ def _listed(folder: Path) -> Iterable[str]:
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     except OSError:
         return ()
+
+
+# --- landing
+
+
+@dataclass(frozen=True, slots=True)
+class LandedDream:
+    """What a dream changed in the folder."""
+
+    changed: tuple[str, ...]
+    conflicts: tuple[str, ...] = ()
+
+
+def dreams_folder(memories: Memories) -> Path:
+    return memories.beside.root.parent / FOLDER
+
+
+def land(
+    memories: Memories, branch: Branch, base: Mapping[str, bytes], work: Mapping[str, bytes]
+) -> LandedDream:
+    """Merge a dream's work into the folder as it is now, and write it."""
+    with memories.folder.locked():
+        landing.finish(memories)
+        memories.look()
+        here = snapshot(memories.folder)
+        found = joined(base, work, here)
+        drawn_on = [key for key in found.changes if key in here]
+        trust = landing.least_trusted(memories, drawn_on, Trust.AGENT)
+        landing.land(memories, found.changes, here, _origin(branch.id, trust))
+        return LandedDream(tuple(sorted(found.changes)), found.conflicts)
+
+
+def _origin(dream: str, trust: Trust) -> Origin:
+    return Origin("dream", trust, agent=f"dream {dream[:8]}", session=dream, tool="dream")

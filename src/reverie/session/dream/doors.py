@@ -14,8 +14,15 @@ from reverie.errors import InvalidInput, NotFound
 from reverie.memory import branch as branches
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, from_origin
-from reverie.session.dream.branch import Branch, Dream, Standing, dreams
-from reverie.session.dream.landing import LandedDream, dreams_folder, land
+from reverie.session.dream.branch import (
+    Branch,
+    Dream,
+    LandedDream,
+    Standing,
+    dreams,
+    dreams_folder,
+    land,
+)
 from reverie.store.consolidation import Consolidation
 from reverie.store.lock import alive
 from reverie.store.memories import Memories, Reverted

@@ -29,8 +29,8 @@ from reverie.memory import branch as branches
 from reverie.memory.facts import reasons_in
 from reverie.session import fork as forks
 from reverie.session.budget import Budget, weight
-from reverie.session.dream.branch import Branch, Dream, snapshot
-from reverie.session.dream.landing import dreams_folder, land
+from reverie.session.conversation import ConversationParts
+from reverie.session.dream.branch import Branch, Dream, dreams_folder, land, snapshot
 from reverie.session.fork import Worker
 from reverie.session.library import Library
 from reverie.settings import Settings
@@ -255,21 +255,24 @@ class DreamRun:
             dreamer.course_settings,
             dreamer.model,
             say=lambda notice: dreamer.say(replace(notice, text=f"in a dream: {notice.text}")),
+            summariser=dreamer.summariser,
             model_name=dreamer.model.name,
             learned_window=learned_window(dreamer.home, dreamer.model.name),
             tool_limits=dreamer.guards.registry.limits(),
         )
-        worker = Worker(
+        parts = ConversationParts(
             self.begun.log,
             self.begun.disk,
             self.begun.transcript.view,
             world,
-            when_added=layers.WHEN_ADDED,
-            before_a_request=layers.BEFORE_A_REQUEST,
+            dreaming.NAME,
+            layers.WHEN_ADDED,
+            layers.BEFORE_A_REQUEST,
+            budget=dreamer.budget,
+            agent_log=partial(self.library.agent_log, self.begun.id),
+            home=dreamer.home,
         )
-        worker.employ(self.begun.id, dreaming.NAME, dreamer.budget)
-        logs = partial(self.library.agent_log, self.begun.id)
-        worker.stand_alone(logs, dreamer.home, dreamer.summariser)
+        worker = Worker(parts, self.begun.id, compacts=True)
         root = str(dreamer.root)
         version = reverie.__version__
         await worker.append(

@@ -17,6 +17,7 @@ from anyio import to_thread
 from reverie.errors import Held
 from reverie.layers.dreaming import NAME, Gates
 from reverie.session.extraction.run import guards_at
+from reverie.session.host import Host
 from reverie.session.library import Library
 from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
@@ -26,7 +27,6 @@ from reverie.world import Notice
 if TYPE_CHECKING:
     from reverie.session.dream.branch import Dream
     from reverie.session.dream.run import Dreamer, DreamTrigger
-    from reverie.session.session import Session
 
 ALLOWED = "dreams-allowed"
 
@@ -47,22 +47,22 @@ class DreamWatch:
             return ""
         return f"dreaming: {self.now.phase}, {self.now.tools} calls (/tasks)"
 
-    async def start(self, session: Session) -> str:
+    async def start(self, host: Host) -> str:
         """Dream because a person asked; says what happens."""
-        dreamer = dreamer_of(session)
+        dreamer = dreamer_of(host)
         if dreamer is None:
             return "There is no long-term memory here to dream about"
-        if NAME in session.jobs.running:
+        if NAME in host.jobs.running:
             return "A dream is under way already; /tasks lists it"
-        if session.home is not None and not dreamer.model.capabilities.free:
-            await to_thread.run_sync(allow, session.home)
+        if host.home is not None and not dreamer.model.capabilities.free:
+            await to_thread.run_sync(allow, host.home)
         self.ended = False
-        session.jobs.start(NAME, lambda: self._run(dreamer, "manual"))
+        host.jobs.start(NAME, lambda: self._run(dreamer, "manual"))
         return "A dream has begun; /tasks lists it and ends it"
 
-    async def consider(self, session: Session) -> None:
+    async def consider(self, host: Host) -> None:
         """Ask the gates; where all stand open, dream in the background."""
-        world, memories = session.world, session.memories
+        world, memories = host.world, host.memories
         if memories is None or world.model is None or self.ended:
             return
         settings, now = world.settings, world.clock.now()
@@ -70,27 +70,27 @@ class DreamWatch:
 
         def counted(since: float) -> int:
             self.looked = now
-            return touched(session.library, since, session.id)
+            return touched(host.library, since, host.id)
 
         gates = Gates(world.flags, lock.last, counted, self.looked)
         shut = await to_thread.run_sync(lambda: gates.shut(settings, now))
-        if shut or NAME in session.jobs.running:
+        if shut or NAME in host.jobs.running:
             return
-        if not allowed(session):
-            self._ask(session)
+        if not allowed(host):
+            self._ask(host)
             return
-        dreamer = dreamer_of(session)
+        dreamer = dreamer_of(host)
         if dreamer is not None:
-            session.jobs.start(NAME, lambda: self._run(dreamer, "auto"))
+            host.jobs.start(NAME, lambda: self._run(dreamer, "auto"))
 
-    def _ask(self, session: Session) -> None:
+    def _ask(self, host: Host) -> None:
         if not self.asked:
             self.asked = True
             text = (
                 "a dream is due: it would tidy the memory with the model in use, within the day's "
                 "budget. `/dream` runs it and allows later ones; the flag `dream` switches them off"
             )
-            session.world.say(Notice(NAME, text))
+            host.world.say(Notice(NAME, text))
 
     async def _run(self, dreamer: Dreamer, trigger: DreamTrigger) -> None:
         from reverie.session.dream.run import dream  # it judges, which takes a while to load
@@ -107,26 +107,26 @@ class DreamWatch:
         self.now = dream
 
 
-def dreamer_of(session: Session) -> Dreamer | None:
+def dreamer_of(host: Host) -> Dreamer | None:
     """What a session's dream needs; None where it has no memory or no model."""
     from reverie.session.dream.run import Dreamer
 
-    world, memories, guards = session.world, session.memories, session.guards
+    world, memories, guards = host.world, host.memories, host.guards
     if memories is None or world.model is None:
         return None
-    root = Path(session.view.started.project if session.view.started else ".")
+    root = Path(host.view.started.project if host.view.started else ".")
     if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
-        guards = guards_at(root, session.library.path, memories, world)
+        guards = guards_at(root, host.library.path, memories, world)
     return Dreamer(
         memories,
-        session.library,
+        host.library,
         root,
         world.model,
         guards,
         world.clock,
         world.settings,
         world.flags,
-        session.budget,
+        host.budget,
         world.say,
         summariser=world.summariser,
     )
@@ -137,9 +137,9 @@ def touched(library: Library, since: float, current: str = "") -> int:
     return sum(1 for one in library.sessions() if one.id != current and one.mtime > since)
 
 
-def allowed(session: Session) -> bool:
+def allowed(host: Host) -> bool:
     """Whether a dream may use this session's model without being asked for."""
-    model, home = session.world.model, session.home
+    model, home = host.world.model, host.home
     if model is None or model.capabilities.free:
         return True
     return home is not None and os.path.lexists(home / ALLOWED)
@@ -150,8 +150,3 @@ def allow(home: Path) -> None:
     if not os.path.lexists(home / ALLOWED):
         with Folder(home) as folder:
             folder.write(ALLOWED, b"")
-
-
-async def consider(session: Session) -> None:
-    """For `session.background.AFTER_A_TURN`."""
-    await session.dreams.consider(session)

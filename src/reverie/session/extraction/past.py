@@ -21,10 +21,10 @@ from reverie.errors import BudgetExceeded, NotFound
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME
 from reverie.session.budget import Budget, Reservation, Spent, weight
+from reverie.session.conversation import ConversationParts, NoLog
 from reverie.session.extraction import run as runs
 from reverie.session.extraction.run import ExtractionContext
 from reverie.session.fork import Worker
-from reverie.session.library import NoLog
 from reverie.settings import Settings
 from reverie.store.disk import NoDisk
 from reverie.store.memories import Memories
@@ -265,8 +265,8 @@ async def _take(
     fresh = layer.fresh(view, lesson.before[-1].id if lesson.before else "")
     if not fresh.has_words:
         return True
-    worker = Worker(NoLog(), NoDisk(), view, ground.world)
-    worker.employ(NAME, NAME, budget)
+    parts = ConversationParts(NoLog(), NoDisk(), view, ground.world, NAME, budget=budget)
+    worker = Worker(parts, NAME)
     try:
         run = await runs.run(worker, view, fresh, ground)
     finally:

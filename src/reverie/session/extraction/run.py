@@ -1,20 +1,27 @@
-"""One extraction over one fork: what it is told, what it may do, and what it comes to.
+"""Layer 5 in a session: after a turn, a fork writes what is worth keeping.
 
-The same for a session that is open and for one that was recorded long ago: a fork, the view it
-was made from, and the memory it is for. The run writes drafts alone; `land` is what saves.
+One run is the same for a session that is open and for one that was recorded long ago: a fork, the
+view it was made from, and the memory it is for. It writes drafts alone; `land` is what saves.
+
+`consider` asks the gates and starts one job; a turn that ends during a run is kept, only the
+newest, and looked at once after it. The cursor moves where a run came to its end, also to none,
+and where the main agent saw to memory itself; where anything failed, was abandoned at exit or
+could not land, it stays, and the next run starts from it. Nothing here raises into a turn.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import anyio
 from anyio import to_thread
 
+from reverie.errors import BudgetExceeded
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
 from reverie.memory.format.entry import INDEX
@@ -23,19 +30,17 @@ from reverie.session import fork as forks
 from reverie.session.extraction import landing
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import Heard, LandedDrafts, WordsSource, told
-from reverie.session.fork import Worker
+from reverie.session.fork import Fork, Worker
+from reverie.session.host import Host
 from reverie.store.keys import beneath
 from reverie.store.memories import Memories
 from reverie.tools import AnyFiles, ToolContext, standard
 from reverie.tools.guard import READING, SHELL, WRITING, Guards
 from reverie.tools.sandbox import Sandbox
-from reverie.transcript.records import Extracted
+from reverie.transcript.records import Extracted, Failed
 from reverie.transcript.tasks import ExtractTask, KnownMemory
 from reverie.transcript.view import View
 from reverie.world import ForkSpec, Notice, Say, World
-
-if TYPE_CHECKING:
-    from reverie.session.session import Session
 
 __all__ = [
     "ExtractionContext",
@@ -62,17 +67,17 @@ class ExtractionContext:
     dry: bool = False
 
     @classmethod
-    def of(cls, session: Session) -> ExtractionContext:
-        """The ground of an open session."""
-        if session.memories is None:  # pragma: no cover - the gates ask before
+    def of(cls, host: Host) -> ExtractionContext:
+        """The ground of an open host."""
+        if host.memories is None:  # pragma: no cover - the gates ask before
             raise ValueError("the session has no memory")
-        guards = session.guards
+        guards = host.guards
         if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
-            root = Path(session.view.started.project if session.view.started else os.getcwd())
-            guards = guards_at(root, session.library.path, session.memories, session.world)
-        team = bool(session.world.flags.get("team_memory"))
-        source = WordsSource(session.id, team=team)
-        return cls(session.memories, session.world, guards, source)
+            root = Path(host.view.started.project if host.view.started else os.getcwd())
+            guards = guards_at(root, host.library.path, host.memories, host.world)
+        team = bool(host.world.flags.get("team_memory"))
+        source = WordsSource(host.id, team=team)
+        return cls(host.memories, host.world, guards, source)
 
 
 def inside(memories: Memories, cwd: str) -> Callable[[str], bool]:
@@ -193,3 +198,90 @@ def say(landed: LandedDrafts, say: Say) -> None:
         say(Notice(NAME, text, "warning"))
     if landed.refused:
         say(Notice(NAME, f"not saved: {told(landed.refused)}", "warning"))
+
+
+# --- behind a turn
+
+
+_cursor: ContextVar[str] = ContextVar("reverie.extracted", default="")
+"""Where the run before this one in the same job ended; its record may still wait to be joined."""
+
+
+async def consider(host: Host) -> None:
+    """Start an extraction where one is due."""
+    why = layer.closed(
+        host.view,
+        host.world,
+        has_memory=host.memories is not None,
+        interactive=host.interactive,
+    )
+    if why or host.world.model is None or host.view.sent is None:
+        return
+
+    async def work() -> None:
+        await _extract(host)
+
+    host.jobs.start(NAME, work)
+
+
+async def _extract(host: Host) -> None:
+    """One run, from the cursor to the newest message."""
+    if _passed_over(host, host.view) or host.memories is None:
+        return
+    try:
+        async with host.forked(NAME) as child:
+            view = host.view  # as it was when the fork began: nothing is awaited in between
+            if not _passed_over(host, view):
+                await _run(host, child, view)
+    except BudgetExceeded as error:
+        _say_once(host, str(error))
+
+
+async def _run(host: Host, child: Fork, view: View) -> None:
+    fresh = layer.fresh(view, _cursor.get())
+    ground = ExtractionContext.of(host)
+    done = await run(child, view, fresh, ground)
+    with anyio.CancelScope(shield=True):  # what lands and the word that it did belong together
+        landed = await land(done, ground)
+        if landed.given_up:
+            files = told(landed.given_up)
+            host.world.say(Notice(NAME, f"left for the next time: {files}", "warning"))
+            host.hand(Failed(NAME, f"files changed meanwhile: {files}"))
+            return
+        _moved(host, record(fresh.last, landed))
+        say(landed, host.world.say)
+
+
+def _passed_over(host: Host, view: View) -> bool:
+    """Whether there is nothing to do: no words since, or the main agent wrote memory itself."""
+    fresh = layer.fresh(view, _cursor.get())
+    if not fresh.items or not fresh.last:
+        return True
+    if not fresh.has_words:
+        _moved(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
+        return True
+    memories = host.memories
+    if memories is None:
+        return True
+    leads_in = inside(memories, view.started.cwd if view.started else "")
+    saved = layer.saved_itself(fresh, leads_in)
+    if saved:
+        _moved(host, Extracted(fresh.last, "skipped", why=f"the main agent saved: {saved}"))
+    return bool(saved)
+
+
+def _moved(host: Host, record: Extracted) -> None:
+    _cursor.set(record.last)
+    host.hand(record)
+
+
+def _say_once(host: Host, told: str) -> None:
+    """A budget that is used up is said once, and the session goes on."""
+    for at in range(len(host.view.entries) - 1, -1, -1):
+        record = host.view.entries[at].record
+        if isinstance(record, Failed) and record.layer == NAME:
+            if record.error == told:
+                return
+            break
+    host.world.say(Notice(NAME, f"background work stopped: {told}", "warning"))
+    host.hand(Failed(NAME, told))

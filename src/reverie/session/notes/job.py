@@ -9,37 +9,45 @@ A finished update says which message it covers; a failed one changes nothing but
 of its failure. Where the request offers the model no Edit tool, which no fork may add since
 the tool definitions are part of the cache key, the fork is asked to answer in words, and its
 answer becomes the edits. A private session, and one without a model, has no notes.
+
+The pen is Edit on that copy, the tool every agent has, and nothing else: an edit that changes a
+heading or a description line is undone at once and the writer told so, and every other call is
+denied, whatever the tool definitions say, which stay as they are.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import cast
 
-import anyio
 from anyio import to_thread
 
-from reverie.errors import NotAvailable, NotFound, ReverieError, StoreError
+from reverie.errors import InvalidMessage, NotAvailable, NotFound, ReverieError, StoreError
 from reverie.layers import session_memory as layer
-from reverie.session.notes.pen import Pen
+from reverie.layers.session_memory import frame
+from reverie.session.fork import Fork
+from reverie.session.host import Host
 from reverie.settings import Settings
 from reverie.store.disk import NoDisk
 from reverie.store.files import Changed, Folder
+from reverie.store.keys import shown
 from reverie.store.plain import digest
-from reverie.tools import EDIT
+from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
+from reverie.tools.box import bounded, read_call
+from reverie.tools.places import absolute, resolve
+from reverie.tools.runner import DENIED
 from reverie.transcript.blocks import TEXT_BYTES, dump, elements
-from reverie.transcript.records import HeadSet, NotesTaken
+from reverie.transcript.records import HeadSet, NotesTaken, UserMessage
 from reverie.transcript.tasks import NotesTask
 from reverie.transcript.view import View
-from reverie.world import Notice, Reply, Say, ToolCall
-
-if TYPE_CHECKING:
-    from reverie.session.fork import Fork
-    from reverie.session.session import Session
+from reverie.wire.given import tool_result
+from reverie.world import Notice, Reply, Say, ToolCall, World
 
 NAME = layer.NAME
 CONFIG = "session-memory/config"  # below home: template.md and prompt.md of the user's own
@@ -52,19 +60,19 @@ class NotesNotTaken(ReverieError):
     """An update that came to nothing; the notes are as they were."""
 
 
-async def consider(session: Session) -> None:
+async def consider(host: Host) -> None:
     """Bring the notes up to date in the background, if that is due and nobody is at it."""
-    if NAME in session.jobs.running or isinstance(session.world.disk, NoDisk):
+    if NAME in host.jobs.running or isinstance(host.world.disk, NoDisk):
         return
-    if layer.due(session.view, session.world):
-        session.jobs.start(NAME, partial(update, session))
+    if layer.due(host.view, host.world):
+        host.jobs.start(NAME, partial(update, host))
 
 
-async def update(session: Session) -> None:
+async def update(host: Host) -> None:
     """One update, whole; raises where it came to nothing."""
-    place = NotesPlace.of(session)
+    place = NotesPlace.of(host)
     data = await to_thread.run_sync(place.read_or_make)
-    settings = layer.numbers(session.world)
+    settings = layer.numbers(host.world)
     most = settings.notes_total_tokens * TEXT_BYTES * MAX
     if len(data) > most:
         raise NotesNotTaken(
@@ -72,12 +80,12 @@ async def update(session: Session) -> None:
             where=str(place.path),
             do=f"Shorten the file below {most:,} bytes, or remove it to start afresh",
         )
-    base, pen = await _written(session, place, data, settings)
+    base, pen = await _written(host, place, data, settings)
     landed = await _landed(place, data, pen)
     last = next(i.id for i in reversed(base.items[:]) if i.kind not in ("synthetic", "head"))
-    session.hand(NotesTaken(last, base.estimated, digest(landed)))
+    host.hand(NotesTaken(last, base.estimated, digest(landed)))
     size = len(landed) // TEXT_BYTES
-    session.world.say(Notice(NAME, f"the session notes are up to date, about {size:,} tokens"))
+    host.world.say(Notice(NAME, f"the session notes are up to date, about {size:,} tokens"))
 
 
 # --- the file
@@ -93,9 +101,9 @@ class NotesPlace:
     say: Say
 
     @classmethod
-    def of(cls, session: Session) -> NotesPlace:
-        key = f"{session.id}/{layer.KEY}"
-        return cls(session.library.folder, key, session.home, session.world.say)
+    def of(cls, host: Host) -> NotesPlace:
+        key = f"{host.id}/{layer.KEY}"
+        return cls(host.library.folder, key, host.home, host.world.say)
 
     @property
     def path(self) -> Path:
@@ -161,23 +169,14 @@ async def _landed(place: NotesPlace, seen: bytes, pen: Pen) -> bytes:
 
 
 async def _written(
-    session: Session, place: NotesPlace, data: bytes, settings: Settings
+    host: Host, place: NotesPlace, data: bytes, settings: Settings
 ) -> tuple[View, Pen]:
     """Run the fork: the conversation it saw, and the pen that holds what it wrote."""
-    pen = Pen(place.path, data, session.world)
-    child = await session.fork(NAME)
-    base = session.view  # nothing ran since the fork was made from it
-    outcome: Literal["completed", "failed", "cancelled"] = "failed"
-    try:
-        await _write(child, session, place, pen, _task(base, place.path, data, settings), settings)
-        outcome = "completed"
-        return base, pen
-    except anyio.get_cancelled_exc_class():
-        outcome = "cancelled"
-        raise
-    finally:
-        session.hand(child.ended(outcome))
-        child.close()
+    pen = Pen(place.path, data, host.world)
+    async with host.forked(NAME) as child:
+        base = host.view  # nothing ran since the fork was made from it
+        await _write(child, host, place, pen, _task(base, place.path, data, settings), settings)
+    return base, pen
 
 
 def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
@@ -194,12 +193,12 @@ def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
 
 
 async def _write(
-    child: Fork, session: Session, place: NotesPlace, pen: Pen, task: NotesTask, settings: Settings
+    child: Fork, host: Host, place: NotesPlace, pen: Pen, task: NotesTask, settings: Settings
 ) -> None:
     """The rounds of one update: over once every edit of an answer was made."""
-    model = session.world.model
+    model = host.world.model
     if model is None:
-        raise NotAvailable("this session has no model to take notes", where=session.id)
+        raise NotAvailable("this session has no model to take notes", where=host.id)
     prompt = await to_thread.run_sync(place.custom, "prompt.md")
     prompt = prompt or layer.own("session_memory")
     in_words = not offers_edit(child.view.head)
@@ -241,3 +240,118 @@ def offers_edit(head: HeadSet | None) -> bool:
             needed = cast("list[str]", EDIT.schema["required"])
             return isinstance(given, dict) and all(name in given for name in needed)
     return False
+
+
+# --- the pen
+
+
+BROKEN = (
+    "That edit would change a heading or a description line, so it was undone. Leave those lines "
+    "as they are, and write below them."
+)
+_ONLY_EDIT = Registry((EDIT,))
+
+
+class NotesDraft:
+    """`tool.Files` of one file: reading gives the copy, writing replaces it."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        self.data = data
+
+    def target(self, path: str) -> Path:
+        named = Path(os.path.normpath(absolute(path, self.path.parent)))
+        if self.path in (named, resolve(named.parent) / named.name):
+            return self.path
+        raise Denied("only the notes may be edited here", where=shown(path))
+
+    find = target
+
+    def open(self, path: Path) -> int:
+        del path
+        with tempfile.TemporaryFile() as file:
+            file.write(self.data)
+            file.seek(0)
+            return os.dup(file.fileno())
+
+    def write(self, path: Path, data: bytes, expect: str | None) -> None:
+        del path, expect  # nobody else has the copy
+        self.data = data
+
+    def granted(self) -> NotesDraft:
+        return self
+
+    def hidden(self, path: Path) -> bool:
+        return path != self.path
+
+    def hidden_below(self, folder: Path) -> tuple[str, ...]:
+        del folder
+        return ("*",)
+
+
+class Pen:
+    """`runner.ToolRunner` of one update."""
+
+    def __init__(self, path: Path, data: bytes, world: World) -> None:
+        self.registry = _ONLY_EDIT
+        self.edits: list[ToolCall] = []  # those that were made, in order
+        self.failed = self.denied = 0  # of this round: edits, and calls of other tools
+        self._world = world
+        self._draft = NotesDraft(path, data)
+        self._frame = frame(_text(data))
+        reads = ReadLog({str(path): digest(data)})  # the prompt holds its text
+        self._context = ToolContext(
+            path.parent, path.parent, self._draft, world.clock, reads, world.settings, world.say
+        )
+
+    def begin(self) -> None:
+        """A new round: what of it fails is counted from here."""
+        self.failed = self.denied = 0
+
+    @property
+    def data(self) -> bytes:
+        """The notes as they stand in the copy."""
+        return self._draft.data
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        return (str(self._draft.path),) if self.edits else ()
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        """One call, to its result or its denial."""
+        before = self.data
+        output = await self._output(call)
+        if not output.is_error and frame(_text(self.data)) != self._frame:
+            self._draft.data = before
+            self._context.reads.note(self._draft.path, digest(before))
+            output = Output(BROKEN, is_error=True)
+        if call.name != EDIT.name:
+            self.denied += 1
+        elif output.is_error:
+            self.failed += 1
+        else:
+            self.edits.append(call)
+        return tool_result(call.id, output.content, is_error=output.is_error)
+
+    async def _output(self, call: ToolCall) -> Output:
+        if call.name != EDIT.name:
+            return Output(DENIED, is_error=True)
+        try:
+            tool, value = read_call(call, _ONLY_EDIT)
+        except InvalidMessage as error:
+            return Output(str(error), is_error=True)
+        return await bounded(tool, value, self._context)
+
+    async def again(self, data: bytes) -> Pen | None:
+        """The same edits on another text; None where one of them does not fit there."""
+        pen = Pen(self._draft.path, data, self._world)
+        for call in self.edits:
+            await pen.run(call)
+        return None if pen.failed else pen
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

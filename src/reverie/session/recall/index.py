@@ -2,15 +2,16 @@
 
 A look searches at once where bringing the index up to date takes long, and afterwards where it
 is quick: small memories are always seen as they are, large ones as they were a turn ago. The
-index lies with the project's transcripts and may be deleted at any time. Closed is closed: a
-look that comes late does not open it again.
+index lies with the project's transcripts and may be deleted at any time. Its file is open while
+it is used and no longer. Closed is closed: a look that comes late does not open it again.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,8 @@ class MemoryIndex:
         self._now = now
         self._index: RecallIndex | None = None
         self._closed = False
+        self._users = 0
+        self._looking = False  # a look has begun that `settle` ends
         self._opening = threading.Lock()
         self._took: float | None = None
         self._seen = 0
@@ -75,8 +78,16 @@ class MemoryIndex:
         kept = places.transcripts_folder(project, home, environ)
         return cls(folder, kept, settings=settings, say=say)
 
-    @property
-    def index(self) -> RecallIndex:
+    @contextmanager
+    def opened(self) -> Generator[RecallIndex]:
+        """The index, open for as long as anybody uses it."""
+        index = self._taken()
+        try:
+            yield index
+        finally:
+            self._given_back()
+
+    def _taken(self) -> RecallIndex:
         path = self.transcripts / NAME
         with self._opening:
             if self._closed:
@@ -84,7 +95,18 @@ class MemoryIndex:
             if self._index is None:
                 lines = self._header_lines
                 self._index = RecallIndex.open(path, say=self._say, header_lines=lines)
+            self._users += 1
             return self._index
+
+    def _given_back(self) -> None:
+        with self._opening:
+            self._users -= 1
+            self._rest()
+
+    def _rest(self) -> None:
+        if self._index is not None and not self._users and not self._looking:
+            self._index.close()
+            self._index = None
 
     def close(self) -> None:
         with self._opening:
@@ -95,21 +117,26 @@ class MemoryIndex:
     def refresh(self) -> None:
         """Bring the index up to date with the memory folder."""
         start = self._now()
-        done = self.index.refresh(self.folder)
+        with self.opened() as index:
+            done = index.refresh(self.folder)
         self._took = self._now() - start
         self._seen = done.seen
 
     def look(self, text: str, now: float, without: Container[str] = ()) -> Looked:
-        """The memories that fit a text, best first."""
-        if self._took is None or self._took <= QUICK:
-            self.refresh()
-        hits = self.index.search(Query.of(text, now), k=LOOKED, exclude=without)
+        """The memories that fit a text, best first; the file stays open until `settle`."""
+        self._looking = True
+        with self.opened() as index:
+            if self._took is None or self._took <= QUICK:
+                self.refresh()
+            hits = index.search(Query.of(text, now), k=LOOKED, exclude=without)
         return Looked(self._seen, tuple(hits))
 
     def settle(self) -> None:
         """Beside a look: what is too slow to do in front of it."""
-        if self._took is None or self._took > QUICK:
-            self.refresh()
+        with self.opened():
+            self._looking = False
+            if self._took is None or self._took > QUICK:
+                self.refresh()
 
     def search(
         self,
@@ -122,10 +149,10 @@ class MemoryIndex:
         meaning: Meaning | None = None,
     ) -> list[RecallHit]:
         """A search that somebody asked for: everything is brought up to date first."""
-        if "memory" in kinds:
-            self.refresh()
-        if "transcript" in kinds:
-            self.index.refresh_transcripts(self.transcripts)
-        return self.index.search(
-            Query.of(text, now), k=k, kinds=kinds, exclude=without, meaning=meaning
-        )
+        with self.opened() as index:
+            if "memory" in kinds:
+                self.refresh()
+            if "transcript" in kinds:
+                index.refresh_transcripts(self.transcripts)
+            query = Query.of(text, now)
+            return index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)

@@ -17,8 +17,8 @@ from typing import Any
 
 from reverie.memory.format.entry import TopicFile as Memory
 from reverie.memory.format.entry import stem
+from reverie.session.recall.notes import KIND
 from reverie.session.recall.select import said
-from reverie.session.recall.text import KIND
 from reverie.text.untrusted import NAME as FRAME
 from reverie.transcript.blocks import text_of
 from reverie.transcript.names import names

@@ -15,28 +15,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 from anyio import to_thread
-from anyio.abc import TaskGroup
 
 from reverie.alone import alone
 from reverie.errors import StoreError
 from reverie.session.context import work_root
+from reverie.session.host import Host
+from reverie.session.jobs import StartsTasks
 from reverie.session.recall import select as choice
 from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import Chosen, RecalledNotes
-from reverie.session.recall.query import ask
-from reverie.session.recall.select import RecalledBefore
-from reverie.session.recall.text import attachment
+from reverie.session.recall.notes import Chosen, RecalledNotes, attachment
+from reverie.session.recall.select import RecalledBefore, ask
 from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
 from reverie.transcript.tasks import RecallTask
 from reverie.world import Model, Notice
-
-if TYPE_CHECKING:
-    from reverie.session.session import Session
 
 T = TypeVar("T")
 
@@ -93,15 +89,15 @@ class Recall:
 
     def __init__(
         self,
-        session: Session,
-        group: TaskGroup,
+        host: Host,
+        tasks: StartsTasks,
         *,
         finder: Finder,
         notes: RecalledNotes,
         selector: Model | None = None,
     ) -> None:
-        self._session = session
-        self._group = group
+        self._host = host
+        self._tasks = tasks
         self._finder = finder
         self._notes = notes
         self._selector = selector
@@ -111,22 +107,22 @@ class Recall:
     @classmethod
     def of(
         cls,
-        session: Session,
-        group: TaskGroup,
+        host: Host,
+        tasks: StartsTasks,
         cwd: Path,
         *,
         selector: Model | None = None,
     ) -> Recall | None:
         """The recall of a session; None where there is no memory to recall from. Memories are
         checked against the working tree around `cwd`."""
-        memories, world = session.memories, session.world
+        memories, world = host.memories, host.world
         if memories is None or world.settings.memory_off():
             return None
         finder = MemoryIndex(
-            memories.root, session.library.path, settings=world.settings, say=world.say
+            memories.root, host.library.path, settings=world.settings, say=world.say
         )
-        notes = RecalledNotes(memories, work_root(cwd), session.id, world.settings)
-        return cls(session, group, finder=finder, notes=notes, selector=selector)
+        notes = RecalledNotes(memories, work_root(cwd), host.id, world.settings)
+        return cls(host, tasks, finder=finder, notes=notes, selector=selector)
 
     @property
     def index(self) -> MemoryIndex | None:
@@ -135,7 +131,7 @@ class Recall:
 
     def warm(self) -> None:
         """Bring the index up to date before the first turn asks for it."""
-        self._group.start_soon(self._settled)
+        self._tasks.start_soon(self._settled)
 
     def close(self) -> None:
         """Close the index; a look that hangs keeps it."""
@@ -147,17 +143,17 @@ class Recall:
 
     def begin(self, message: str, text: str) -> None:
         """The user has said something, and a turn begins: look for what helps with it."""
-        self._session.hand(*self.ended("another message came first"))
-        session = self._session
-        if not text or not session.world.flags.get(NAME):
+        self._host.hand(*self.ended("another message came first"))
+        host = self._host
+        if not text or not host.world.flags.get(NAME):
             return
         look = self._look = _Look(message)
-        known = choice.past(session.view)
-        why = choice.skipped(text, known, session.world.settings)
+        known = choice.past(host.view)
+        why = choice.skipped(text, known, host.world.settings)
         if why:
             look.settle(Selection(why=why))
             return
-        self._group.start_soon(self._run, look, text, known)
+        self._tasks.start_soon(partial(self._run, look, text, known))
 
     async def ready(self, seconds: float) -> Sequence[Record]:
         """What joins the next request: an attachment and the ledger, or nothing yet. The first
@@ -169,7 +165,7 @@ class Recall:
             look.waited = True
             with anyio.move_on_after(seconds):
                 await look.done.wait()
-        if look.selection is None or not self._session.view.unsent():
+        if look.selection is None or not self._host.view.unsent():
             return ()
         self._look = None
         return self._records(look.message, look.selection)
@@ -193,8 +189,8 @@ class Recall:
         return "embedded" if self._selector is None else self._selector.name
 
     def _records(self, message: str, found: Selection) -> Sequence[Record]:
-        session = self._session
-        read = choice.read_itself(session.view, self._notes.folder)
+        host = self._host
+        read = choice.read_itself(host.view, self._notes.folder)
         told: list[Candidate] = []
         texts: list[str] = []
         for one in found.chosen:
@@ -209,12 +205,12 @@ class Recall:
     # The look
 
     async def _run(self, look: _Look, text: str, known: RecalledBefore) -> None:
-        session = self._session
+        host = self._host
         with look.scope:
             found, error = await alone(self._select(text, known), Selection())
             if error:
-                session.world.say(Notice(NAME, f"nothing was recalled: {error}", "warning"))
-                session.hand(Failed(NAME, error))
+                host.world.say(Notice(NAME, f"nothing was recalled: {error}", "warning"))
+                host.hand(Failed(NAME, error))
                 found = Selection(why=f"the look failed: {error}")
             look.settle(found)
         await self._settled()
@@ -224,7 +220,7 @@ class Recall:
 
     async def _threaded(self, work: Callable[[], T]) -> T:
         """In a worker thread, one at a time; one that is cancelled goes on alone."""
-        patience = self._session.world.settings.recall_timeout_seconds
+        patience = self._host.world.settings.recall_timeout_seconds
 
         def in_turn() -> T:
             if not self._turn.acquire(timeout=patience):
@@ -237,7 +233,7 @@ class Recall:
         return await to_thread.run_sync(in_turn, abandon_on_cancel=True)
 
     async def _select(self, text: str, known: RecalledBefore) -> Selection:
-        now, started = self._session.world.clock.now(), anyio.current_time()
+        now, started = self._host.world.clock.now(), anyio.current_time()
         looked = await self._threaded(partial(self._finder.look, text, now, known.injected))
         hits = [hit for hit in looked.hits if hit.clear]
         selector, why = "embedded", ""
@@ -255,18 +251,18 @@ class Recall:
 
     def _left(self, started: float) -> float:
         """Time for checking claims, so that the request that waits can still have them."""
-        whole = self._session.world.settings.selector_milliseconds / 1_000
+        whole = self._host.world.settings.selector_milliseconds / 1_000
         return max(CHECK_LEAST, CHECK_SHARE * whole - (anyio.current_time() - started))
 
     async def _asked(
         self, model: Model, text: str, known: RecalledBefore
     ) -> tuple[tuple[str, ...] | None, str]:
         """The files that a model chose; None and the reason where it gave no answer in time."""
-        session = self._session
+        host = self._host
         manifest = await self._threaded(partial(self._notes.manifest, known.injected))
-        most = session.world.settings.recall_files
+        most = host.world.settings.recall_files
         task = RecallTask(query=text, memories=manifest, tools=known.tools, files=most)
-        return await ask(session, model, task)
+        return await ask(host, model, task)
 
 
 def _selection(

@@ -1,0 +1,202 @@
+"""What a session is opened with, and what becomes of it: the parts a session is made of.
+
+Settings are read here once, unless they are given. A new or resumed transcript is locked last,
+when all else is known; whoever is given the parts gives the lock back. Nothing is recorded here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+from uuid import uuid4
+
+from reverie import layers
+from reverie.clock import SystemClock
+from reverie.session.budget import Budget
+from reverie.session.compaction.summariser import NamedSummariser, summariser_for
+from reverie.session.conversation import ConversationParts, NoLog
+from reverie.session.head import Content, Head
+from reverie.session.library import Begun, Library
+from reverie.settings import Flags, Settings, environment, load
+from reverie.store import home as places
+from reverie.store.disk import NoDisk
+from reverie.store.files import Folder
+from reverie.store.lists import learned_window
+from reverie.store.memories import Memories
+from reverie.tools.runner import MakeGuard, NoTools
+from reverie.world import (
+    BOUND_THEMSELVES,
+    Around,
+    Clock,
+    Model,
+    Notice,
+    Say,
+    Summariser,
+    World,
+    say_nothing,
+)
+
+
+class SessionOptions(TypedDict, total=False):
+    """What `Session.open` and `Session.start` take besides the project."""
+
+    # the request
+    model: str | Model
+    system: Content
+    tools: Sequence[Mapping[str, Any]]
+    context: Content
+    options: Mapping[str, Any] | None
+
+    # which session
+    resume: str
+    on_held: Literal["refuse", "fork"]
+    private: bool
+
+    # where, and in which world
+    home: str | Path | None
+    environ: Mapping[str, str] | None
+    settings: Settings | None
+    clock: Clock | None
+    say: Say
+    new_id: Callable[[], str]
+
+    # what it may use
+    tool_limits: Mapping[str, int | None] | None
+    guards: MakeGuard
+    around: Around | None
+    memories: Memories | None
+    selector: Model | None
+    summariser: Model | None
+    interactive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session is made of."""
+
+    begun: Begun
+    library: Library
+    conversation: ConversationParts
+    root: Path  # of the project
+    cwd: Path
+    memories: Memories | None = None
+    selector: Model | None = None
+    summariser: NamedSummariser | None = None  # the model of the setting `summary_model`
+    interactive: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionWish:
+    """The options of a session, with what stands for those that were left out."""
+
+    model: str | Model = ""
+    system: Content = ""
+    tools: Sequence[Mapping[str, Any]] = ()
+    context: Content = ""
+    options: Mapping[str, Any] | None = None
+    resume: str = ""
+    on_held: Literal["refuse", "fork"] = "refuse"
+    private: bool = False
+    home: str | Path | None = None
+    environ: Mapping[str, str] | None = None
+    settings: Settings | None = None
+    clock: Clock | None = None
+    say: Say = say_nothing
+    new_id: Callable[[], str] = lambda: str(uuid4())
+    tool_limits: Mapping[str, int | None] | None = None
+    guards: MakeGuard = NoTools
+    around: Around | None = None
+    memories: Memories | None = None
+    selector: Model | None = None
+    summariser: Model | None = None
+    interactive: bool = True
+    known: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = environment() if self.environ is None else self.environ
+        object.__setattr__(self, "known", known)
+
+    @property
+    def name(self) -> str:
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    @property
+    def head(self) -> Head:
+        return Head(self.name, self.system, self.tools, self.context, self.options)
+
+    def parts(self, project: str | Path) -> SessionParts:
+        """The session's parts, its transcript open and locked."""
+        cwd = Path(os.path.abspath(project))
+        root = places.canonical_root(cwd)
+        home = Path(self.home) if self.home is not None else places.home(self.known)
+        settings = self.settings or self._loaded(home, root)
+        library = Library.of(home, root, self.known, claim=not self.private)
+        world = World(
+            self.clock or SystemClock(),
+            NoDisk(),
+            Flags(self.known, home=home, root=root, settings=settings),
+            settings,
+            None if isinstance(self.model, str) else self.model,
+            say=self.say,
+            around=self.around,
+            model_name=self.name,
+            betas=tuple((self.options or {}).get("betas", ())),
+            learned_window=learned_window(home, self.name),
+            tool_limits={**BOUND_THEMSELVES, **(self.tool_limits or {})},
+        )
+        named, summariser = self._summarisers(world)
+        budget = None if self.private else Budget(Folder(home), settings, world.clock)
+        begun = library.begin(self.resume, self.on_held, self.private)
+        conversation = ConversationParts(
+            begun.log,
+            begun.disk,
+            begun.transcript.view,
+            replace(world, disk=begun.disk, summariser=summariser),
+            when_added=layers.WHEN_ADDED,
+            before_a_request=layers.BEFORE_A_REQUEST,
+            new_id=self.new_id,
+            budget=budget,
+            guards=self.guards,
+            agent_log=_no_log if self.private else partial(library.agent_log, begun.id),
+            home=None if self.private else home,
+        )
+        memories = None if self.private else self.memories
+        return SessionParts(
+            begun,
+            library,
+            conversation,
+            root,
+            cwd,
+            memories,
+            self.selector,
+            named,
+            self.interactive,
+        )
+
+    def _loaded(self, home: Path, root: Path) -> Settings:
+        loaded = load(self.known, home=home, root=root)
+        for problem in loaded.problems:
+            self.say(Notice("settings", str(problem), "warning"))
+        return loaded.settings
+
+    def _summarisers(self, world: World) -> tuple[NamedSummariser | None, Summariser | None]:
+        """Who writes summaries, where it is not the session's own model: one that was handed
+        in, which is the caller's to close, or the one that a setting names."""
+        model = self.summariser
+        if model is None:
+            named = summariser_for(world.settings, self.known, world.window, world.clock)
+            return named, named
+
+        async def given() -> Model:
+            return model
+
+        return None, given
+
+
+def _no_log(agent: str) -> NoLog:
+    del agent
+    return NoLog()
