@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from reverie.apps.cli.app import build
-from reverie.session.head import Head
 from reverie.session.library import Library
+from reverie.session.opening import Head
 from reverie.session.session import Session
 from reverie.transcript.records import Failed
 from reverie.upkeep.place import ProjectPlace

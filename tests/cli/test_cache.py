@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.session.head import Head
+from reverie.session.opening import Head
 from reverie.session.session import Session
 from reverie.testing import ManualClock, ScriptedModel, reply
 from reverie.transcript.records import Usage

@@ -18,8 +18,8 @@ from reverie.session.attachments import (
     local_date,
     skills_listed,
 )
-from reverie.session.head import Head
 from reverie.session.loop import run_turn
+from reverie.session.opening import Head
 from reverie.transcript.records import Attached, UserMessage
 from reverie.transcript.request import render
 from tests.loop.stage import Given, ManualClock, SimpleTools, calls, echo, opened, simulated

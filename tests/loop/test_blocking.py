@@ -14,7 +14,7 @@ import pytest
 
 from reverie.errors import InvalidMessage
 from reverie.session import blocking
-from reverie.session.head import Head
+from reverie.session.opening import Head
 from reverie.transcript.records import TurnEnded
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Event

@@ -14,9 +14,9 @@ import pytest
 from reverie.session.extraction.landing import WordsSource
 from reverie.session.extraction.past import Allowance, PastSession, learn, lessons
 from reverie.session.extraction.run import ExtractionContext, guards_at
-from reverie.session.head import Head
+from reverie.session.library import NoDisk
+from reverie.session.opening import Head
 from reverie.settings import DEFAULTS
-from reverie.store.disk import NoDisk
 from reverie.testing import FixedFlags
 from reverie.tools import standard
 from reverie.transcript import recorded

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reverie.layers import tool_results
+from reverie.session.library import SessionDisk
 from reverie.settings import DEFAULTS
-from reverie.store.disk import SessionDisk
 from reverie.tools import Referenced
 from reverie.transcript.blocks import block_of
 from reverie.transcript.fold import apply

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reverie.layers.tool_results import per_result
-from reverie.store.disk import SessionDisk
+from reverie.session.library import SessionDisk
 from reverie.store.files import Folder
 from reverie.testing import call, world
 from reverie.tools.sealed import SealedCalls

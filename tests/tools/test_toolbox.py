@@ -23,7 +23,7 @@ from reverie.tools import (
     ToolFailed,
     standard,
 )
-from reverie.tools.schema import problems
+from reverie.tools.box import problems
 from reverie.transcript.blocks import dump
 from reverie.world import ToolCall
 from tests.tools.kit import Place, call, raw, result, use

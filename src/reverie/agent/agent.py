@@ -24,16 +24,15 @@ from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
 from reverie.session.extraction.log import LoggingFiles, log_tools
-from reverie.session.head import Head
 from reverie.session.hooks import Hooks, hooks_for
-from reverie.session.library import Library
+from reverie.session.library import Library, NoDisk
 from reverie.session.loop import run_turn
+from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import selector_for
 from reverie.session.session import Session
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, environment
-from reverie.store.disk import NoDisk
 from reverie.store.home import tool_results_folder
 from reverie.store.memories import Memories
 from reverie.tools import (

@@ -21,8 +21,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from reverie.session.head import Head
 from reverie.session.loop import run_turn
+from reverie.session.opening import Head
 from reverie.session.session import Session
 from reverie.session.turn import Tools, TurnResult
 from reverie.transcript.request import MAIN, Request, Task

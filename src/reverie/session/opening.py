@@ -1,4 +1,8 @@
-"""What a session is opened with, and what becomes of it: the parts a session is made of.
+"""What a session is opened with, and what becomes of it: its head, and the parts it is made of.
+
+The head is what a caller wants a request to carry besides the conversation. A resumed session
+sends the head that was recorded; only a model asked for anew and tools that no longer exist
+change it, and both are announced.
 
 Settings are read here once, unless they are given. A new or resumed transcript is locked last,
 when all else is known; whoever is given the parts gives the lock back. Nothing is recorded here.
@@ -19,15 +23,15 @@ from reverie.clock import SystemClock
 from reverie.session.budget import Budget
 from reverie.session.compaction.summariser import NamedSummariser, summariser_for
 from reverie.session.conversation import ConversationParts, NoLog
-from reverie.session.head import Content, Head
-from reverie.session.library import Begun, Library
+from reverie.session.library import Begun, Library, NoDisk
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
-from reverie.store.disk import NoDisk
 from reverie.store.files import Folder
 from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
 from reverie.tools.runner import MakeGuard, NoTools
+from reverie.transcript.blocks import dump, elements
+from reverie.transcript.records import HeadSet
 from reverie.world import (
     BOUND_THEMSELVES,
     Around,
@@ -39,6 +43,54 @@ from reverie.world import (
     World,
     say_nothing,
 )
+
+Content = str | Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a caller wants a request to carry besides the conversation."""
+
+    model: str = ""
+    system: Content = ""
+    tools: Sequence[Mapping[str, Any]] = ()
+    context: Content = ""
+    options: Mapping[str, Any] | None = None
+
+    def record(self, reason: str = "") -> HeadSet:
+        return HeadSet(
+            self.model,
+            _array(self.system),
+            dump(list(self.tools)),
+            _array(self.context),
+            dump(dict(self.options or {})),
+            reason,
+        )
+
+
+def _array(content: Content) -> str:
+    if isinstance(content, str):
+        return dump([{"type": "text", "text": content}] if content else [])
+    return dump(list(content))
+
+
+def resumed_head(recorded: HeadSet, wanted: Head) -> HeadSet | None:
+    """A resumed session sends what was recorded, but for a model that was asked for anew
+    and for tools that no longer exist."""
+    reasons: list[str] = []
+    head = recorded
+    if wanted.model and wanted.model != recorded.model:
+        head, reasons = replace(head, model=wanted.model), ["model"]
+    if wanted.tools:
+        asked = wanted.record()
+        if not _tool_names(recorded.tools) <= _tool_names(asked.tools):
+            head = replace(head, tools=asked.tools)
+            reasons.append("tools")
+    return replace(head, reason=", ".join(reasons)) if reasons else None
+
+
+def _tool_names(array: str) -> set[str]:
+    return {str(v.get("name")) for _, v in elements(array) if isinstance(v, dict)}
 
 
 class SessionOptions(TypedDict, total=False):

@@ -34,11 +34,10 @@ from reverie.session.compaction import compacting
 from reverie.session.dream.watch import DreamWatch
 from reverie.session.extraction import run as extraction
 from reverie.session.fork import Fork, Parent
-from reverie.session.head import Head, resumed_head
 from reverie.session.jobs import Jobs, OwnTasks, process_limit
 from reverie.session.library import Begun
 from reverie.session.notes import job as notes
-from reverie.session.opening import SessionOptions, SessionParts, SessionWish
+from reverie.session.opening import Head, SessionOptions, SessionParts, SessionWish, resumed_head
 from reverie.session.recall.recall import Recall
 from reverie.session.recall.select import begins_turn, spoken
 from reverie.transcript.fold import apply

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reverie.tools.box import Toolbox
+from reverie.tools.files import EDIT, READ, WRITE
 from reverie.tools.guard import Denial, Guard, GuardLimits, Guards
 from reverie.tools.listing import GLOB, LIST
 from reverie.tools.permissions import (
@@ -17,7 +18,6 @@ from reverie.tools.permissions import (
 )
 from reverie.tools.places import AnyFiles
 from reverie.tools.readback import READ_BACK
-from reverie.tools.reading import READ
 from reverie.tools.rules import keep, load_rules, with_rule
 from reverie.tools.sandbox import Sandbox
 from reverie.tools.searching import GREP
@@ -34,7 +34,6 @@ from reverie.tools.tool import (
     ToolContext,
     ToolFailed,
 )
-from reverie.tools.writing import EDIT, WRITE
 
 STANDARD: tuple[Tool, ...] = (
     READ,

@@ -139,7 +139,7 @@ def dreaming(place: ProjectPlace, memories: Memories, model: Model) -> Generator
     from reverie.session.compaction.summariser import summariser_for
     from reverie.session.dream.run import Dreamer
     from reverie.session.extraction.run import guards_at
-    from reverie.store.disk import NoDisk
+    from reverie.session.library import NoDisk
     from reverie.store.files import Folder
     from reverie.world import World
 

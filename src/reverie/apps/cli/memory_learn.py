@@ -164,7 +164,7 @@ def _ground(
     from reverie.clock import SystemClock
     from reverie.session.extraction.landing import WordsSource
     from reverie.session.extraction.run import ExtractionContext, guards_at
-    from reverie.store.disk import NoDisk
+    from reverie.session.library import NoDisk
     from reverie.world import World
 
     settings = place.loaded().settings
@@ -181,7 +181,7 @@ def _heard(notice: Notice) -> None:
 
 def _head(ground: ExtractionContext) -> HeadSet:
     from reverie.session.context import index_files, memory_section
-    from reverie.session.head import Head
+    from reverie.session.opening import Head
     from reverie.tools import standard
 
     memory, world = ground.memories.folder, ground.world

@@ -23,8 +23,8 @@ from reverie.alone import alone
 from reverie.errors import ReverieError
 from reverie.layers.compaction import CompactionFailed
 from reverie.session.attachments import SKILL, Attachments, announced, bounded, framed
-from reverie.session.head import Head
 from reverie.session.hooks import Hooks
+from reverie.session.opening import Head
 from reverie.settings import Settings
 from reverie.tools.tool import ToolContext
 from reverie.transcript.blocks import text_block

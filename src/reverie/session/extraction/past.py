@@ -25,8 +25,8 @@ from reverie.session.conversation import ConversationParts, NoLog
 from reverie.session.extraction import run as runs
 from reverie.session.extraction.run import ExtractionContext
 from reverie.session.fork import Worker
+from reverie.session.library import NoDisk
 from reverie.settings import Settings
-from reverie.store.disk import NoDisk
 from reverie.store.memories import Memories
 from reverie.transcript.blocks import Block, block_of, dump, text_of
 from reverie.transcript.fold import fold

@@ -33,8 +33,8 @@ from reverie.layers import session_memory as layer
 from reverie.layers.session_memory import frame
 from reverie.session.fork import Fork
 from reverie.session.host import Host
+from reverie.session.library import NoDisk
 from reverie.settings import Settings
-from reverie.store.disk import NoDisk
 from reverie.store.files import Changed, Folder
 from reverie.store.keys import shown
 from reverie.store.plain import digest
