@@ -37,7 +37,7 @@ def chatting(tmp: Path) -> Iterator[Typed]:
 def test_the_commands_of_a_chat(tmp_path: Path) -> None:
     with chatting(tmp_path) as chat:
         desk, session = chat.desk, chat.desk.agent.session
-        with pytest.raises(InvalidInput, match="no turn to take back"):
+        with pytest.raises(InvalidInput, match="no turn to undo"):
             chat.types("/undo")
         desk.turn("first")
         with pytest.raises(InvalidInput, match="first turn"):

@@ -58,7 +58,7 @@ def test_a_bad_setting_names_file_key_and_reason(run: Run, home: Path, project: 
     assert {p["place"] for p in problems} == {str(place)}
     assert {p["level"] for p in problems} == {"error", "warning"}
     human = run("config", code=0)
-    assert "3 things were not taken as given" in human.err
+    assert "3 values were rejected or changed" in human.err
     assert str(place) in human.err
     assert run("config", "get", "indexLines", "--json").json()["problems"][0]["reason"]
 

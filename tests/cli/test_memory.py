@@ -40,7 +40,7 @@ def folder(home: Path, project: Path) -> Path:
 
 def test_looking_makes_nothing(run: Run, home: Path) -> None:
     assert run("memory", "list", "--json").json()["memories"] == []
-    assert "No memory yet" in run("memory", "list", code=0).out
+    assert "No memories yet" in run("memory", "list", code=0).out
     assert run("memory", "search", "x", "--json").json()["memories"] == []
     assert run("memory", "log", "--json").json()["versions"] == []
     assert run("memory", "review", "list", "--json").json()["items"] == []

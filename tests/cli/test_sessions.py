@@ -25,8 +25,8 @@ pytestmark = pytest.mark.spec("18")
 
 def test_nothing_is_made_by_looking(run: Run, home: Path) -> None:
     assert run("sessions", "list", "--json").json()["sessions"] == []
-    assert "No session yet" in run("sessions", "list").out
-    assert "No session yet" in run("sessions", "list", "--all").out
+    assert "No sessions yet" in run("sessions", "list").out
+    assert "No sessions yet" in run("sessions", "list", "--all").out
     run("sessions", "show", "ab", code=2)
     run("sessions", "prune", "--yes", code=0)
     run("sessions", "export", "--all", "--out", f"{home}-out/", code=0)

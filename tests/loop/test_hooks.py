@@ -245,7 +245,7 @@ def test_a_committed_local_file_is_not_trusted(tmp_path: Path) -> None:
         ({"Stop": [{"command": "  "}]}, "command must be a text"),
         ({"Stop": [{"command": "x\0y"}]}, "command must be a text"),
         ({"Stop": [{"command": "x", "matcher": 3}]}, "matcher must be a text"),
-        ({"Stop": [{"command": "x", "matcher": "("}]}, "no regular expression"),
+        ({"Stop": [{"command": "x", "matcher": "("}]}, "not a valid regular expression"),
         ({"Stop": [{"command": "x", "timeout": "5"}]}, "timeout must be a number"),
         ({"Stop": [{"command": "x", "timeout": True}]}, "timeout must be a number"),
         ({"Stop": [{"command": "x", "timeout": -1}]}, "between 0 and"),

@@ -23,7 +23,7 @@ from reverie.store.home import canonical_root
 from reverie.store.memories import Memories
 from reverie.testing import ManualClock, ScriptedModel, reply
 
-pytestmark = pytest.mark.spec("B18.jobs")
+pytestmark = pytest.mark.spec("B18.lifetime")
 KILOBYTES = 300
 DESCRIPTORS = 1
 

@@ -83,6 +83,10 @@ class Folder:
     def close(self) -> None:
         self._walk.close()
 
+    def must_be_there(self) -> None:
+        """Raise NotFound where the folder is gone, or another has taken its place."""
+        self._walk.must_be_there()
+
     def __enter__(self) -> Folder:
         return self
 

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
+import sys
 import unicodedata
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -135,6 +137,7 @@ def _refused(key: str, what: str, do: str = _RENAME) -> PathRefused:
     return PathRefused(what, where=shown(key), do=do)
 
 
+_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
 _NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
@@ -150,7 +153,7 @@ class FolderWalk:
         self._path = os.path.abspath(root)
         self._closed = False
         try:
-            self._device, self._inode = _identity(fd)
+            self._identity = _identity(fd)
             self._mount = _mount_id(fd)
         finally:
             close(fd)
@@ -181,13 +184,24 @@ class FolderWalk:
         with self.writes(key, *_NO_FOLDER) if create else self.reads(key):
             return FolderWalk(self.root / key, self.down(parts, key, create=create))
 
+    def must_be_there(self) -> None:
+        """Raise NotFound where the root is gone, or another folder has taken its place."""
+        try:
+            close(self._top())
+        except FileNotFoundError as error:
+            how = "replaced by another" if os.path.lexists(self._path) else "removed"
+            raise NotFound(f"The folder was {how}", where=shown(self._path)) from error
+        except OSError as error:
+            what = f"The folder could not be opened: {words(error)}"
+            raise StoreError(what, where=shown(self._path)) from error
+
     def _top(self) -> int:
         """Open the root; the caller closes it."""
         if self._closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         fd = os.open(self._path, _ROOT)
         try:
-            if _identity(fd) != (self._device, self._inode):
+            if _identity(fd) != self._identity:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._path)
         except BaseException:
             close(fd)
@@ -264,7 +278,7 @@ class FolderWalk:
         return fd
 
     def _check_mount(self, fd: int, key: str) -> None:
-        if os.fstat(fd).st_dev == self._device:
+        if os.fstat(fd).st_dev == self._identity[0]:
             return
         # Overlays and subvolumes give other device numbers within one mount.
         mount = _mount_id(fd)
@@ -353,9 +367,14 @@ def _make(path: Path) -> None:
         close(above)
 
 
-def _identity(fd: int) -> tuple[int, int]:
+def _identity(fd: int) -> tuple[int, int, bytes]:
+    """Device, number and generation: a folder made anew may get the number of the old one."""
     info = os.fstat(fd)
-    return info.st_dev, info.st_ino
+    generation = b""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # tmpfs has none, and gives no number twice
+            generation = fcntl.ioctl(fd, _GENERATION, bytes(8))
+    return info.st_dev, info.st_ino, generation
 
 
 def _mount_id(fd: int) -> str | None:

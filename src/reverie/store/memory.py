@@ -13,7 +13,6 @@ us, reading gives nothing, writing raises, one warning is said, and nothing is m
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -107,7 +106,6 @@ class MemoryFolder:
         self._landed = landed
         self._say = say
         self._header_lines = header_lines
-        self._here = os.stat(root)
         self._thread = threading.RLock()
         self._depth = 0
         self._said: set[str] = set()
@@ -255,7 +253,7 @@ class MemoryFolder:
             if self._depth:
                 yield
                 return
-            self._must_be_there()
+            self.files.must_be_there()
             fd = self._take_lock()
             self._depth += 1
             try:
@@ -347,23 +345,14 @@ class MemoryFolder:
         try:
             return self.files.read(key, MAX_INDEX)
         except (NotFound, PathRefused):
-            self._must_be_there()
+            self.files.must_be_there()
             return b""
 
     # A folder that is no longer there
 
     def _listed(self) -> tuple[str, ...]:
-        self._must_be_there()
+        self.files.must_be_there()
         return self.files.list()
-
-    def _must_be_there(self) -> None:
-        try:
-            there = os.stat(self.root)
-        except OSError as error:
-            what = f"The memory folder is gone: {words(error)}"
-            raise NotFound(what, where=str(self.root)) from error
-        if not os.path.samestat(there, self._here):
-            raise NotFound("The memory folder was replaced by another", where=str(self.root))
 
     def _soft(self, look: Callable[[], T], instead: T) -> T:
         try:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from reverie.store.keys import beneath
 from reverie.tools import command
+from reverie.tools.confined import ConfinedFiles, is_secret
 from reverie.tools.finder import SKIPPED
-from reverie.tools.guard import ConfinedFiles, is_secret
 from reverie.tools.sandbox import PROGRAMS, Box
 from reverie.tools.tool import Denied, ToolFailed
 

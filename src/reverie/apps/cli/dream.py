@@ -190,6 +190,10 @@ def _told(dream: Dream) -> None:
 
     style = {"completed": "green", "waiting": "yellow"}.get(dream.status, "red")
     say(told(dream), style)
+    if dream.status == "waiting":
+        say("`reverie dream diff` shows it; `reverie dream accept` or `drop` decides")
+    elif dream.status == "completed" and dream.changed:
+        say("`reverie dream undo` takes it back")
     if dream.summary:
         say(dream.summary)
     for fault in dream.faults[:20]:

@@ -18,7 +18,8 @@ from reverie.errors import NotFound, PathRefused
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest
-from reverie.tools.guard import ConfinedFiles, Guard, GuardLimits, Guards, Slot
+from reverie.tools.confined import ConfinedFiles, Slot
+from reverie.tools.guard import Guard, GuardLimits, Guards
 from reverie.tools.places import EDITABLE
 from reverie.world import ForkSpec
 
