@@ -14,6 +14,7 @@ import re
 from collections import Counter
 
 from reverie.memory.secrets.engine import MatchSpan
+from reverie.memory.secrets.own import likely
 from reverie.memory.secrets.patterns import SecretRule
 from reverie.memory.secrets.words import worded
 
@@ -65,6 +66,8 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     bare = value.strip("\"'`")
     if _PLACEHOLDER.fullmatch(bare):
         return False
+    if rule.kind:
+        return likely(rule.kind, bare)
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":
