@@ -7,6 +7,8 @@ lengths; none is kept. It reads nothing and judges nothing.
 In a template `{w40}` stands for forty signs of the alphabet `w`, `{w20-40}` for twenty to forty.
 """
 
+# ruff: noqa: E501 - one shape a line
+
 from __future__ import annotations
 
 import base64
@@ -48,7 +50,9 @@ ALONE: dict[str, Put] = {
     "list": lambda _, value: f"- staging: `{value}`\n- prod: ask ops\n",
     "brackets": lambda _, value: f"the shared one (**{value}**), until it is rotated",
     "URL": lambda _, value: f"https://api.example.com/v1/items?access={value}&page=2",
-    "log": lambda _, value: f"2026-03-02T10:11:12Z WARN client: rejected {value}: 401 after 3 tries",
+    "log": lambda _, value: (
+        f"2026-03-02T10:11:12Z WARN client: rejected {value}: 401 after 3 tries"
+    ),
     "quoted": lambda _, value: f'He wrote "{value}", then left.',
 }
 WHOLE: dict[str, Put] = {
@@ -117,9 +121,7 @@ _MADE: dict[str, Callable[[random.Random], str]] = {
     "<lines>": _lines,
     "<line>": lambda chance: _letters(chance, 45),
     "<phrase>": _phrase,
-    "<pair>": lambda chance: base64.b64encode(
-        f"deploy:{_letters(chance, 12)}".encode()
-    ).decode(),
+    "<pair>": lambda chance: base64.b64encode(f"deploy:{_letters(chance, 12)}".encode()).decode(),
     "<uuid>": lambda _: "{h8}-{h4}-4{h3}-a{h3}-{h12}",
     "<PEM>": lambda _: "PRIVATE " + "KEY-----",
 }

@@ -8,10 +8,7 @@ Nothing here searches a text.
 
 from __future__ import annotations
 
-import re
 from typing import Literal, TypeAlias
-
-from reverie.memory.secrets.words import worded
 
 SecretKind: TypeAlias = Literal["", "token", "password", "strict", "address"]
 """How a value is told from what only stands in its place; `strict` where hardly anything was
@@ -48,7 +45,7 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
     ("google-oauth-secret", rf"GOCSPX-{_W}{{20,}}", "gocspx-"),
     ("google-oauth-refresh", rf"1//0{_W}{{38,}}", "1//0"),
     ("google-oauth-access", rf"ya29\.{_W}{{30,}}", "ya29."),
-    ("azure-sas", r"[?&]sig=[A-Za-z0-9%+/]{30,}={0,2}", "sig="),
+    ("azure-sas", r"sig=[A-Za-z0-9%+/]{30,}={0,2}", "sig="),
     ("azure-devops-token", rf"{_A}{{70,80}}AZDO{_A}{{4}}", "azdo"),
     ("supabase-token", rf"(?:sbp_(?:v0_)?{_H}{{40}}|sb_secret_{_W}{{20,}})", "sbp_ sb_secret_"),
     ("vercel-token", rf"vc[pkcira]_{_A}{{24,}}", "vcp_ vck_ vcc_ vci_ vcr_ vca_"),
@@ -57,12 +54,18 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
     ("netlify-token", rf"nf[pcoub]_{_A}{{30,}}", "nfp_ nfc_ nfo_ nfu_ nfb_"),
     ("render-key", rf"rnd_{_A}{{20,}}", "rnd_"),
     ("neon-key", rf"napi_{_A}{{40,}}", "napi_"),
-    ("cloudflare-token", rf"(?:cf(?:ut|at|k)_{_A}{{40,}}|v1\.0-{_H}{{24}}-{_H}{{100,}})", "cf v1.0-"),
+    ("cloudflare-token", rf"cf(?:ut|at|k)_{_A}{{40,}}", "cfut_ cfat_ cfk_"),
+    ("cloudflare-origin-key", rf"v1\.0-{_H}{{24}}-{_H}{{100,}}", "v1.0-"),
     ("docker-hub-token", rf"dckr_[op]at_{_W}{{24,}}", "dckr_"),
     ("doppler-token", rf"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?{_A}{{40,}}", "dp."),
     # Code and packages
-    ("github-token", rf"(?:gh[pousr]_{_A}{{36,}}|github_pat_\w{{60,}})", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
-    ("gitlab-token", rf"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-[\w.-]{{20,}}", "gl"),
+    ("github-token", rf"gh[pousr]_{_A}{{36,}}", "ghp_ gho_ ghu_ ghs_ ghr_"),
+    ("github-fine-grained-token", r"github_pat_\w{60,}", "github_pat_"),
+    (
+        "gitlab-token",
+        r"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-[\w.-]{20,}",
+        "glpat- gldt- glrt glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- glwt-",
+    ),
     ("pypi-token", rf"pypi-AgE{_W}{{50,}}", "pypi-age"),
     ("rubygems-token", rf"rubygems_{_H}{{40,}}", "rubygems_"),
     ("npm-token", rf"npm_{_A}{{36}}", "npm_"),
@@ -76,9 +79,13 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
     # Services
     ("telegram-bot-token", rf"\d{{8,10}}:AA{_W}{{32,}}", ":aa"),
     ("discord-bot-token", rf"[MNO]{_A}{{23,27}}\.{_W}{{6}}\.{_W}{{27,45}}", "."),
-    ("discord-webhook", rf"/api/webhooks/\d{{16,20}}/{_W}{{50,}}", "/api/webhooks/"),
+    ("discord-webhook", rf"api/webhooks/\d{{16,20}}/{_W}{{50,}}", "api/webhooks/"),
     ("slack-token", rf"(?:xox[abceoprs](?:\.xox[bp])?|xapp)-{_W}{{24,}}", "xox xapp-"),
-    ("slack-webhook", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{40,}", "hooks.slack.com"),
+    (
+        "slack-webhook",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{40,}",
+        "hooks.slack.com",
+    ),
     ("figma-token", rf"fig[dour]h?_{_W}{{36,}}", "figd_ figo_ figu_ figr_ figoh_"),
     ("linear-token", rf"lin_(?:api|oauth|wh)_{_A}{{32,}}", "lin_"),
     ("notion-token", rf"(?:ntn|secret)_{_A}{{40,}}", "ntn_ secret_"),
@@ -88,7 +95,11 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
     ("clickup-token", rf"pk_\d{{6,10}}_{_A}{{32}}", "pk_"),
     ("hubspot-token", rf"pat-(?:na|eu|ap)\d-{_UUID}", "pat-"),
     ("mapbox-secret", rf"[st]k\.eyJ{_W}{{40,}}\.{_W}{{20,}}", "k.eyj"),
-    ("stripe-key", rf"(?:[rs]k_(?:live|test|prod)|whsec)_[A-Za-z0-9+/]{{16,}}", "k_live_ k_test_ k_prod_ whsec_"),
+    (
+        "stripe-key",
+        r"(?:[rs]k_(?:live|test|prod)|whsec)_[A-Za-z0-9+/]{16,}",
+        "k_live_ k_test_ k_prod_ whsec_",
+    ),
     ("square-token", rf"(?:sq0[a-z]{{3}}-{_W}{{22,}}|EAAA[lE]?{_W}{{56,}})", "sq0 eaaa"),
     ("shopify-token", rf"shp(?:at|ca|pa|ss|tka|ua)_{_H}{{32}}", "shp"),
     ("razorpay-key", rf"rzp_(?:live|test)_{_A}{{14,}}", "rzp_"),
@@ -96,7 +107,11 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
     ("mailgun-key", rf"(?:key-{_H}{{32}}|{_H}{{32}}-{_H}{{8}}-{_H}{{8}})", "key- mailgun"),
     ("sendgrid-key", rf"SG\.{_W}{{20,}}\.{_W}{{40,}}", "sg."),
     ("twilio-key", rf"SK{_H}{{32}}", "sk"),
-    ("aws-session-token", r"(?:IQoJb3JpZ2lu|FwoGZXIvYXdz)[A-Za-z0-9+/%]{100,}={0,2}", "iqojb3 fwogzx"),
+    (
+        "aws-session-token",
+        r"(?:IQoJb3JpZ2lu|FwoGZXIvYXdz)[A-Za-z0-9+/%]{100,}={0,2}",
+        "iqojb3 fwogzx",
+    ),
     ("jwt-token", rf"eyJ{_W}{{10,}}\.eyJ{_W}{{10,}}\.{_W}{{20,}}", "eyj"),
     ("age-key", rf"AGE-SECRET-KEY-1{_A}{{58}}", "age-secret-key-1"),
 )
@@ -105,13 +120,13 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
 # What stands between a name and its value: as `patterns` has it, on one line.
 _CLOSES = r"""["'\x60*_)\]\\]{0,4}[ \t]{0,3}"""
 _GIVES = r"""(?::=|=>|==?|:|\||\x06)"""
-_OPENS = r"""[ \t]{0,3}["'\x60*_(\[\\]{0,4}"""
+_OPENS = r"""[ \t"'\x60*_(\[\\]{0,8}"""
 _VALUE = r"""([^\s"'\x60<>(){}\[\]|,;\x00-\x1f]{6,100})"""
 # The Chinese words stand in a text's bytes as two signs of their own: see `views`.
 _PASSWORD = r"(?:passwor[dt]|passwd|passphrase|kennwort|pwd|\bpw|_pass|\x02\x03|\x04\x05)s?"
 _SAYS = r"(?:is|was|lautet|ist|war|heisst|to)"
 _PASSWORD_WORDS = "password passwort passwd passphrase kennwort pwd pw _pass \x02\x03 \x04\x05"
-_SECRET_NAME = r"(?:api_?key|token|secret|secret_key(?:_base)?|access_key|auth_key|private_key)"
+_SECRET_NAME = r"(?:api_?key|token|secret(?:_key(?:_base)?)?|access_?key|auth_?key|private_?key)"
 
 PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
@@ -122,7 +137,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "password-in-prose",
-        rf"(?i){_PASSWORD}{_CLOSES}(?:[ \t][^\s:=.]{{1,20}}){{0,6}}?[ \t]{{1,3}}{_SAYS}[ \t]{{1,3}}{_OPENS}{_VALUE}",
+        (
+            rf"(?i){_PASSWORD}{_CLOSES}(?:[ \t][^\s:=.]{{1,20}}){{0,6}}?"
+            rf"[ \t]{{1,3}}{_SAYS}[ \t]{{1,3}}{_OPENS}{_VALUE}"
+        ),
         _PASSWORD_WORDS,
         "password",
     ),
@@ -134,7 +152,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "login-in-prose",
-        rf"(?i)(?:credentials?|creds|logins?|zugangsdaten)[ \t]?(?::|=|are|is|sind)[ \t]{{0,3}}[\w.@+-]{{2,40}}[ \t]?[/:,|][ \t]?{_VALUE}",
+        (
+            r"(?i)(?:credentials?|creds|logins?|zugangsdaten)[ \t]?(?::|=|are|is|sind)"
+            rf"[ \t]{{0,3}}[\w.@+-]{{2,40}}[ \t]?[/:,|][ \t]?{_VALUE}"
+        ),
         "credential creds login zugangsdaten",
         "strict",
     ),
@@ -146,7 +167,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "authorization-header",
-        r"""(?i)authorization["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}["'\\f]{0,3}(?:bearer|basic|token|apikey|api-key|digest|bot)[ \t]{1,3}([\w.~+/=:-]{12,})""",
+        (
+            r"""(?i)authorization["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}["'\\f]{0,3}"""
+            r"(?:bearer|basic|token|apikey|api-key|digest|bot)[ \t]{1,3}([\w.~+/=:-]{12,})"
+        ),
         "authorization",
         "token",
     ),
@@ -158,37 +182,52 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "key-header",
-        r"""(?i)\bx-[a-z-]{0,30}(?:key|token|secret)["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}["'\\]{0,3}([\w.~+/=-]{16,})""",
+        (
+            r"""(?i)\bx-[a-z-]{0,30}(?:key|token|secret)["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}"""
+            r"""["'\\]{0,3}([\w.~+/=-]{16,})"""
+        ),
         "x-",
         "token",
     ),
     (
         "netrc",
-        r"(?i)\bmachine\s{1,4}\S{1,100}\s{1,8}login\s{1,4}\S{1,100}\s{1,8}password\s{1,4}(\S{4,100})",
+        (
+            r"(?i)\bmachine\s{1,4}\S{1,100}\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
+            r"password\s{1,4}(\S{4,100})"
+        ),
         "machine",
         "address",
     ),
     (
         "named-hex",
-        rf"(?i)\b[a-z][a-z0-9]*_(?:[a-z0-9]+_)*{_SECRET_NAME}{_CLOSES}(?:{_GIVES}|{_SAYS}[ \t]){_OPENS}((?:0x)?{_H}{{32,}}|{_UUID})",
+        (
+            rf"(?i)\b[a-z][a-z0-9]*_(?:[a-z0-9]+_)*{_SECRET_NAME}{_CLOSES}"
+            rf"(?:{_GIVES}|{_SAYS}[ \t]){_OPENS}((?:0x)?{_H}{{32,}}|{_UUID})"
+        ),
         "key token secret",
         "token",
     ),
     (
         "named-secret",
-        rf"(?i)(?:secret|token|api_?key|private_?key|secret_key(?:_base)?){_CLOSES}(?:{_GIVES}|{_SAYS}[ \t]){_OPENS}([^\s\"'\x60<>(){{}}\[\]|,;]{{24,200}})",
+        (
+            rf"(?i){_SECRET_NAME}{_CLOSES}(?:{_GIVES}|{_SAYS}[ \t]){_OPENS}"
+            r"""([^\s"'\x60<>(){}\[\]|,;]{24,200})"""
+        ),
         "key token secret",
         "strict",
     ),
     (
         "connection-string",
-        r"(?i)(?:accountkey|sharedaccesskey|accesskey|sharedaccesssignature)[ \t]?=[ \t]?([A-Za-z0-9+/]{40,}={0,2})",
+        (
+            r"(?i)(?:accountkey|sharedaccesskey|accesskey|sharedaccesssignature)[ \t]?=[ \t]?"
+            r"([A-Za-z0-9+/]{40,}={0,2})"
+        ),
         "accountkey sharedaccess accesskey",
         "token",
     ),
     (
         "registry-auth",
-        r"""(?i)(?:_authtoken|_auth|_password)[ \t]?=[ \t]?["']?([\w.+/=-]{16,})""",
+        r"""(?i)(?:^|[\s:/])_(?:authtoken|auth|password)[ \t]?=[ \t]?["']?([\w.+/=-]{16,})""",
         "_auth _password",
         "token",
     ),
@@ -200,7 +239,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "password-of-a-command",
-        rf"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker|podman|helm|redis-cli)\b[^\n]{{0,120}}?[ \t](?:-p|-a|--password|--pass)[ =]?['\"]?{_VALUE}",
+        (
+            r"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker|podman|helm|redis-cli)\b"
+            rf"[^\n]{{0,120}}?[ \t](?:-p|-a|--password|--pass)[ =]?['\"]?{_VALUE}"
+        ),
         "mysql mariadb sshpass docker podman helm redis-cli",
         "password",
     ),
@@ -212,7 +254,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "pgpass",
-        rf"(?m)^[ \t>\x60]{{0,4}}[\w.*-]{{1,100}}:(?:\d{{4,5}}|\*):[\w*.-]{{1,60}}:[\w*.-]{{1,60}}:{_VALUE}",
+        (
+            r"(?m)^[ \t>\x60]{0,4}[\w.*-]{1,100}:(?:\d{4,5}|\*):[\w*.-]{1,60}:[\w*.-]{1,60}:"
+            rf"{_VALUE}"
+        ),
         ":5432: :5433: :6432: :6543: :*:",
         "password",
     ),
@@ -224,7 +269,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "terraform-default",
-        r"""(?i)variable\s{1,3}"[^"\n]{0,60}(?:password|secret|token|key)[^"\n]{0,20}"\s{0,3}\{[^}]{0,300}?default\s{0,3}=\s{0,3}"([^"\n]{6,200})\"""",
+        (
+            r"""(?i)variable\s{1,3}"[^"\n]{0,60}(?:password|secret|token|key)[^"\n]{0,20}"\s{0,3}"""
+            r"""\{[^}]{0,300}?default\s{0,3}=\s{0,3}"([^"\n]{6,200})["]"""
+        ),
         "variable",
         "password",
     ),
@@ -244,54 +292,3 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
 """Id, pattern, words as above, and how its value is judged."""
 
 SPANS_LINES = ("netrc", "terraform-default", "putty-key", "pgpass")
-
-_ASCII = re.compile("[!-~]*")
-_STAND_IN = re.compile(
-    r"""\W*(?:(?:your|my|the|some|new|old|db|user|admin|root|test|example|sample|default|strong|secure
-        |super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key|here|goes
-        |username|user|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake|mock
-        |placeholder|replace|todo|string|required|x+|\*+|\.+|…)[\W_]*)+\d{0,4}\W*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-# Words with a number that are no password: ciphers, digests, codings, standards.
-_TERM = re.compile(
-    r"(?:pbkdf2?|argon2?|bcrypt|scrypt|sha|md|aes|rsa|hs|rs|es|ed|utf|base|oauth|saml|totp|rfc|iso|http"
-    r"|ipv|tls|ssl|owasp|python|node|web|log4|step|line|page|phase|level|option|type|version|v|p|s|k)"
-    r"[-_]?\d[\w.:/-]*",
-    re.IGNORECASE,
-)
-_SIGN = re.compile(r"[!#%^*?+&$@~=]")
-_INVALID = re.compile(r"://|^[$%@./~-]|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&")
-
-
-def likely(kind: SecretKind, value: str) -> bool:
-    """Whether this may be a secret of such a kind, and not a word that stands in its place."""
-    if kind == "token":
-        return not worded(value, 0.8) and not _STAND_IN.fullmatch(value)
-    if kind == "address":
-        user, _, password = value.replace("/", ":").rpartition(":")
-        return password != user and not _STAND_IN.fullmatch(password) and password[0] not in "$%{<["
-    found = _ASCII.match(value.strip("\"'`*_"))
-    bare = found[0].rstrip(".,;:)") if found else ""
-    if len(bare) < 6 or _STAND_IN.fullmatch(bare) or _INVALID.search(bare) or _TERM.fullmatch(bare):
-        return False
-    return _random(bare, strict=kind == "strict")
-
-
-def _random(value: str, *, strict: bool) -> bool:
-    """Whether digits, signs and case are mixed as in a password and not as in a name."""
-    digit = any(sign.isdigit() for sign in value)
-    letter = any(sign.isalpha() for sign in value)
-    sign = bool(_SIGN.search(value.rstrip("!?")) or (digit and _SIGN.search(value)))
-    mixed = value.lower() != value and value.upper() != value
-    named = worded(value, 0.7)
-    if not letter:
-        return len(value) >= 6 and digit and not strict and value.isdigit()
-    if strict and len(value) < 8:
-        return False
-    if digit and sign:
-        return True
-    if digit:
-        parts = "_" in value or "-" in value or "." in value or "/" in value
-        return not (named and parts) and (not strict or (mixed and not named))
-    return not named and mixed and (sign or not strict) and len(set(value)) >= 6

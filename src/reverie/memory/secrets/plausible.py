@@ -14,7 +14,7 @@ import re
 from collections import Counter
 
 from reverie.memory.secrets.engine import MatchSpan
-from reverie.memory.secrets.own import likely
+from reverie.memory.secrets.likely import likely
 from reverie.memory.secrets.patterns import SecretRule
 from reverie.memory.secrets.words import worded
 

@@ -2,8 +2,8 @@
 
 It works on a copy that nobody else sees; the file itself is touched by whoever lands the
 copy. The tool is the one every agent has. An edit that changes a heading or a description
-line is undone at once and the writer told so. Every other call is denied, whatever the
-tool definitions say, which stay as they are.
+line, or brings in a secret, is undone at once and the writer told so. Every other call is
+denied, whatever the tool definitions say, which stay as they are.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from reverie.errors import InvalidMessage
-from reverie.layers.session_memory import frame
+from reverie.errors import InvalidMessage, ScanFailed, SecretFound
+from reverie.layers.session_memory import NAME, frame
+from reverie.memory import secrets
 from reverie.store.digests import digest
 from reverie.store.names import shown
 from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
@@ -22,7 +23,7 @@ from reverie.tools.places import absolute, resolve
 from reverie.tools.runner import DENIED
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
-from reverie.world import ToolCall, World
+from reverie.world import Notice, ToolCall, World
 
 BROKEN = (
     "That edit would change a heading or a description line, so it was undone. Leave those lines "
@@ -99,10 +100,11 @@ class Pen:
         """One call, to its result or its denial."""
         before = self.data
         output = await self._output(call)
-        if not output.is_error and frame(_text(self.data)) != self._frame:
+        fault = "" if output.is_error else self._fault(before)
+        if fault:
             self._draft.data = before
             self._context.reads.note(self._draft.path, digest(before))
-            output = Output(BROKEN, is_error=True)
+            output = Output(fault, is_error=True)
         if call.name != EDIT.name:
             self.denied += 1
         elif output.is_error:
@@ -110,6 +112,19 @@ class Pen:
         else:
             self.edits.append(call)
         return tool_result(call.id, output.content, is_error=output.is_error)
+
+    def _fault(self, before: bytes) -> str:
+        """Why the copy may not stay as it is now; empty where it may."""
+        if frame(_text(self.data)) != self._frame:
+            return BROKEN
+        known = set(before.splitlines())
+        fresh = [line for line in self.data.splitlines() if line not in known]
+        try:
+            secrets.checked(b"\n".join(fresh))
+        except (SecretFound, ScanFailed) as error:
+            self._world.say(Notice(NAME, f"an edit was refused: {error.what}", "warning"))
+            return f"{error.what}, so the edit was undone. {error.do}."
+        return ""
 
     async def _output(self, call: ToolCall) -> Output:
         if call.name != EDIT.name:
