@@ -94,8 +94,8 @@ def test_what_an_extraction_wanted_to_save(
     secret = made_secret(template)
     stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
     text = f"---\nname: key\ndescription: d\ntype: project\n---\nThe key is {secret}.\n"
-    for said in ((), (("m1", f"remember: the key is {secret}"),)):
-        heard = Heard(Passages(said), Passages(said), Passages(()), ("m1",))
+    for words in ((), (("m1", f"remember: the key is {secret}"),)):
+        heard = Heard(Passages(words), Passages(words), Passages(()), ("m1",))
         draft = Draft(f"{stem}.md", None, text.encode())
         done = land([draft], memories, heard, WordsSource("s"))
         assert done.refused
