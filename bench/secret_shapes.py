@@ -1,7 +1,7 @@
 """Secrets that people have, and the sentences they stand in: what the scanner is judged by.
 
-Written from what the vendors publish about their tokens, without the scanner's rules, and
-before those it now has beside gitleaks'. Each secret is made while it runs, from alphabets and
+Written from what is known of the vendors' tokens, not from the scanner's rules, and before those
+it now has beside gitleaks'; but by the same author, so it is no blind judge. Each secret is made while it runs, from alphabets and
 lengths; none is kept. It reads nothing and judges nothing.
 
 In a template `{w40}` stands for forty signs of the alphabet `w`, `{w20-40}` for twenty to forty.

@@ -1,7 +1,7 @@
 """The secret scanner: what it finds, what it refuses wrongly, and how long it takes.
 
 It is judged by tokens made from its own rules, by a list of secrets people have that was written
-apart from them (`secret_shapes`), and by prose without secrets; then beside detect-secrets on the
+before them (`secret_shapes`), and by prose without secrets; then beside detect-secrets on the
 same texts, and on texts that are made to be slow. Prose needs the shared data
 (`REVERIE_SHARED`); the comparison needs `pip install detect-secrets` and is left out without it.
 """
@@ -81,7 +81,7 @@ def own_shapes() -> Row:
 
 
 def listed_shapes() -> Iterator[Row]:
-    """The list that was written apart from the rules."""
+    """The list that was written before the rules."""
     every = shapes()
     tried = missed = 0
     short: set[str] = set()
