@@ -1,6 +1,9 @@
-"""The secret scanner: how long it takes, beside detect-secrets on the same texts, and on
-texts that are made to be slow. Needs the memory documents (`REVERIE_SHARED`); the comparison
-needs `pip install detect-secrets` and is left out without it.
+"""The secret scanner: what it finds, what it refuses wrongly, and how long it takes.
+
+It is judged by tokens made from its own rules, by a list of secrets people have that was written
+before them (`secret_shapes`), and by prose without secrets; then beside detect-secrets on the
+same texts, and on texts that are made to be slow. Prose needs the shared data
+(`REVERIE_SHARED`); the comparison needs `pip install detect-secrets` and is left out without it.
 """
 
 from __future__ import annotations
@@ -17,8 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.__main__ import ROOT_SHARED, Row
+from bench.secret_shapes import shapes
 from reverie.memory.secrets import scan
+from reverie.memory.secrets.own import TOKENS
+from reverie.memory.secrets.patterns import TOKEN_FLOOR
 
+SAMPLES = 10
 SIZE = 200_000
 LIMIT = 0.1
 HOSTILE = {
@@ -35,6 +42,9 @@ MORE = {
 
 def measure(out: Path) -> Iterator[Row]:
     del out
+    yield own_shapes()
+    yield from listed_shapes()
+    yield from false_alarms()
     for name, text in HOSTILE.items():
         took = least(lambda text=text: scan(text))
         yield f"200 KB of {name}", f"{1000 * took:.0f} ms", "100 ms", took <= LIMIT
@@ -53,6 +63,78 @@ def measure(out: Path) -> Iterator[Row]:
     ten = least(lambda: scan(prose * 10))
     yield "ten times as much", f"{ten / took:.1f} x", "12 x", ten <= 12 * took
     yield from beside(texts)
+
+
+def own_shapes() -> Row:
+    """Tokens made from the patterns of our own rules, in every context of the tests."""
+    from tests.memory.test_secrets import CONTEXTS
+    from tests.memory.test_secrets_generator import Rule, positives
+
+    tried = found = 0
+    for rule, pattern, words in TOKENS:
+        for secret in positives(Rule(rule, pattern, tuple(words.split(" ")), TOKEN_FLOOR), SAMPLES):
+            tried += len(CONTEXTS)
+            found += sum(bool(scan(put(secret))) for put in CONTEXTS.values())
+    share = found / tried
+    what = f"tokens of our {len(TOKENS)} rules, {tried:,} texts"
+    return what, f"{share:.2%}", "99.5 %", share >= 0.995
+
+
+def listed_shapes() -> Iterator[Row]:
+    """The list that was written before the rules."""
+    every = shapes()
+    tried = missed = 0
+    short: set[str] = set()
+    for shape in every:
+        for seed in range(SAMPLES):
+            for _, text in shape.texts(seed):
+                tried += 1
+                if not scan(text):
+                    missed += 1
+                    short.add(shape.name)
+    share = 1 - missed / tried
+    what = f"secrets people have, {len(every)} shapes, {tried:,} texts"
+    yield what, f"{share:.2%}", "95 %", share >= 0.95
+    told = ", ".join(sorted(short)) or "none"
+    yield "shapes of which some text was missed", f"{len(short)} ({told})", "", None
+
+
+def false_alarms() -> Iterator[Row]:
+    lines = false = 0
+    for text in prose(ROOT_SHARED):
+        lines += text.count("\n") + 1
+        false += len({hit.line for hit in scan(text)})
+    if lines:
+        what = f"lines refused of {lines:,} of prose"
+        yield what, f"{false} ({false / lines:.3%})", "0.1 %", false <= 0.001 * lines
+
+
+def prose(shared: Path) -> Iterator[str]:
+    """Memory documents, instruction files, and what users said in sessions."""
+    data = shared / "data"
+    for name, key in (("memory_docs_dev", "body"), ("instruction_files_dev", "text")):
+        if (data / f"{name}.jsonl.gz").is_file():
+            yield from (row[key] for row in _rows(data / f"{name}.jsonl.gz"))
+    for path in sorted((data / "sessions_dev").glob("*.jsonl.gz")):
+        for row in _rows(path):
+            yield from _said(row)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path) as file:
+        yield from map(json.loads, file)
+
+
+def _said(row: dict[str, Any]) -> Iterator[str]:
+    message = row.get("message", row)
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "text":
+            yield block["text"]
 
 
 def beside(texts: list[str]) -> Iterator[Row]:

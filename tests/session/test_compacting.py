@@ -524,3 +524,18 @@ async def test_the_whole_by_the_provider_and_where_it_cannot_be(stage: Stage):
         await s.observe(await complete(plain, await s.prepare()))
         with pytest.raises(NotAvailable, match="no compaction of its own"):
             await s.compact(by_provider=True)
+
+
+async def test_a_secret_is_taken_out_of_a_summary_and_told(stage: Stage):
+    secret = "gsk" + "_" + "aB3dE5gH7j" * 5
+    stage.talk.summaries = lambda _: a_summary(said=f"Deploys use {secret}, from Kim.")
+    async with stage.open() as s:
+        await s.add(user(WISH))
+        await stage.rounds(s, 6)
+        await s.compact()
+        text = texts(await s.prepare())
+    assert "Deploys use [secret removed: groq-key], from Kim." in text
+    assert secret not in text
+    told = "\n".join(notice.text for notice in stage.notices)
+    assert "groq-key" in told
+    assert secret[6:12] not in told

@@ -573,3 +573,22 @@ async def test_the_embedded_model_takes_them_through_the_same_fork(desk: Desk, t
     assert layer.frame(text) == layer.frame(layer.template())
     assert "src/shop/part_2.py" in text
     assert "never touch src/legacy.py" in text
+
+
+async def test_an_edit_that_brings_in_a_secret_is_undone_and_told(desk: Desk):
+    secret = "gsk" + "_" + "aB3dE5gH7j" * 5
+
+    def careless(task: NotesTask, request: Request) -> Reply:
+        if len(desk.tasks) == 1:
+            return reply(edit(task, STATE, f"{STATE}Deploys use {secret}.\n"))
+        assert "was undone" in request.at(request.count - 1).pieces[0].block.text
+        return reply(edit(task, STATE, f"{STATE}Deploys use the key of the vault.\n"))
+
+    desk.answering = careless
+    async with desk.open() as s:
+        await says(s, LONG)
+        assert secret not in path_of(s).read_text("utf-8")
+        assert "key of the vault" in path_of(s).read_text("utf-8")
+        assert records(s, NotesTaken)
+    assert "groq-key" in desk.said()
+    assert secret[6:12] not in desk.said()

@@ -141,7 +141,7 @@ def _brought_in(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> It
         try:
             secrets.checked(fresh, key)
         except SecretFound as error:
-            yield BranchFault("secret", key, error.what)
+            yield BranchFault("secret", secrets.tellable(key, fresh) or "a file", error.what)
         every = facts_of(shown(work.get(key, b"")), key)
         novel = "\n".join(one.text for one in every if one.plain not in said)
         hidden = [

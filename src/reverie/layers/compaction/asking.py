@@ -6,8 +6,8 @@ session's own model does, and that is said.
 
 Tries are bounded: an answer that cannot be used is asked for once more, with what was wrong
 with it; a request that is too long is made shorter a few times, by as much as the provider
-names. What had to be left out is told. Nothing is written here, and nothing is lost by a
-failure.
+names. What had to be left out is told; a secret in a summary is taken out of it. Nothing is
+written here, and nothing is lost by a failure.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from reverie.errors import ForkRefused, NotAvailable, PromptTooLong, ReverieErro
 from reverie.layers.compaction import shortened, summary
 from reverie.layers.compaction.ranges import ReplacedSpan
 from reverie.layers.compaction.summary import Unusable
+from reverie.memory.secrets import removed
 from reverie.transcript.blocks import estimate
 from reverie.transcript.tasks import SummaryTask
 from reverie.transcript.tokens import context_window
@@ -78,12 +79,21 @@ async def _usable(asking: _Asking) -> Written:
         except Unusable as error:
             fault = error.what
         else:
-            return Written(text, asking.calls, asking.left_out())
+            return Written(_clean(text, asking.world), asking.calls, asking.left_out())
     tries = f"{settings.compact_tries} tries"
     raise CompactionFailed(
         f"the summariser gave no usable summary in {tries}; the last time {fault}",
         do="Nothing was changed; /compact tries again, /snip takes out what you name",
     )
+
+
+def _clean(text: str, world: World) -> str:
+    """A summary without secrets: what it says of them goes on, what they are does not."""
+    text, rules = removed(text)
+    if rules:
+        told = f"secrets were taken out of the summary: {', '.join(rules)}"
+        world.say(Notice(NAME, told, "warning"))
+    return text
 
 
 class _Asking:

@@ -21,6 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
+from reverie.memory.secrets.own import PLACES, SPANS_LINES, TOKENS, SecretKind
 from reverie.memory.secrets.rules import GITLEAKS
 
 MatchSpan = tuple[int, int]
@@ -149,6 +150,9 @@ _OWN: dict[str, tuple[tuple[str, str], ...]] = {
     "sourcegraph-access-token": ((r"(\b(sgp_", "((sgp_"), (r"{40})\b)", "{40}))")),
 }
 
+TOKEN_FLOOR = 2.5
+"""Below it a token is a row of signs that stands for one."""
+
 _PEM = r"(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
 
 # Patterns of our own beside those of gitleaks, under the same ids.
@@ -173,6 +177,8 @@ class SecretRule:
     """The secret is known by the name before it, not by its own shape."""
     spans_lines: bool = False
     """The pattern itself reaches over line ends; joining lines would only blur it."""
+    kind: SecretKind = ""
+    """How `own` judges the value; empty for a rule of gitleaks."""
 
 
 def widened(rule: str, pattern: str) -> str:
@@ -198,7 +204,17 @@ def _rule(rule: str, pattern: str, keywords: tuple[str, ...], floor: float) -> S
 @cache
 def rules() -> tuple[SecretRule, ...]:
     """Every rule that has a pattern."""
-    return tuple(_rule(*one) for one in (*GITLEAKS, *_MORE))
+    return (*(_rule(*one) for one in (*GITLEAKS, *_MORE)), *_own_rules())
+
+
+def _own_rules() -> Iterator[SecretRule]:
+    for rule, pattern, words in TOKENS:
+        whole = f"{START}({pattern}){END}"
+        yield SecretRule(rule, whole, tuple(words.split(" ")), TOKEN_FLOOR, kind="token")
+    for rule, pattern, words, kind in PLACES:
+        spans = rule in SPANS_LINES
+        named = kind in ("password", "strict")
+        yield SecretRule(rule, pattern, tuple(words.split(" ")), 0.0, named, spans, kind)
 
 
 @cache

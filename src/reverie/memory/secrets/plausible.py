@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from reverie.memory.secrets.likely import likely
 from reverie.memory.secrets.patterns import MatchSpan, SecretRule
 
 # After each letter the letters that often follow it, in English and in names of code.
@@ -117,6 +118,8 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     bare = value.strip("\"'`")
     if _PLACEHOLDER.fullmatch(bare):
         return False
+    if rule.kind:
+        return likely(rule.kind, bare)
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":

@@ -10,6 +10,7 @@ of it. It reads no file, clock or setting, and keeps nothing.
 from __future__ import annotations
 
 import codecs
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,9 @@ from reverie.memory.secrets.views import TextView, decoded, joined, plain
 
 DEPTH = 2
 """How many encodings are undone, one inside the other."""
+
+ALIKE = 6
+"""So many letters and digits in a row that a name has in common with a text are made from it."""
 
 Scanned = NewType("Scanned", bytes)
 """Bytes that were looked at and found clean: what may be sent is of this type."""
@@ -81,8 +85,22 @@ def checked(data: bytes | bytearray | memoryview | str, name: str = "") -> Scann
     """The very bytes that were searched; `SecretFound` where there is something to find."""
     own = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
     if hits := scan(own, name):
-        raise found(hits, name)
+        raise found(hits, tellable(name, own))
     return Scanned(own)
+
+
+def tellable(name: str, data: bytes | str) -> str:
+    """The name of a text that holds a secret, or nothing where it may be made from that text:
+    names of memories are made from their first words."""
+    text = _letters(data if isinstance(data, str) else _text(data))
+    stem = _letters(name.rpartition("/")[2].partition(".")[0])
+    parts = (stem[at : at + ALIKE] for at in range(len(stem) - ALIKE + 1))
+    return "" if any(part in text for part in parts) else name
+
+
+def _letters(text: str) -> str:
+    """Its letters and digits, whatever their case."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 
 def found(hits: tuple[SecretHit, ...], name: str = "") -> SecretFound:
@@ -105,7 +123,14 @@ def _scan(data: bytes | str, name: str, work: ScanWork) -> tuple[SecretHit, ...]
     if KEYSTORE.search(name):
         hits.add(SecretHit("pkcs12-file", 0))
     hits |= {SecretHit(rule, line) for rule, line in _search(text.replace("\r", "\n"), work)}
-    return tuple(sorted(hits, key=lambda hit: (hit.line, hit.rule)))
+    return tuple(sorted(_named_once(hits), key=lambda hit: (hit.line, hit.rule)))
+
+
+def _named_once(hits: set[SecretHit]) -> set[SecretHit]:
+    """Without the rules of our own in lines where one of gitleaks names a secret."""
+    own = {rule.id for rule in rules() if rule.kind}
+    named = {hit.line for hit in hits if hit.rule not in own}
+    return {hit for hit in hits if hit.rule not in own or hit.line not in named}
 
 
 def _text(data: bytes) -> str:
@@ -118,17 +143,23 @@ def _text(data: bytes) -> str:
 
 def _search(text: str, work: ScanWork) -> Iterator[tuple[str, int]]:
     for view in _views(TextView(text)):
-        work.views += 1
-        for rule, pattern in _wanted(view.raw):
-            if view.joined and rule.spans_lines:
-                continue
-            work.passes += 1
-            work.bytes += len(view.raw)
-            for match in matches(pattern, view.raw, again=rule.named):
-                work.matches += 1
-                secret = _secret(match, pattern)
-                if plausible(rule, view.text, match.span(), secret):
-                    yield rule.id, view.line(secret[0])
+        for rule, secret in spans(view, work):
+            yield rule, view.line(secret[0])
+
+
+def spans(view: TextView, work: ScanWork) -> Iterator[tuple[str, MatchSpan]]:
+    """Each secret that one reading of a text shows: the rule, and where in it."""
+    work.views += 1
+    for rule, pattern in _wanted(view.raw):
+        if view.joined and rule.spans_lines:
+            continue
+        work.passes += 1
+        work.bytes += len(view.raw)
+        for match in matches(pattern, view.raw, again=rule.named):
+            work.matches += 1
+            secret = _secret(match, pattern)
+            if plausible(rule, view.text, match.span(), secret):
+                yield rule.id, secret
 
 
 def _views(text: TextView) -> Iterator[TextView]:

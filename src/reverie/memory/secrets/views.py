@@ -35,6 +35,9 @@ AROUND = 256
 
 _BREAK = "\n\n"
 
+# The signs of Chinese for "password", "pass phrase" and "is", which rules must be able to name.
+_SPELT = str.maketrans("密码碼口令是为為：", "\x02\x03\x03\x04\x05\x06\x06\x06:")
+
 
 @dataclass(frozen=True, slots=True)
 class TextView:
@@ -46,10 +49,12 @@ class TextView:
     origins: tuple[tuple[int, bool], ...] = field(default=(), repr=False)
     joined: bool = False
     raw: bytes = field(default=b"", init=False, repr=False)
-    """The text with one byte a character, so that positions agree; `?` for what is not ASCII."""
+    """The text with one byte a character, so that positions agree; `?` for what is not ASCII,
+    but for a few signs that rules name."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "raw", self.text.encode("ascii", "replace"))
+        text = self.text if self.text.isascii() else self.text.translate(_SPELT)
+        object.__setattr__(self, "raw", text.encode("ascii", "replace"))
 
     def line(self, at: int) -> int:
         """The line of the first text that stands behind this position, from 1."""

@@ -27,6 +27,7 @@ from reverie.alone import alone
 from reverie.layers import dreaming
 from reverie.memory import branch as branches
 from reverie.memory.facts import reasons_in
+from reverie.memory.secrets import removed
 from reverie.session import fork as forks
 from reverie.session.budget import Budget, weight
 from reverie.session.conversation import ConversationParts
@@ -289,7 +290,7 @@ class DreamRun:
         """A round is over: what people are shown of it."""
         calls = reply.tool_calls
         writes = any(call.name in WRITES for call in calls)
-        said = reply.text.strip()[:MAX_SHOWN]
+        said = removed(reply.text.strip())[0][:MAX_SHOWN]
         texts = (*self.now.rounds, *((said,) if said else ()))
         most = self.dreamer.settings.dream_shown_rounds
         tally = self.worker.tally if self.worker else None
@@ -310,7 +311,8 @@ class DreamRun:
         strangers = self.branch.strangers()
         work = branches.settled(self.branch.state("work"), self.base)
         keys = branches.changed(self.base, work)
-        summary = result.text.partition("```reasons")[0].strip()[:MAX_SHOWN]
+        said, _ = removed(result.text.partition("```reasons")[0].strip())
+        summary = said[:MAX_SHOWN]
         self.now = replace(self.now, touched=result.written, changed=keys, summary=summary)
         faults = await to_thread.run_sync(lambda: self._faults(work, result.text))
         told = (*(f"name: {key}: this is no memory file" for key in strangers), *map(str, faults))

@@ -23,6 +23,7 @@ from reverie.memory.echo import Passages, content, echo, is_said, sentences
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.merge import merge
+from reverie.memory.secrets import scan, tellable
 from reverie.memory.trust import Trust, goes_to_review, reads_like_instruction
 from reverie.memory.versions import Origin
 from reverie.session.extraction.files import Draft
@@ -180,7 +181,7 @@ def land(
         why = _why_not(draft, memories, source)
         verdict = DraftVerdict(refusal=why) if why else judge(draft, heard)
         if verdict.refusal:
-            done.refused.append((draft.key, verdict.refusal))
+            done.refused.append((_name(draft), verdict.refusal))
             continue
         origin = Origin(
             "save", verdict.trust, NAME, source.session, verdict.messages, "Write", source.note
@@ -190,12 +191,23 @@ def land(
         except Changed as error:
             done.given_up.append((draft.key, error.what))
         except (SecretFound, ScanFailed, PathRefused) as error:
-            done.refused.append((draft.key, error.what))
+            done.refused.append((_name(draft), error.what))
         except NotFound:
             raise
         except InvalidInput as error:
-            done.refused.append((draft.key, error.what))
+            done.refused.append((_name(draft), error.what))
     return done
+
+
+def _name(draft: Draft) -> str:
+    """What a draft is called where it is told of; not by a name made from a secret in it."""
+    try:
+        hits = scan(draft.data, draft.key)
+    except ScanFailed:
+        return "a memory"
+    named = all(hit.line for hit in hits)
+    told = tellable(draft.key, draft.data) if hits and named else draft.key
+    return (told if named else "") or "a memory"
 
 
 def _why_not(draft: Draft, memories: Memories, source: WordsSource) -> str:

@@ -28,9 +28,18 @@ from typing import cast
 
 from anyio import to_thread
 
-from reverie.errors import InvalidMessage, NotAvailable, NotFound, ReverieError, StoreError
+from reverie.errors import (
+    InvalidMessage,
+    NotAvailable,
+    NotFound,
+    ReverieError,
+    ScanFailed,
+    SecretFound,
+    StoreError,
+)
 from reverie.layers import session_memory as layer
 from reverie.layers.session_memory import frame
+from reverie.memory import secrets
 from reverie.session.fork import Fork
 from reverie.session.host import Host
 from reverie.session.library import NoDisk
@@ -321,10 +330,11 @@ class Pen:
         """One call, to its result or its denial."""
         before = self.data
         output = await self._output(call)
-        if not output.is_error and frame(_text(self.data)) != self._frame:
+        fault = "" if output.is_error else self._fault(before)
+        if fault:
             self._draft.data = before
             self._context.reads.note(self._draft.path, digest(before))
-            output = Output(BROKEN, is_error=True)
+            output = Output(fault, is_error=True)
         if call.name != EDIT.name:
             self.denied += 1
         elif output.is_error:
@@ -332,6 +342,20 @@ class Pen:
         else:
             self.edits.append(call)
         return tool_result(call.id, output.content, is_error=output.is_error)
+
+    def _fault(self, before: bytes) -> str:
+        """Why the copy may not stay as it is now; empty where it may."""
+        if frame(_text(self.data)) != self._frame:
+            return BROKEN
+        known = set(before.splitlines())
+        fresh = [line for line in self.data.splitlines() if line not in known]
+        try:
+            secrets.checked(b"\n".join(fresh))
+        except (SecretFound, ScanFailed) as error:
+            notice = Notice(layer.NAME, f"an edit was refused: {error.what}", "warning")
+            self._world.say(notice)
+            return f"{error.what}, so the edit was undone. {error.do}."
+        return ""
 
     async def _output(self, call: ToolCall) -> Output:
         if call.name != EDIT.name:

@@ -1,0 +1,134 @@
+"""No part of a secret stands in an error, a notice, a screen or a file's name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.secret_shapes import made
+from reverie.apps.cli.app import build
+from reverie.errors import SecretFound
+from reverie.memory import branch, secrets
+from reverie.memory.echo import Passages
+from reverie.memory.ranking import IndexLimits
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.extraction.files import Draft
+from reverie.session.extraction.landing import Heard, WordsSource, land
+from reverie.settings import DEFAULTS
+from reverie.store.memories import Memories
+from reverie.testing import ManualClock
+from reverie.tools.remembering import RememberingFiles
+from reverie.tools.tool import ToolFailed
+from reverie.world import Notice
+
+pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
+BY = Origin("save", Trust.USER, agent="user")
+TEMPLATES = ("sk-ant-oat01-{w86}-{w6}AA", "gsk_{a52}", "AKIA{t16}", "hf_{c34}", "{d10}:AA{w33}")
+
+
+def made_secret(template: str) -> str:
+    return made(template, random.Random(template))
+
+
+def parts(secret: str) -> Iterator[str]:
+    """Every six letters and digits in a row, as a file name would have them."""
+    plain = "".join(filter(str.isalnum, secret)).casefold()
+    return (plain[at : at + 6] for at in range(len(plain) - 5))
+
+
+def untold(secret: str, *texts: str) -> None:
+    whole = "".join(filter(str.isalnum, " ".join(texts))).casefold()
+    assert [part for part in parts(secret) if part in whole] == []
+
+
+@pytest.fixture
+def said() -> list[Notice]:
+    return []
+
+
+@pytest.fixture
+def memories(tmp_path: Path, said: list[Notice]) -> Iterator[Memories]:
+    (tmp_path / "project").mkdir()
+    clock = ManualClock(1_790_000_000.0)
+    where = (tmp_path / "home", tmp_path / "project", {}, DEFAULTS)
+    with Memories.of(*where, now=clock.now, say=said.append) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_memory_that_begins_with_a_secret(
+    memories: Memories, said: list[Notice], template: str
+) -> None:
+    secret = made_secret(template)
+    for text in (f"{secret} is the key", f"Use {secret}. It works.", f"# {secret}\nfor CI"):
+        with pytest.raises(SecretFound) as caught:
+            memories.remember(text, BY)
+        untold(secret, str(caught.value), repr(caught.value), repr(vars(caught.value)))
+    every = [str(path) for path in memories.folder.root.parent.parent.rglob("*")]
+    untold(secret, *(Path(path).name for path in every))
+    assert said
+    untold(secret, *(notice.text for notice in said))
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_file_named_after_its_secret(
+    memories: Memories, said: list[Notice], template: str
+) -> None:
+    secret = made_secret(template)
+    key = f"project_{secret.casefold().replace('-', '_').replace(':', '_')[:40]}.md"
+    files = RememberingFiles(memories.folder.root, memories=memories)
+    with pytest.raises(ToolFailed) as caught:
+        files.write(memories.folder.root / key, f"The key is {secret}.\n".encode(), None)
+    untold(secret, str(caught.value), repr(vars(caught.value)), repr(said))
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_an_extraction_wanted_to_save(
+    memories: Memories, said: list[Notice], template: str
+) -> None:
+    secret = made_secret(template)
+    stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
+    text = f"---\nname: key\ndescription: d\ntype: project\n---\nThe key is {secret}.\n"
+    for words in ((), (("m1", f"remember: the key is {secret}"),)):
+        heard = Heard(Passages(words), Passages(words), Passages(()), ("m1",))
+        draft = Draft(f"{stem}.md", None, text.encode())
+        done = land([draft], memories, heard, WordsSource("s"))
+        assert done.refused
+        untold(secret, repr(done), repr(said))
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_a_dream_brought_in(template: str) -> None:
+    secret = made_secret(template)
+    stem = "".join(filter(str.isalnum, secret)).casefold()[:30]
+    head = "---\nname: key\ndescription: d\ntype: project\n---\n"
+    work = {f"{stem}.md": f"{head}The key is {secret}.\n".encode()}
+    faults = branch.faults({}, work, limits=IndexLimits(), now=0.0)
+    told = [str(fault) for fault in faults if fault.kind == "secret"]
+    assert told
+    untold(secret, *told)
+
+
+def test_a_name_of_its_own_is_told(memories: Memories) -> None:
+    secret = made_secret(TEMPLATES[1])
+    with pytest.raises(SecretFound) as caught:
+        memories.remember(f"The key is {secret}", BY, key="groq_login.md")
+    assert "groq_login.md" in str(caught.value)
+    assert secrets.tellable("notes/a.md", "anything") == "notes/a.md"
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_command_line(home: Path, tmp_path: Path, template: str) -> None:
+    secret = made_secret(template)
+    project = tmp_path / "work"
+    project.mkdir()
+    done = CliRunner().invoke(
+        build(), ["memory", "add", f"{secret} is the key", "--project", str(project)]
+    )
+    assert done.exit_code != 0
+    untold(secret, done.output, str(done.exception))
