@@ -21,7 +21,9 @@ def blocks(text: str, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("code", blocks(AGENT, "python"), ids=["agent", "blocking", "async"])
+@pytest.mark.parametrize(
+    "code", blocks(AGENT, "python"), ids=["agent", "blocking", "async", "server"]
+)
 def test_an_example_runs_as_it_stands(code: str) -> None:
     exec(compile(code, "docs/agent.md", "exec"), {"__name__": "example"})
 
