@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.__main__ import HERE, Row
-from bench.extraction import Outcome, one_case
+from bench.extraction import Outcome, one_case, share
 
 ASKS = HERE / "asks.jsonl"
 SAVED = 0.9
@@ -44,10 +44,6 @@ def keeps(row: Mapping[str, Any], found: Outcome) -> bool:
 def body(text: str) -> str:
     """What stands below a memory's head."""
     return text.split("---\n", 2)[-1] if text.startswith("---\n") else text
-
-
-def share(hits: int, of: int) -> str:
-    return f"{hits}/{of} = {hits / of:.3f}" if of else "0/0"
 
 
 def judged(rows: Sequence[dict[str, Any]], found: Mapping[str, Outcome]) -> Iterator[Row]:

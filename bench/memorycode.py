@@ -19,7 +19,6 @@ import gzip
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.__main__ import ROOT_SHARED, Row
+from bench.memorycode_rules import Page, Rule, rule_of, speaks_of, told
 
 DATA = ROOT_SHARED / "data" / "memorycode_dev.jsonl.gz"
 HOLDS = 0.60
@@ -38,9 +38,6 @@ REPLACED = 0.02
 MOST = 54
 """Dialogues that are played unless more are asked for: those of up to 30 sessions."""
 HALVES = ("dev", "held")
-
-Rule = tuple[str, str]
-"""An object and what is asked of it: a pattern of names, a decorator or module, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,168 +75,7 @@ def dialogues() -> list[Dialogue]:
     return sorted(found, key=lambda one: (len(one.sessions), one.id))
 
 
-# Rules
-
-
-def rule_of(thing: str, pattern: Any) -> Rule:
-    if isinstance(pattern, list):
-        return thing, str(pattern[0])
-    return thing, "" if pattern is True else str(pattern)
-
-
-TOPICS: Sequence[tuple[str, str, str]] = (
-    (r"always start (?P<o>.+) names with '(?P<p>.+)'", "{o}", "^{p}.*"),
-    (r"always end (?P<o>.+) names with '(?P<p>.+)'", "{o}", ".*{p}$"),
-    (r"always include a single digit in (?P<o>.+) names", "{o}", r".*\d$"),
-    (r"always include the string '(?P<p>.+)' in (?P<o>.+) names", "{o}", ".*{p}.*"),
-    (r"always add the '@(?P<p>\w+)' .* to all (?P<o>class|function|method)e?s", "{o} decorator", "{p}"),
-    (r"always import the '(?P<p>\w+)' module.*", "import", "{p}"),
-    (r"always use docstrings in (?P<o>\w+)s", "{o} docstring", ""),
-    (r"always use annotations for (?P<o>\w+)s", "{o} annotation", ""),
-    (r"always include (?P<p>assert|try) statements in (?P<o>\w+)s", "{o} {p}", ""),
-    (r"always add comments in your code", "comment", ""),
-    (r"always use CamelCase for class names", "class", r"^[A-Z][a-z0-9]*((\d|[a-z])[A-Z\d]*[a-z0-9]*)*$"),
-    (r"always use all UPPERCASE for class names", "class", r"\b[A-Z][A-Z0-9_]*\b"),
-    (r"always use snake_case for class names", "class", "^[a-z0-9_]*$"),
-)  # fmt: skip
-CASES = {
-    r"^[A-Z][a-z0-9]*((\d|[a-z])[A-Z\d]*[a-z0-9]*)*$": r"camel[ _-]?case",
-    r"\b[A-Z][A-Z0-9_]*\b": r"upper[ _-]?case|all caps|capital letters",
-    "^[a-z0-9_]*$": r"snake[ _-]?case",
-}
-OBJECTS = {
-    "function": r"\bfunctions?\b(?!['’]?s?'? (?:arguments?|parameters?))",
-    "function argument": r"\b(?:arguments?|parameters?|args?)\b",
-    "method": r"\bmethods?\b",
-    "attribute": r"\battributes?\b",
-    "variable": r"\bvariables?\b",
-    "class": r"\bclass(?:es)?\b",
-    "import": r"\bimport",
-    "comment": r"\bcod(?:e|ing)\b|\badd\b|\bwrit",
-}
-WORDS = {
-    "docstring": r"\bdoc[- ]?strings?\b",
-    "annotation": r"\bannotat|\btype hints?\b",
-    "assert": r"\bassert",
-    "try": r"\btry['’`\"]?(?:[-/ ](?:except|catch|statements?|blocks?|clauses?)|, )|'try'|`try`",
-    "comment": r"\bcomment(?:s|ed|ing)?\b",
-}
-
-
-def told(topic: str) -> Rule | None:
-    """The rule that a topic's text gives."""
-    for pattern, thing, what in TOPICS:
-        if found := re.fullmatch(pattern, topic):
-            known = found.groupdict()
-            return thing.replace("{o}", known.get("o", "")).replace("{p}", known.get("p", "")), (
-                what.replace("{p}", known.get("p", ""))
-            )
-    return None
-
-
-def signs(rule: Rule) -> tuple[str, str]:
-    """Patterns for a rule's object, and for its literal part."""
-    thing, pattern = rule
-    base, _, rest = thing.rpartition(" ")
-    if rest in WORDS:
-        return OBJECTS[base or rest], WORDS[rest]
-    if rest == "decorator":
-        return OBJECTS[base], rf"(?<!\w)@?{re.escape(pattern)}(?!\w)"
-    if thing == "import":
-        return OBJECTS[thing], rf"(?<!\w){re.escape(pattern)}(?!\w)"
-    if pattern in CASES:
-        return OBJECTS[thing], CASES[pattern]
-    if pattern == r".*\d$":
-        return OBJECTS[thing], r"\bdigits?\b|\bnumbers?\b|\bnumerals?\b"
-    literal = pattern.removeprefix("^").removeprefix(".*").removesuffix("$").removesuffix(".*")
-    return OBJECTS[thing], rf"(?<![A-Za-z0-9_]){re.escape(literal)}(?![A-Za-z0-9_])"
-
-
-# The judge
-
-OLD = re.compile(
-    r"\b(?:instead of|rather than|no longer|formerly|previously|until now|used to|not any ?more"
-    r"|replac(?:es|ed|ing)(?! by)|supersed(?:es|ing)|in place of|and not|, not)\b",
-    re.IGNORECASE,
-)
-GONE = re.compile(
-    r"\b(?:is|are|was|were) (?:no longer|superseded|outdated|dropped|replaced)\b", re.IGNORECASE
-)
-BY = re.compile(r"\b(?:replaced|superseded) (?:by|with)\b", re.IGNORECASE)
-DEAD = re.compile(r"(?im)^(?:status|superseded[\w ]*|replaced[\w ]*):\s*\S+")
-END = re.compile(r"(?<=[.!?;])\s+|\n+")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A memory file: its head, and sentences that it tells as current."""
-
-    key: str
-    head: str
-    current: tuple[str, ...]
-    text: str
-
-    @classmethod
-    def of(cls, key: str, text: str) -> Page:
-        _, head, body = text.split("---\n", 2) if text.startswith("---\n") else ("", "", text)
-        if DEAD.search(head):
-            return cls(key, "", (), text)
-        parts = [now(part) for part in END.split(f"{head}\n{body}")]
-        about = " ".join(re.findall(r"(?m)^(?:name|description):(.*)$", head))
-        return cls(key, about, tuple(filter(None, parts)), text)
-
-    def states(self, rule: Rule) -> bool:
-        thing, literal = signs(rule)
-        return any(
-            re.search(literal, part, re.IGNORECASE)
-            and (
-                re.search(thing, part, re.IGNORECASE) or re.search(thing, self.head, re.IGNORECASE)
-            )
-            for part in self.current
-        )
-
-
-def now(sentence: str) -> str:
-    """What a sentence tells as current."""
-    if by := BY.search(sentence):
-        return sentence[by.end() :]
-    if GONE.search(sentence):
-        return ""
-    old = OLD.search(sentence)
-    return sentence[: old.start()] if old else sentence
-
-
-SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "as",
-        "at",
-        "by",
-        "for",
-        "in",
-        "is",
-        "it",
-        "of",
-        "on",
-        "only",
-        "or",
-        "the",
-        "their",
-        "to",
-        "use",
-        "with",
-        "your",
-    ]
-)
-
-
-def speaks_of(page: Page, topic: str) -> bool:
-    """Whether most content words of a topic stand in a page."""
-    words = {word for word in re.findall(r"[a-z0-9]+", topic.lower()) if word not in SMALL}
-    known = set(re.findall(r"[a-z0-9]+", page.text.lower()))
-    return len(words & known) >= 0.7 * len(words)
+# What it comes to
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +88,16 @@ class Outcome:
 
     @property
     def held(self) -> list[Rule]:
-        return [rule for rule in self.dialogue.final if self.stated(rule)]
+        return [
+            rule for rule in self.dialogue.final if any(page.states(rule) for page in self.topics)
+        ]
 
     @property
     def stale(self) -> list[Rule]:
-        return [rule for rule in self.dialogue.replaced if self.stated(rule)]
+        """Replaced rules that a file or the index tells as current."""
+        return [
+            rule for rule in self.dialogue.replaced if any(page.states(rule) for page in self.pages)
+        ]
 
     @property
     def topics(self) -> tuple[Page, ...]:
@@ -273,9 +114,6 @@ class Outcome:
         """Those among them that keep one of the mentor's orders that concern no code."""
         given = self.dialogue.topics("filler-instruction")
         return [one for one in self.others if any(speaks_of(one, topic) for topic in given)]
-
-    def stated(self, rule: Rule) -> bool:
-        return any(page.states(rule) for page in self.pages)
 
 
 # Playing a dialogue
@@ -380,6 +218,7 @@ def saves(what: str, outcomes: Sequence[Outcome]) -> Iterator[Row]:
     yield f"{what}: files per dialogue", f"{topics / count:.1f}", "", None
     yield f"{what}: files that state no coding rule", share(others, topics), "", None
     yield f"{what}: of those, orders that concern no code", share(orders, others), "", None
+    yield f"{what}: files that keep neither", share(others - orders, topics), "", None
     yield f"{what}: waiting for review", str(queued), "", None
 
 

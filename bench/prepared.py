@@ -95,7 +95,7 @@ class Home:
             return words_of((await session.prepare()).body())
 
 
-def words_of(body: bytes) -> str:
+def words_of(body: str) -> str:
     """Every text in a request, one after the other."""
     return "\n".join(_texts(json.loads(body)))
 
