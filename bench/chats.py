@@ -33,7 +33,7 @@ from typing import Any
 
 from bench.__main__ import ROOT_SHARED, Row
 from reverie.memory.recall.passages import passages
-from reverie.memory.recall.query import Query
+from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallIndex
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
