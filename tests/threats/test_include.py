@@ -41,7 +41,7 @@ def sent(project: Path, home: Path, *args: str) -> tuple[str, str]:
     return ran.stderr, "".join(path.read_text(errors="replace") for path in files)
 
 
-@pytest.mark.parametrize("how", ["include", "absolute", "link", "agents", "rule", "local"])
+@pytest.mark.parametrize("how", ["include", "link", "rule"])
 def test_row_73_no_file_of_the_home_is_read_without_the_users_word(
     project: Path, home: Path, how: str
 ) -> None:
@@ -49,17 +49,11 @@ def test_row_73_no_file_of_the_home_is_read_without_the_users_word(
     match how:
         case "include":
             (project / "CLAUDE.md").write_text("Build with make.\n@~/passwords.txt\n")
-        case "absolute":
-            (project / "CLAUDE.md").write_text(f"Build with make.\n@{target}\n")
         case "link":
             (project / "CLAUDE.md").symlink_to(target)
-        case "agents":
-            (project / "AGENTS.md").symlink_to("../user/passwords.txt")
-        case "rule":
+        case _:
             (project / ".claude" / "rules").mkdir(parents=True)
             (project / ".claude" / "rules" / "r.md").symlink_to(target)
-        case _:
-            (project / "CLAUDE.local.md").write_text("@../user/passwords.txt\n")
     told, recorded = sent(project, home)
     assert recorded
     assert SPOKEN not in recorded
