@@ -184,8 +184,8 @@ def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     t = f.thinking
     if t.blocks:
         yield f'<p class="dim">With its {t.blocks:,} recorded thinking blocks sent and bound: '
-        yield f"{escape(f.policy)} {t.cost:,} against {t.naive_cost:,}; {t.stripped:,} blocks stripped, "
-        yield f"{t.refused:,} requests refused.</p>"
+        yield f"{escape(f.policy)} {t.cost:,} against {t.naive_cost:,}; "
+        yield f"{t.stripped:,} blocks stripped, {t.refused:,} requests refused.</p>"
     yield "</details>"
 
 
