@@ -16,12 +16,6 @@ import re
 import shlex
 from collections.abc import Iterator
 
-UNSEEN = (
-    "It cannot see variables, patterns, aliases, eval of built text, or other programs that do "
-    "the same."
-)
-"""What is said of a rule that forbids a command."""
-
 _DEEPEST = 4
 _MOST = 5_000
 _BREAKS = re.compile(r"[;&|\n\r(){}`<>]|\$\(")
