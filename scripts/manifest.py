@@ -7,7 +7,9 @@ mutation. Checked here, without running anything:
 - every section has a row, and a row's id is unique;
 - a built row's tests exist and carry `@pytest.mark.spec` for it;
 - a test that carries a mark is named by a row of that section;
-- a mutation's `find` stands exactly once in its file, and its tests exist.
+- a mutation's `find` stands exactly once in its file, and its tests exist;
+- every threat has one row, `T.1` to `T.82`; a built one names tests that exist, and a test
+  called `test_row_25_…` is named by `T.25`.
 
 `python -m scripts.mutations` applies the mutations.
 
@@ -17,6 +19,7 @@ mutation. Checked here, without running anything:
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -27,6 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = "tests/manifest.toml"
+THREATS = range(1, 83)
 SECTIONS = (
     *(str(number) for number in range(1, 19)),
     *(f"B{number}" for number in range(1, 22)),
@@ -76,6 +80,16 @@ class Found:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Threat:
+    """A bad input or an attack, by its number: `T.25`, and the tests that prove its outcome."""
+
+    id: str
+    title: str
+    state: str
+    tests: tuple[str, ...] = ()
+
+
 class Malformed(Exception):
     """The manifest cannot be read as one."""
 
@@ -106,6 +120,21 @@ def load(root: Path) -> list[Row]:
     """Reads the rows, in the order of the file."""
     raw = tomllib.loads((root / MANIFEST).read_text(encoding="utf-8"))
     return [_row(one) for one in raw.get("row", ())]
+
+
+def load_threats(root: Path) -> list[Threat]:
+    """Reads the threats, in the order of the file."""
+    raw = tomllib.loads((root / MANIFEST).read_text(encoding="utf-8"))
+    found: list[Threat] = []
+    for one in raw.get("threat", ()):
+        where = f"threat {one.get('id', '?')}"
+        if odd := sorted(set(one) - {"id", "title", "state", "tests"}):
+            raise Malformed(f"{where}: unknown keys {', '.join(odd)}")
+        try:
+            found.append(Threat(one["id"], one["title"], one["state"], tuple(one.get("tests", ()))))
+        except KeyError as missing:
+            raise Malformed(f"{where}: {missing} is missing") from None
+    return found
 
 
 # -- what the test files say ---------------------------------------------------------
@@ -221,6 +250,29 @@ def _mark_problems(rows: list[Row], found: Found) -> Iterator[str]:
                 yield f"{test}: marked for {mark}, but no row of {mark} names it"
 
 
+def _threat_problems(threats: list[Threat], found: Found) -> Iterator[str]:
+    counts = Counter(one.id for one in threats)
+    for number in THREATS:
+        if counts[f"T.{number}"] != 1:
+            yield f"threat T.{number}: it is there {counts[f'T.{number}']} times, not once"
+    for one in threats:
+        if one.id not in {f"T.{number}" for number in THREATS}:
+            yield f"threat {one.id}: there is no such number"
+        if one.state not in ("planned", "built"):
+            yield f"threat {one.id}: state is `planned` or `built`, not `{one.state}`"
+        if (one.state == "built") != bool(one.tests):
+            yield f"threat {one.id}: a built one has tests, a planned one none"
+        for entry in one.tests:
+            if not found.named(entry):
+                yield f"threat {one.id}: no such test: {entry}"
+    covered = {(one.id, test) for one in threats for e in one.tests for test in found.named(e)}
+    for test in found.tests:
+        name = test.rpartition("::")[2]
+        number = re.match(r"test_row_0*(\d+)_", name)
+        if number and (f"T.{number[1]}", test) not in covered:
+            yield f"{test}: threat T.{number[1]} does not name it"
+
+
 def problems(root: Path) -> list[str]:
     """Everything that does not hold, one line each."""
     rows = load(root)
@@ -236,6 +288,7 @@ def problems(root: Path) -> list[str]:
     for row in rows:
         lines += _row_problems(row, found)
         lines += _mutation_problems(row, found, root)
+    lines += _threat_problems(load_threats(root), found)
     return lines + list(_mark_problems(rows, found))
 
 
@@ -252,6 +305,10 @@ def main() -> None:
     mutations = sum(len(row.mutations) for row in built)
     planned = len(rows) - len(built)
     print(f"manifest: {len(built)} rows built, {mutations} mutations, {planned} rows planned")
+    threats = load_threats(ROOT)
+    open_ones = [one.id for one in threats if one.state == "planned"]
+    told = f", planned: {', '.join(open_ones)}" if open_ones else ""
+    print(f"threats: {len(threats) - len(open_ones)} of {len(threats)} proven{told}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 - No test sees the real home: `HOME` and `REVERIE_HOME` point into a temporary folder,
   and settings and keys from outside are taken out of the environment.
 - A test that cannot run here skips and says why; `REVERIE_REQUIRE` (`all`, or the names
-  of needs, by comma) turns such skips into failures. The last lines of a run list them.
+  of needs, by comma) turns such skips into failures. The last lines of a run list them, and
+  the very last says what was not proven here and how to get it.
 - `REVERIE_SCALE=proof` asks for the full numbers; without it the same promises are
   tested small, and the same way every time. `REVERIE_EXAMPLES` says how many random
   examples a property gets there, `REVERIE_SEED` where tests that draw by chance begin.
@@ -19,7 +20,8 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +39,14 @@ OURS = frozenset(
     f"REVERIE_{name}"
     for name in ("REQUIRE", "SCALE", "DOORS", "SHARED", "BUDGET", "EXAMPLES", "SEED")
 )
+NEED = re.compile(r"needs ([\w.-]+):")
+PACKAGES = {
+    "bwrap": "bubblewrap",
+    "git": "git",
+    "python3": "python3",
+    "rg": "ripgrep",
+    "tmux": "tmux",
+}
 FOREIGN = re.compile(r"(REVERIE|CLAUDE|ANTHROPIC|OPENAI|GIT|XDG)_")
 
 settings.register_profile(
@@ -155,7 +165,7 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if report.outcome != "skipped" or hasattr(report, "wasxfail"):
         return
     reason = _reason(report)
-    need = re.match(r"needs ([\w.-]+):", reason)
+    need = NEED.match(reason)
     if "all" in REQUIRED or (need and need[1] in REQUIRED):
         report.outcome = "failed"
         report.longrepr = f"skipped, and REVERIE_REQUIRE does not allow that: {reason}"
@@ -209,6 +219,18 @@ class Closing:
         yield f"skips: {len(self.skipped)}"
         for test, reason in sorted(self.skipped.items()):
             yield f"  {test}: {reason}"
+        yield not_proven(self.skipped.values())
+
+
+def not_proven(reasons: Iterable[str]) -> str:
+    """What tests that did not run would have proven, by what they lack, and how to get that."""
+    found = Counter(m[1] if (m := NEED.match(one)) else "something else" for one in reasons)
+    lacking = ", ".join(f"{count} for want of {name}" for name, count in sorted(found.items()))
+    packages = sorted(PACKAGES[name] for name in found if name in PACKAGES)
+    ways = [f"apt-get install {' '.join(packages)}"] if packages else []
+    ways += ["set REVERIE_SHARED to the recorded sessions"] if "shared" in found else []
+    how = "; ".join(ways) or "see the reasons above"
+    return f"not proven here: {sum(found.values())} tests ({lacking}). To prove them: {how}"
 
 
 def pytest_configure(config: pytest.Config) -> None:

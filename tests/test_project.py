@@ -23,6 +23,7 @@ from packaging.version import Version
 
 from reverie import errors
 from scripts import manifest, mutations, tree
+from tests.conftest import not_proven
 from tests.tools.kit import processes_with
 
 TARGETS = ("install", "run", "chat", "test", "proof", "bench", "check", "lock", "clean")
@@ -285,13 +286,24 @@ def test_limit():
 WHOLE = {"id": "3", "test": "tests/test_a.py", "find": "= 3", "replace": "= 4"}
 
 
-def small(folder: Path, tests: str = TESTS, extra: str = "", **changed: str) -> list[str]:
+def threats(*without: int) -> str:
+    rows = (n for n in manifest.THREATS if n not in without)
+    return "".join(f'[[threat]]\nid = "T.{n}"\ntitle = "t"\nstate = "planned"\n' for n in rows)
+
+
+def small(
+    folder: Path,
+    tests: str = TESTS,
+    extra: str = "",
+    unlisted: tuple[int, ...] = (),
+    **changed: str,
+) -> list[str]:
     row = BUILT.format_map({**WHOLE, **changed})
     without = () if "." in {**WHOLE, **changed}["id"] else ("3",)
     files = {
         "src/a.py": SOURCE,
         "tests/test_a.py": tests,
-        manifest.MANIFEST: planned(*without) + row + extra,
+        manifest.MANIFEST: planned(*without) + row + threats(*unlisted) + extra,
     }
     return manifest.problems(write(folder, files))
 
@@ -352,6 +364,35 @@ def test_a_fault_in_the_manifest_is_named(
     tmp_path: Path, changed: dict[str, str], said: str
 ) -> None:
     assert any(said in line for line in small(tmp_path, **changed))
+
+
+ROW_7 = "def test_row_07_x(): ..."
+PROVEN = '[[threat]]\nid = "T.7"\ntitle = "t"\nstate = "built"\ntests = ["tests/test_a.py{}"]\n'
+
+
+@pytest.mark.spec("project.manifest")
+@pytest.mark.parametrize(
+    ("extra", "tests", "said"),
+    [
+        ("", TESTS, "threat T.7: it is there 0 times, not once"),
+        (PROVEN.format("") * 2, TESTS, "threat T.7: it is there 2 times, not once"),
+        (PROVEN.format("::test_gone"), TESTS, "threat T.7: no such test"),
+        (PROVEN.format("").replace("T.7", "T.83"), TESTS, "T.83: there is no such number"),
+        (PROVEN.format("").replace("built", "planned"), TESTS, "a planned one none"),
+        (PROVEN.format("").replace("built", "done"), TESTS, "not `done`"),
+        (threats(*(n for n in manifest.THREATS if n != 7)), TESTS + ROW_7, "T.7 does not name it"),
+    ],
+)
+def test_a_fault_in_the_threats_is_named(tmp_path: Path, extra: str, tests: str, said: str) -> None:
+    one = "tests/test_a.py::test_limit"
+    assert small(tmp_path, TESTS + ROW_7, PROVEN.format(""), (7,), test=one) == []
+    assert any(said in line for line in small(tmp_path, tests, extra, (7,), test=one))
+
+
+@pytest.mark.spec("project.manifest")
+def test_the_manifest_knows_as_many_threats_as_there_are(shared: Path) -> None:
+    rows = re.findall(r"^\| (\d+) \|", (shared / "THREATS.md").read_text(), re.MULTILINE)
+    assert [int(one) for one in rows] == list(manifest.THREATS)
 
 
 @pytest.mark.spec("project.manifest")
@@ -482,10 +523,24 @@ def test_the_last_lines_list_the_skips(outcome: Outcome) -> None:
     for options in ((), ("-n", "1"), ("-q",)):
         code, lines = outcome(*options)
         assert code == 0
-        assert lines[-3] == "skips: 2"
-        assert lines[-2].startswith("  tests/test_skips.py::test_needs_program: needs no-such-pro")
-        assert lines[-1].startswith("  tests/test_skips.py::test_needs_shared: needs shared: ")
-        assert "2 passed, 2 skipped, 1 xfailed" in re.sub(r", \d+ deselected", "", lines[-4])
+        assert lines[-4] == "skips: 2"
+        assert lines[-3].startswith("  tests/test_skips.py::test_needs_program: needs no-such-pro")
+        assert lines[-2].startswith("  tests/test_skips.py::test_needs_shared: needs shared: ")
+        assert lines[-1] == (
+            "not proven here: 2 tests (1 for want of no-such-program, 1 for want of shared). "
+            "To prove them: set REVERIE_SHARED to the recorded sessions"
+        )
+        assert "2 passed, 2 skipped, 1 xfailed" in re.sub(r", \d+ deselected", "", lines[-5])
+
+
+@pytest.mark.spec("project.skips")
+def test_what_was_not_proven_is_said_with_the_way_to_prove_it() -> None:
+    said = not_proven(["needs bwrap: x", "needs rg: x", "needs rg: y", "needs shared: z", "odd"])
+    assert said == (
+        "not proven here: 5 tests (1 for want of bwrap, 2 for want of rg, 1 for want of shared, "
+        "1 for want of something else). To prove them: apt-get install bubblewrap ripgrep; "
+        "set REVERIE_SHARED to the recorded sessions"
+    )
 
 
 @pytest.mark.spec("project.skips")
@@ -507,7 +562,7 @@ def test_a_required_skip_is_a_failure(outcome: Outcome, required: str, counts: s
 def test_a_module_that_skips_is_a_failure_too(outcome: Outcome, tmp_path: Path) -> None:
     write(tmp_path, {"tests/test_module.py": "import pytest\npytest.importorskip('no_such')\n"})
     code, lines = outcome("tests/test_module.py", "tests/test_skips.py::test_runs")
-    assert (code, lines[-2]) == (0, "skips: 1")
+    assert (code, lines[-3]) == (0, "skips: 1")
     assert outcome("tests/test_module.py", REVERIE_REQUIRE="all")[0] != 0
 
 

@@ -131,3 +131,21 @@ def test_a_home_that_is_no_folder(run: Run, home: Path) -> None:
     home.write_text("a file")
     found = json.loads(run("doctor", "--json").out)
     assert found["checks"]
+
+
+def test_a_fix_changes_no_file_through_a_hard_link(
+    run: Run, session: str, home: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("theirs")
+    outside.chmod(0o644)
+    ours = next(home.rglob("*.jsonl"))
+    inside = ours.parent / "linked.txt"
+    os.link(outside, inside)
+    ours.chmod(0o644)
+    checks = named(json.loads(run("doctor", "--fix", "--json").out), "rights")
+    assert outside.stat().st_mode & 0o777 == 0o644
+    assert ours.stat().st_mode & 0o777 == 0o600
+    assert [one["state"] for one in checks] == ["problem", "problem"]
+    assert str(inside) in checks[1]["what"]
+    assert "second name" in checks[1]["what"]

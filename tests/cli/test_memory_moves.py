@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -116,6 +117,18 @@ def files(base: Path) -> dict[str, bytes]:
         for p in base.rglob("*")
         if p.is_file() and not p.name.startswith(".")
     }
+
+
+def test_no_memory_is_exported_through_a_hard_link(
+    run: Run, home: Path, project: Path, tmp_path: Path
+) -> None:
+    run("memory", "add", "Anna owns billing", "--name", "billing", code=0)
+    (file,) = folder(home, project).glob("*billing*")
+    os.link(file, tmp_path / "elsewhere")
+    told = run("memory", "export", tmp_path / "out", "--json")
+    assert told.code != 0
+    assert file.name in told.error["where"]
+    assert not (tmp_path / "out" / "memory").exists()
 
 
 def test_everything_out_and_back_in(

@@ -51,6 +51,20 @@ def test_exports_for_programs_and_for_people(run: Run, made: str) -> None:
     assert "→ Bash" in page
 
 
+@pytest.mark.parametrize("linked", ["tool-results/toolu_1.txt", ""], ids=["file", "transcript"])
+@pytest.mark.parametrize("how", [["--format", "json"], ["--format", "jsonl"], ["--out", "folder"]])
+def test_nothing_is_exported_through_a_hard_link(
+    run: Run, made: str, tmp_path: Path, linked: str, how: list[str]
+) -> None:
+    place = library().path / (f"{made}/{linked}" if linked else f"{made}.jsonl")
+    os.link(place, tmp_path / "elsewhere")
+    arguments = [f"{tmp_path}/copy/" if one == "folder" else one for one in how]
+    told = run("sessions", "export", made, *arguments)
+    assert told.code != 0
+    assert place.name in told.err
+    assert "toolu_1" not in told.out
+
+
 def test_a_page_holds_no_html(run: Run, tmp_path: Path) -> None:
     said = "<script>alert(1)</script>\n```html\n<b>code</b>\n<img src=x onerror=y>"
     name = "11110000-0000-4000-8000-000000000000"

@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.agent.agent import AgentOptions, open_agent
+from reverie.errors import PathRefused, StoreError
 from reverie.memory import includes, instructions
 from reverie.memory.instructions import Collected, InstructionFile, InstructionText, render
 from reverie.session.context import gather, instruction_files, work_root
 from reverie.settings import Settings
+from reverie.store.approvals import RECORD, IncludeApprovals
 from reverie.store.memory import MemoryFolder
 from reverie.testing import ManualClock, ScriptedModel
 from reverie.world import Notice
@@ -309,21 +311,135 @@ def test_a_link_inside_the_project_is_followed_once(repo: Path, home: Path) -> N
     assert found.warnings == ()
 
 
-def test_no_link_or_include_of_a_project_brings_a_key_in(repo: Path, home: Path) -> None:
-    user = repo.parent / "user"
-    laid(user, {".ssh/id_rsa": "KEY", ".aws/credentials": "KEY", "notes.md": "notes"})
-    (user / "link.md").symlink_to(".ssh/id_rsa")
-    mentions = f"@~/.ssh/id_rsa @{user}/.aws/credentials @~/link.md @sneaky.md @~/notes.md"
-    laid(repo, {"CLAUDE.md": mentions})
-    (repo / "sneaky.md").symlink_to(user / ".ssh/id_rsa")
-    (repo / "CLAUDE.local.md").symlink_to(user / ".ssh/id_rsa")
+BARRED = (
+    ".ssh/notes.md",
+    ".aws/credentials",
+    ".gnupg/x.md",
+    ".reverie/projects/-other/memory/a.md",
+    ".claude/CLAUDE.md",
+    ".codex/AGENTS.md",
+    ".gemini/GEMINI.md",
+    "prod.env",
+    "deploy.key",
+)
+
+
+@pytest.fixture
+def user(repo: Path) -> Path:
+    laid(repo.parent / "user", {"passwords.txt": "SPOKEN", "notes.md": "NOTES"})
+    return laid(repo.parent / "user", dict.fromkeys(BARRED, "SPOKEN"))
+
+
+def test_nothing_outside_the_project_is_read_that_nobody_approved(
+    repo: Path, home: Path, user: Path
+) -> None:
+    laid(repo, {"CLAUDE.md": f"@~/passwords.txt @{user}/notes.md @../user/notes.md @linked.md"})
+    (repo / "linked.md").symlink_to(user / "notes.md")
+    (repo / "CLAUDE.local.md").symlink_to(user / "passwords.txt")
+    (repo / ".claude").symlink_to(user / ".claude")
     found = on_disk(repo, home, user)
-    assert names(found, repo) == ["CLAUDE.md", "../user/notes.md"]
-    assert sum("is no plain text by its name" in line for line in found.warnings) == 5
-    assert "KEY" not in render(found.files)
-    # What the user says in their own file is theirs to say.
-    laid(home, {"CLAUDE.md": "@~/.aws/credentials"})
-    assert "KEY" in render(on_disk(repo, home, user).files)
+    assert names(found, repo) == ["CLAUDE.md"]
+    assert [one.path for one in found.unapproved] == [
+        str(user / "passwords.txt"),
+        str(user / "notes.md"),
+    ]
+    assert {one.by for one in found.unapproved} == {str(repo / "CLAUDE.md")}
+
+
+def test_one_notice_names_what_was_left_out_and_how_to_approve_it(
+    repo: Path, home: Path, user: Path
+) -> None:
+    laid(repo, {"CLAUDE.md": "@~/passwords.txt @~/notes.md"})
+    said: list[Notice] = []
+    environ = {"HOME": str(user)}
+    context = gather(
+        repo, Settings(), home=home, environ=environ, managed=home / "none", say=said.append
+    )
+    assert "SPOKEN" not in context.text
+    (notice,) = said
+    assert notice.level == "warning"
+    for name in ("passwords.txt", "notes.md"):
+        assert str(user / name) in notice.text
+    assert "approve" in notice.text
+
+
+def test_an_approval_counts_for_one_project_and_one_real_path(
+    repo: Path, home: Path, user: Path
+) -> None:
+    laid(repo, {"CLAUDE.md": "@~/notes.md @~/link.md @~/passwords.txt"})
+    (user / "link.md").symlink_to("notes.md")
+    other = laid(repo.parent / "other", {"CLAUDE.md": "@~/notes.md"})
+    record = IncludeApprovals(home)
+    record.approve(repo, user / "link.md", str(repo / "CLAUDE.md"))
+    record.approve(repo, user / "notes.md")
+    assert [(one.path, one.by) for one in record.all()] == [
+        (str(user / "notes.md"), str(repo / "CLAUDE.md"))
+    ]
+    found = on_disk(repo, home, user)
+    assert [one.text for one in found.files][1:] == ["NOTES"]
+    assert [one.path for one in found.unapproved] == [str(user / "passwords.txt")]
+    assert [one.path for one in on_disk(other, home, user).unapproved] == [str(user / "notes.md")]
+    # a link that now leads elsewhere is another file
+    (user / "notes.md").unlink()
+    (user / "notes.md").symlink_to("passwords.txt")
+    assert "SPOKEN" not in render(on_disk(repo, home, user).files)
+    assert record.withdraw(repo, user / "passwords.txt") is False
+    (user / "notes.md").unlink()
+    assert record.withdraw(repo, user / "notes.md") is True
+    assert record.all() == ()
+
+
+@pytest.mark.parametrize("name", BARRED)
+def test_keys_and_the_folders_of_agents_are_never_read_for_a_project(
+    repo: Path, home: Path, user: Path, name: str
+) -> None:
+    laid(repo, {"CLAUDE.md": f"@~/{name} @sneaky.md"})
+    (repo / "sneaky.md").symlink_to(user / name)
+    record = IncludeApprovals(home)
+    with pytest.raises(PathRefused):
+        record.approve(repo, user / name)
+    # not even where the record says so
+    (home / RECORD).parent.mkdir(exist_ok=True)
+    row = {"root": str(repo), "path": str(user / name), "by": ""}
+    (home / RECORD).write_text(json.dumps({"approved": [row]}))
+    found = on_disk(repo, home, user)
+    assert "SPOKEN" not in render(found.files)
+    assert found.unapproved == ()
+    assert len(found.warnings) == 2
+
+
+def test_a_home_elsewhere_and_a_key_in_the_project_are_not_read_either(
+    repo: Path, home: Path, user: Path
+) -> None:
+    laid(home, {"projects/-other/memory/a.md": "SPOKEN", "other.md": "SPOKEN"})
+    laid(repo, {"CLAUDE.md": f"@{home}/other.md @.env", ".env": "SPOKEN"})
+    found = on_disk(repo, home, user)
+    assert "SPOKEN" not in render(found.files)
+    assert (len(found.warnings), found.unapproved) == (2, ())
+
+
+def test_what_the_user_says_in_their_own_file_is_theirs_to_say(
+    repo: Path, home: Path, user: Path
+) -> None:
+    laid(home, {"CLAUDE.md": f"@~/.aws/credentials @{repo}/shared.md"})
+    laid(repo, {"shared.md": "shared @~/passwords.txt"})
+    found = on_disk(repo, home, user)
+    assert [one.text for one in found.files][1:] == ["SPOKEN", "shared @~/passwords.txt"]
+    # but what a file of the project asks for is not, whoever brought the file in
+    assert [one.path for one in found.unapproved] == [str(user / "passwords.txt")]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"approved": 7}', '{"approved": [{}]}'])
+def test_a_record_that_cannot_be_read_approves_nothing_and_stays(
+    repo: Path, home: Path, user: Path, text: str
+) -> None:
+    record = IncludeApprovals(home)
+    home.mkdir()
+    (home / RECORD).write_text(text)
+    assert not record.approved(repo, user / "notes.md")
+    with pytest.raises(StoreError):
+        record.approve(repo, user / "notes.md")
+    assert (home / RECORD).read_text() == text
 
 
 def test_only_text_is_read_and_nothing_hangs(repo: Path, home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -11,7 +12,17 @@ import anyio
 import pytest
 
 from reverie.apps.replay import CAVEAT, POLICIES, MeasuredSession, ReplayPolicy, measured, page
-from reverie.apps.replay.plots import PlotMark, Series, areas, lines, short, steps, thinned
+from reverie.apps.replay.plots import (
+    PlotMark,
+    Series,
+    areas,
+    lines,
+    ratios,
+    shares,
+    short,
+    steps,
+    thinned,
+)
 from reverie.apps.replay.run import PlayedRound
 
 from .courses import course, session
@@ -86,6 +97,65 @@ def test_a_name_cannot_leave_its_place(sessions: list[MeasuredSession]):
     evil = '</title><script>alert("1")</script>'
     first = replace(sessions[0], figures=replace(sessions[0].figures, session=evil, notes=(evil,)))
     assert "<script" not in page([first])
+
+
+EVIL = "<b>\"']]>&x"  # short enough to be shown whole where ids are shortened
+
+
+def named(sessions: list[MeasuredSession], name: str) -> list[MeasuredSession]:
+    """Sessions with a text in every place that a recorded file or a caller can fill."""
+    found: list[MeasuredSession] = []
+    for one in sessions:
+        rounds = [replace(r, moved="announced", why=name) for r in one.played["collapse"].rounds]
+        played = {**one.played, "collapse": replace(one.played["collapse"], rounds=rounds)}
+        thinking = replace(one.figures.thinking, blocks=3, refused=1)
+        figures = replace(
+            one.figures,
+            session=name,
+            program=name,
+            file=name,
+            policy=name,  # type: ignore[arg-type]
+            notes=(name, name),
+            thinking=thinking,
+            over_window=1,
+        )
+        found.append(replace(one, figures=figures, played={**played, name: played["collapse"]}))
+    return found
+
+
+def built(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    return [(tag, tuple(attributes)) for tag, attributes in tags.seen]
+
+
+@pytest.mark.spec("B14.page")
+def test_row_68_no_text_of_a_session_becomes_part_of_the_page(sessions: list[MeasuredSession]):
+    text = page(named(sessions, EVIL))
+    assert built(text) == built(page(named(sessions, "harmless")))
+    assert '<b>"' not in text
+    assert "]]>" not in text
+    assert text.count(escape(EVIL)) == text.count(escape(EVIL, quote=False).split('"')[0])
+    for plot in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(plot)
+
+
+@pytest.mark.spec("B14.page")
+def test_row_68_no_name_of_a_line_or_a_mark_becomes_part_of_a_plot():
+    series = [Series(EVIL, "read", [1.0, 2.0])]
+    plots = [
+        lines(EVIL, series),
+        areas(EVIL, series, [PlotMark(0, "announced", EVIL)]),
+        shares(EVIL, [(EVIL, [(EVIL, "here", 2)])]),
+        ratios(EVIL, [(EVIL, [(EVIL, "collapse", 0.5)])]),
+    ]
+    for plot in plots:
+        found = ElementTree.fromstring(plot)
+        assert not list(found.iter("b"))
+        assert found.get("aria-label") == EVIL
+        texts = [one.text or "" for one in found.iter() if EVIL in (one.text or "")]
+        assert texts
 
 
 def test_a_break_that_nothing_announced_is_marked(sessions: list[MeasuredSession]):

@@ -235,7 +235,7 @@ async def test_a_run_reads_its_own_writes_and_nobody_else_does(stage: Stage) -> 
 async def test_without_a_sandbox_there_is_no_shell(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("reverie.tools.sandbox.WHERE", "/nowhere")
     script = Script(lambda _, n: reply(call("Bash", "b1", command="ls")) if n == 1 else "done")
     async with stage.agent(script) as agent:
         await turn(agent, "What is here?")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import anthropic
@@ -149,6 +153,78 @@ async def test_it_stops_when_cancelled_and_says_when_a_port_is_taken() -> None:
         tasks.start_soon(run)
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(urls[0])
+
+
+def closes(found: socket.socket) -> bool:
+    """Whether the other side closes; it is waited for as long as the socket's own time."""
+    try:
+        while found.recv(4_096):
+            pass
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+@contextmanager
+def connected(url: str) -> Iterator[socket.socket]:
+    address = ("127.0.0.1", int(url.rpartition(":")[2]))
+    with socket.create_connection(address, timeout=20) as found:
+        yield found
+
+
+HEAD = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+
+
+@pytest.mark.parametrize("begun", [b"", b"P", b"GET / HTTP/1.1\r\nHost: loc", HEAD])
+def test_row_51_a_client_that_sends_no_headers_is_cut_off(begun: bytes) -> None:
+    with serving(engine(), header_seconds=0.2) as url, connected(url) as client:
+        client.sendall(begun)
+        assert closes(client)
+        assert httpx2.get(url).status_code == 200
+
+
+def test_row_51_a_client_that_trickles_its_headers_is_cut_off() -> None:
+    with serving(engine(), header_seconds=0.5) as url, connected(url) as client:
+        client.settimeout(0.05)
+        began = time.monotonic()
+        sent = b"GET / HTTP/1.1\r\nX: "
+        with suppress(OSError):
+            while time.monotonic() < began + 20:
+                client.sendall(sent)
+                sent = b"x"
+                with suppress(TimeoutError):
+                    if not client.recv(1):
+                        break
+        assert time.monotonic() < began + 10
+
+
+def test_row_51_a_second_request_has_no_more_time_than_the_first() -> None:
+    with serving(engine(), header_seconds=0.3) as url, connected(url) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in client.recv(4_096)
+        client.sendall(b"GET / HT")
+        client.settimeout(3)  # less than a connection is kept without a request
+        assert closes(client)
+
+
+def test_row_51_a_body_that_does_not_come_is_refused() -> None:
+    with serving(engine(), body_seconds=0.2) as url, connected(url) as client:
+        client.sendall(HEAD + b"\r\n{")
+        assert b" 408 " in client.recv(4_096)
+
+
+def test_a_slow_answer_is_not_cut_off() -> None:
+    with serving(engine(faults=[slow(0.02)]), header_seconds=0.2) as url:
+        assert body_of(url)[1]
+
+
+@pytest.mark.parametrize("host", ["testserver", "testserver:80", "evil.test", "127.0.0.1.evil"])
+def test_row_67_no_other_host_is_answered(host: str) -> None:
+    with serving(engine()) as url:
+        assert httpx2.get(url, headers={"Host": host}).status_code == 403
+        assert httpx2.get(url, headers={"Host": "localhost"}).status_code == 200
 
 
 SERVED = """

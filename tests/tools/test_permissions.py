@@ -78,7 +78,7 @@ def path_of(place: Place, text: str) -> str:
         ("Read", "<home>/settings.json", "ask"),
         ("Read", "<home>/projects/-other/s.jsonl", "ask"),
         ("Read", "~/.ssh/id_rsa", "ask"),
-        ("Read", ".git/config", "allow"),
+        ("Read", ".git/config", "ask"),
         ("List", ".", "allow"),
         ("Write", "a.py", "ask"),
         ("Write", "<memory>/m.md", "allow"),

@@ -5,8 +5,8 @@ the memory index. Files that others mention with `@path` follow the one that men
 few deep, each once. The text is one `<system-reminder>` whose end no file can write, and each
 file stands under a line with a mark that occurs in none of them.
 
-Nothing here touches the disk: a reader is handed in. A file of the project that lies outside
-it is read only where its real name is that of a plain text, and that is said.
+Nothing here touches the disk: a reader is handed in, and it says which files may be read. What
+a project asks for outside itself, and nobody has approved, is left out and named.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 
 _TAG = "system-reminder"
 _TAG_INSIDE = re.compile(rf"[<＜‹](?=\s*[/／]?\s*{_TAG})", re.IGNORECASE)
-_PLAIN = (".md", ".markdown", ".mdx", ".mdc", ".txt", ".rst")
 _ABOUT: dict[InstructionKind, str] = {
     "managed": "instructions for everyone on this machine",
     "user": "the user's instructions for all projects",
@@ -74,9 +73,11 @@ class InstructionText:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file that is there and is not read, and why."""
+    """A file that is there and is not read, and why; `outside` is its real path where it would
+    be read if the user approved it."""
 
     reason: str
+    outside: str = ""
 
 
 class Reader(Protocol):
@@ -102,11 +103,20 @@ class InstructionFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Unapproved:
+    """A file outside the project that it asks for: its real path, and the file that asks."""
+
+    path: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Collected:
     """All files in their order, and what a person should know about them."""
 
     files: tuple[InstructionFile, ...]
     warnings: tuple[str, ...] = ()
+    unapproved: tuple[Unapproved, ...] = ()
 
 
 def sources(*, managed: str, home: str, top: str, cwd: str) -> tuple[InstructionSource, ...]:
@@ -138,19 +148,6 @@ def _down(top: str, cwd: str) -> list[str]:
     return chain[::-1] if here == posixpath.normpath(top) else [posixpath.normpath(cwd)]
 
 
-def refusal(real: str, kind: InstructionKind, top: str) -> str:
-    """Why a file of this kind may not be read at its real place, or "".
-
-    What a repository brings may name any file of the user's. Outside it only plain texts
-    are read, so that neither a link nor an include can send a key or a password.
-    """
-    if kind in ("managed", "user") or is_inside(real, top):
-        return ""
-    if real.lower().endswith(_PLAIN):
-        return ""
-    return "it lies outside the project and is no plain text by its name"
-
-
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is below a folder, name by name."""
     parts, above = path.split("/"), folder.rstrip("/").split("/")
@@ -168,11 +165,15 @@ class _Collector:
         self._full = False
         self.files: list[InstructionFile] = []
         self.warnings: list[str] = []
+        self.unapproved: dict[str, str] = {}
 
     def take(self, path: str, kind: InstructionKind, by: str = "", depth: int = 0) -> bool:
         """Read one file and what it mentions; whether there was one."""
         found = self._reader.read(path, kind)
         if isinstance(found, Refused):
+            if found.outside:
+                self.unapproved.setdefault(found.outside, by or path)
+                return not by
             self.warnings.append(f"{_line(path)} is not read: {found.reason}")
             return not by
         if found is None:
@@ -188,8 +189,13 @@ class _Collector:
         if depth < self._settings.include_depth:
             for mention in includes.find(found.text):
                 target = includes.resolve(mention, file=path, user=self._user)
-                self.take(target, kind, path, depth + 1)
+                self.take(target, self._asking(kind, found, depth), path, depth + 1)
         return True
+
+    def _asking(self, kind: InstructionKind, found: InstructionText, depth: int) -> InstructionKind:
+        """Whose wish a mention is: a project's, also where the user's file brought it in."""
+        theirs = depth > 0 and kind in ("managed", "user") and is_inside(found.real, self._top)
+        return "project" if theirs else kind
 
     def _is_full(self, path: str, found: InstructionText) -> bool:
         whole = self._characters + len(found.text)
@@ -233,7 +239,8 @@ def collect(
                 collector.take(path, one.kind)
         elif not collector.take(one.path, one.kind) and one.instead:
             collector.take(one.instead, one.kind)
-    return Collected(tuple(collector.files), tuple(collector.warnings))
+    missing = tuple(Unapproved(*one) for one in collector.unapproved.items())
+    return Collected(tuple(collector.files), tuple(collector.warnings), missing)
 
 
 # The text

@@ -1,9 +1,10 @@
 """What a session's head says of its surroundings: instruction files, memory, the memory prompt.
 
 Everything is read when a session begins, or when its beginning is replaced, and never while a
-request is rendered. Reading is bounded, takes plain files only, and follows a link no further
-than the rules of `instructions` allow. Whatever fails here is said once, and the session goes
-on without it.
+request is rendered. Reading is bounded and takes plain files only. A project gets what lies in
+it; a link or an include that leads out is followed only where the user approved that
+(`approvals`), and never to keys or into an agent's own folder. Whatever fails here is said once,
+and the session goes on without it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ from reverie.memory.instructions import (
     Refused,
 )
 from reverie.settings import Settings
+from reverie.store import keys
+from reverie.store.approvals import IncludeApprovals
+from reverie.store.home import canonical_root
 from reverie.store.memory import MemoryFolder
 from reverie.store.plain import open_plain, read_open
+from reverie.store.private import is_secret
 from reverie.world import Notice, Say, say_nothing
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
 MAX_RULES = 200
+APPROVE = "To approve it, start `reverie chat` here and answer; that is asked once."
 _SNIFFED = 8 * 1024
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
@@ -42,8 +48,9 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 class DiskReader:
     """`instructions.Reader` over the file system; `top` is the root of the working tree."""
 
-    def __init__(self, top: Path, *, most: int = MAX_BYTES) -> None:
+    def __init__(self, top: Path, approvals: IncludeApprovals, *, most: int = MAX_BYTES) -> None:
         self._top = str(top)
+        self._approvals = approvals
         self._most = most
 
     def read(self, path: str, kind: InstructionKind) -> InstructionText | Refused | None:
@@ -52,8 +59,21 @@ class DiskReader:
         real = os.path.realpath(path)
         if not os.path.lexists(real) or os.path.isdir(real):
             return None
-        why = instructions.refusal(real, kind, self._top)
-        return Refused(why) if why else self._read(real)
+        return self._refusal(real, kind) or self._read(real)
+
+    def _refusal(self, real: str, kind: InstructionKind) -> Refused | None:
+        """What a repository brings may name any file of the user's; what it may not read."""
+        if kind in ("managed", "user"):
+            return None
+        if is_secret(Path(real)):
+            return Refused("its name says that it may hold keys or passwords")
+        if instructions.is_inside(real, self._top):
+            return None
+        if self._approvals.is_barred(Path(real)):
+            return Refused("it lies in the folder of an agent, outside the project")
+        if self._approvals.approved(canonical_root(Path(self._top)), real):
+            return None
+        return Refused("it lies outside the project, and nobody approved it", outside=real)
 
     def _read(self, real: str) -> InstructionText | Refused | None:
         try:
@@ -128,7 +148,15 @@ def instruction_files(
     top = work_root(here)
     places = instructions.sources(managed=str(managed), home=str(home), top=str(top), cwd=str(here))
     user = environ.get("HOME", "") or os.path.expanduser("~")
-    return instructions.collect(places, DiskReader(top), user=user, top=str(top), settings=settings)
+    reader = DiskReader(top, IncludeApprovals(home))
+    return instructions.collect(places, reader, user=user, top=str(top), settings=settings)
+
+
+def unapproved_notice(missing: Sequence[instructions.Unapproved]) -> Notice:
+    """What the project asked for outside itself, in one sentence, and how to let it."""
+    named = "; ".join(f"{keys.shown(one.path)} (for {keys.shown(one.by)})" for one in missing)
+    text = f"Not read, since it lies outside the project: {named}. {APPROVE}"
+    return Notice("instructions", text, "warning")
 
 
 # Memory
@@ -205,6 +233,8 @@ def gather(
     collected = instruction_files(cwd, settings, home=home, environ=environ, managed=managed)
     for warning in collected.warnings:
         say(Notice("instructions", warning, "warning"))
+    if collected.unapproved:
+        say(unapproved_notice(collected.unapproved))
     indexes = () if memory is None else index_files(memory, team=team)
     files = (*collected.files, *indexes)
     return Context(instructions.render(files), files)

@@ -2,12 +2,13 @@
 
 `app` is the Starlette application, `serve` runs it until it is told to stop, `serving`
 runs it beside a test. It listens on loopback alone and refuses a request that names
-another host or comes from a web page. Every bad request gets an error in its API's
-envelope.
+another host or comes from a web page. A client that does not get on with its request is
+cut off. Every bad request gets an error in its API's envelope.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import socket
@@ -16,11 +17,13 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from reverie.errors import InvalidInput
 from reverie.simulator import anthropic_api, openai_api, openai_responses
@@ -31,13 +34,18 @@ from reverie.simulator.wire import Sending, Sleep
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-LOCAL = ("localhost", "127.0.0.1", "[::1]", "testserver")
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+HEADER_SECONDS = 10.0
+"""From a connection, or a request's first byte, until its headers are whole."""
+BODY_SECONDS = 60.0
 LARGEST = 64 * 1024 * 1024
 
 
-def app(engine: Engine, *, sleep: Sleep = anyio.sleep) -> Starlette:
+def app(
+    engine: Engine, *, sleep: Sleep = anyio.sleep, body_seconds: float = BODY_SECONDS
+) -> Starlette:
     """The three wire formats over one engine."""
-    doors = Doors(engine, sleep)
+    doors = Doors(engine, sleep, body_seconds)
     return Starlette(
         routes=[
             Route("/v1/messages", doors.messages, methods=["POST"]),
@@ -60,9 +68,10 @@ Handler = Callable[[Engine, bytes, Mapping[str, str]], "Awaitable[Sending] | Sen
 class Doors:
     """One handler for each path."""
 
-    def __init__(self, engine: Engine, sleep: Sleep) -> None:
+    def __init__(self, engine: Engine, sleep: Sleep, body_seconds: float = BODY_SECONDS) -> None:
         self.engine = engine
         self.sleep = sleep
+        self.body_seconds = body_seconds
 
     async def messages(self, request: Request) -> Response:
         return await self._answered(request, anthropic_api.messages)
@@ -104,7 +113,9 @@ class Doors:
     async def _answered(self, request: Request, handler: Handler) -> Response:
         if problem := self._strange(request):
             return problem
-        text = await _body(request)
+        text: bytes | ApiError = ApiError(408, "The request's body took too long")
+        with anyio.move_on_after(self.body_seconds):
+            text = await _body(request)
         if isinstance(text, ApiError):
             return self._refused(request, text)
         made = handler(self.engine, text, _headers(request))
@@ -189,13 +200,51 @@ def _listening(host: str, port: int) -> socket.socket:
     return found
 
 
+class _Impatient(H11Protocol):
+    """A connection that ends where headers do not come in time, however slowly they trickle."""
+
+    header_seconds = HEADER_SECONDS
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._start()
+        else:
+            self._stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _start(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.header_seconds, self.transport.abort)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+
+
 class _Server(uvicorn.Server):
     """uvicorn, saying when it is ready."""
 
-    def __init__(self, application: ASGIApp, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        ready: Callable[[], None],
+        header_seconds: float = HEADER_SECONDS,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
+                http=type("_Timed", (_Impatient,), {"header_seconds": header_seconds}),
+                ws="none",
                 log_config=None,
                 log_level="critical",
                 access_log=False,
@@ -233,11 +282,18 @@ async def serve(
 
 
 @contextlib.contextmanager
-def serving(engine: Engine, *, sleep: Sleep = anyio.sleep) -> Generator[str]:
+def serving(
+    engine: Engine,
+    *,
+    sleep: Sleep = anyio.sleep,
+    header_seconds: float = HEADER_SECONDS,
+    body_seconds: float = BODY_SECONDS,
+) -> Generator[str]:
     """A server on a free local port in a thread of its own, for as long as the block runs."""
     found = _listening("127.0.0.1", 0)
     started = threading.Event()
-    server = _Server(app(engine, sleep=sleep), started.set)
+    application = app(engine, sleep=sleep, body_seconds=body_seconds)
+    server = _Server(application, started.set, header_seconds)
     thread = threading.Thread(
         target=lambda: anyio.run(server.serve, [found]), name="simulator", daemon=True
     )

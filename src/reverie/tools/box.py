@@ -201,9 +201,11 @@ async def bounded(tool: Tool, value: Input, context: ToolContext) -> Output:
     """A tool's answer within its time, or a sentence saying what went wrong."""
     seconds = context.settings.tool_seconds
     none = Output("")
-    with anyio.move_on_after(seconds + GRACE if tool.times_itself else seconds):
+    most = seconds + GRACE if tool.times_itself else seconds
+    with anyio.move_on_after(most):
         output, error = await alone(tool.run(value, context), none)
         if error:
             return Output(f"{tool.name} failed: {error}", is_error=True)
         return output
-    return Output(f"{tool.name} took longer than {seconds:g} s and was ended", is_error=True)
+    said = f"{tool.name} took longer than {most:g} s and is waited for no more"
+    return Output(said, is_error=True)

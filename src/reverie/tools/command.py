@@ -150,8 +150,7 @@ def plain_words(line: str) -> tuple[str, ...] | None:
 
 
 def segments(line: str) -> list[tuple[str, ...]]:
-    """The beginnings of all commands that may stand in a line, read laxly: for rules that
-    forbid. It errs towards finding too many."""
+    """The beginnings of all commands that may stand in a line, read laxly."""
     found: list[tuple[str, ...]] = []
     for piece in _BREAKS.split(line):
         try:

@@ -1,15 +1,14 @@
 """Files for background agents: a few folders to read, fewer to write, nothing else.
 
 A path is normalised and resolved, and the real path is compared name by name with the
-folders: the innermost that holds it decides. Files that hold keys or passwords are
-refused wherever they lie. What is opened is reached without following a link; what is
-written goes through a `Folder` that was opened before the agent began, so that no link or
-rename on the way leads out. Every refusal is told to whoever made this.
+folders: the innermost that holds it decides. Files that hold keys or passwords (`private`)
+and git's own are refused wherever they lie. What is opened is reached without following a
+link; what is written goes through a `Folder` that was opened before the agent began, so that
+no link or rename on the way leads out. Every refusal is told to whoever made this.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,54 +17,9 @@ from pathlib import Path
 from reverie.errors import PathRefused
 from reverie.store.files import Folder
 from reverie.store.keys import beneath, shown
+from reverie.store.private import GIT, SECRETS, is_gits, is_secret
 from reverie.tools.places import absolute, open_real, resolve
 from reverie.tools.tool import Denied
-
-SECRET_FOLDERS = (
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".password-store",
-)
-SECRET_FILES = (
-    ".env",
-    ".env.*",
-    ".envrc",
-    "*.pem",
-    "*.p12",
-    "*.pfx",
-    "*.kdbx",
-    "*.keystore",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".htpasswd",
-    ".git-credentials",
-    ".vault-token",
-    "credentials",
-    "credentials.json",
-    ".credentials.json",
-)
-SECRETS = (*SECRET_FOLDERS, *SECRET_FILES)
-
-
-def is_secret(path: Path) -> bool:
-    """Whether a file's name says that it holds keys or passwords."""
-    names = [part.casefold() for part in path.parts]
-    if names[-2:] == [".git", "config"]:
-        return True
-    if any(name in SECRET_FOLDERS for name in names):
-        return True
-    last = names[-1] if names else ""
-    return any(fnmatch.fnmatchcase(last, pattern) for pattern in SECRET_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +78,8 @@ class ConfinedFiles:
     def _readable(self, real: Path, named: str) -> Path:
         if is_secret(real) or is_secret(Path(named)):
             raise self._deny(named, "it may hold keys or passwords")
+        if is_gits(real):
+            raise self._deny(named, "it belongs to git's own files")
         if not self.allows(real):
             raise self._deny(named, "it is outside the folders that may be read")
         return real
@@ -173,11 +129,11 @@ class ConfinedFiles:
         self.written.append(str(path))
 
     def hidden(self, path: Path) -> bool:
-        return is_secret(path) or not self.allows(path)
+        return is_secret(path) or is_gits(path) or not self.allows(path)
 
     def hidden_below(self, folder: Path) -> tuple[str, ...]:
         inner = (p for p in self.refused if beneath(folder, p) and p != folder)
-        return (*SECRETS, *(f"/{escaped(p.relative_to(folder))}" for p in inner))
+        return (GIT, *SECRETS, *(f"/{escaped(p.relative_to(folder))}" for p in inner))
 
     def _deny(self, path: str, why: str) -> Denied:
         self._denied(shown(path), why)

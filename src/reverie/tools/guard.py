@@ -21,7 +21,7 @@ from reverie.errors import InvalidMessage, ReverieError
 from reverie.store.keys import shown
 from reverie.tools.box import bounded, read_call
 from reverie.tools.confined import ConfinedFiles, Slot
-from reverie.tools.process import Gathered
+from reverie.tools.process import KILLED, Gathered
 from reverie.tools.readonly import box_of, script_of
 from reverie.tools.runner import DENIED
 from reverie.tools.sandbox import Sandbox
@@ -137,7 +137,8 @@ class Guard:
         sink = Gathered(OUTPUT)
         most = min(SECONDS, self._context.settings.tool_seconds)
         ended = await self._sandbox.run(script, box, sink, min(most, value.get("timeout") or most))
-        notes = {"time": f"[ended after {most:g} s]", "output": f"[cut at {OUTPUT:,} bytes]"}
+        cut = f"[cut at {OUTPUT:,} bytes]"
+        notes = {"time": f"[ended after {ended.waited}, with {KILLED}]", "output": cut}
         note = notes.get(ended.cause, f"[exit code {ended.code}]" if ended.code else "")
         text = "\n".join(part for part in (sink.text.rstrip("\n"), note) if part)
         return Output(text or "(no output)", is_error=bool(note))

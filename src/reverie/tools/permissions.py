@@ -3,7 +3,7 @@
 Reading inside the project is allowed; writes and commands ask; paths outside ask.
 Protected files (git's internals, keys, our own home and settings) ask whatever the
 rules say. A rule that a repository brings along may only forbid. A deny rule on a
-command is good manners and no wall: a shell has more spellings than a list.
+command is good manners and no wall: `forbidden` says what it sees and what it cannot.
 
 A path is judged by the file it really names; a command that is not plainly one command
 is never allowed by a rule. Nothing is written here but the one file that `keep` names.
@@ -19,13 +19,12 @@ from typing import Literal, TypeAlias
 import anyio
 
 from reverie.store.keys import beneath, shown
-from reverie.tools import command, globs
+from reverie.store.private import is_secret
+from reverie.tools import command, forbidden, globs
 from reverie.tools.tool import Denied, Files, Input, Tool
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
-_PRIVATE = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"})
-_PRIVATE_FILES = frozenset({".netrc", ".git-credentials", ".pgpass", ".npmrc", ".pypirc"})
 _RULED = frozenset({"settings.json", "settings.local.json"})
 
 
@@ -96,7 +95,7 @@ class PermissionRoots:
     def protected(self, path: Path, writing: bool) -> str:
         """Why a path is protected, or nothing."""
         names = [part.casefold() for part in path.parts]
-        if _PRIVATE.intersection(names) or names[-1] in _PRIVATE_FILES:
+        if is_secret(path):
             return "it may hold keys or passwords"
         if any(beneath(folder, path) for folder in self.writable):
             return ""
@@ -232,7 +231,7 @@ def _covers_command(rule: PermissionRule, line: str) -> bool:
     wanted = command.plain_words(rule.pattern[:-2] if open_end else rule.pattern)
     if rule.verdict != "allow":
         start = wanted or tuple(rule.pattern.split())
-        return any(found[: len(start)] == start for found in command.segments(line))
+        return any(found[: len(start)] == start for found in forbidden.starts(line))
     words = command.plain_words(line)
     if words is None or wanted is None:
         return False

@@ -30,6 +30,7 @@ from reverie.store.plain import (
     words,
     write_whole,
 )
+from reverie.store.private import SECRETS, is_secret
 
 EDITABLE = 16 * 1024 * 1024
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | SAFE
@@ -223,5 +224,4 @@ class AnyFiles:
         return False
 
     def hidden_below(self, folder: Path) -> tuple[str, ...]:
-        del folder
-        return ()
+        return () if is_secret(folder) else SECRETS  # permission was asked for that folder

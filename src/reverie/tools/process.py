@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Literal, TypeAlias
@@ -28,6 +28,8 @@ from reverie.tools.tool import ToolFailed
 KEEPER = os.path.abspath(keeper.__file__)
 PATIENCE = 10.0
 """Seconds a keeper has to end its tree; then it is killed itself."""
+KILLED = "everything it had started" if sys.platform == "linux" else "its process group"
+"""What a keeper ends with a command."""
 
 Sink: TypeAlias = "Callable[[bytes], Awaitable[bool]]"
 """Takes a piece of output; False = enough, end the command."""
@@ -51,6 +53,12 @@ class Exit:
 
     code: int
     cause: Literal["itself", "time", "output"] = "itself"
+    seconds: float = field(default=0.0, compare=False)  # that it was really waited for
+
+    @property
+    def waited(self) -> str:
+        """The time as it is told."""
+        return f"{round(self.seconds, 1):g} s"
 
 
 @asynccontextmanager
@@ -115,6 +123,7 @@ async def _over(process: Process) -> None:
 
 async def run(command: Command, sink: Sink, seconds: float, errors: Sink | None = None) -> Exit:
     """Run a command to its end, or to one of its limits; `errors` takes standard error apart."""
+    began = anyio.current_time()
     async with started(command, apart=errors is not None) as process:
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as group:
@@ -126,7 +135,7 @@ async def run(command: Command, sink: Sink, seconds: float, errors: Sink | None 
                 code = await process.wait()
                 group.cancel_scope.cancel()
                 return Exit(code)
-        return Exit(-1, "time")
+        return Exit(-1, "time", anyio.current_time() - began)
 
 
 async def _feed(process: Process, data: bytes) -> None:

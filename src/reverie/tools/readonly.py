@@ -11,13 +11,16 @@ import os
 from pathlib import Path
 
 from reverie.store.keys import beneath
+from reverie.store.private import GIT, is_secret
 from reverie.tools import command
-from reverie.tools.confined import ConfinedFiles, is_secret
+from reverie.tools.confined import ConfinedFiles
 from reverie.tools.finder import SKIPPED
 from reverie.tools.sandbox import PROGRAMS, Box
 from reverie.tools.tool import Denied, ToolFailed
 
 LOOKED_AT = 100_000
+LOOKED_AT_BELOW = 20_000
+"""Names looked at in a folder of others' code; one with more is masked whole."""
 _ACTS = frozenset(
     {"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"}
 )
@@ -47,37 +50,58 @@ def _checked(one: command.Simple) -> str:
 def box_of(files: ConfinedFiles, most: int = LOOKED_AT) -> Box:
     """What the shell may see: what the typed tools may read, secrets masked."""
     folders = [p for p in files.refused if any(beneath(r, p) for r in files.readable)]
-    masked: list[Path] = []
-    left = most
+    found = _Masked(folders)
     for root in files.readable:
-        left = _secrets(str(root), masked, folders, left)
+        most = found.look(str(root), most)
     cwd = files.cwd if files.allows(files.cwd) else files.readable[0]
     readable = tuple(p for p in files.readable if p.exists())
-    inside = [p for p in masked if not any(beneath(f, p) for f in folders)]
+    inside = [p for p in found.files if not any(beneath(f, p) for f in folders)]
     return Box(readable, tuple(sorted(set(folders))), tuple(sorted(set(inside))), cwd)
 
 
-def _secrets(folder: str, files: list[Path], folders: list[Path], left: int) -> int:
-    """Find what has to be masked; raises where there is too much to look through."""
-    try:
-        with os.scandir(folder) as found:
-            entries = list(found)
-    except OSError:
+class _Masked:
+    """What has to be masked, found by a walk."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self.folders = folders
+        self.files: list[Path] = []
+
+    def look(self, folder: str, left: int) -> int:
+        """Look through a folder; gives how many names may still be looked at."""
+        try:
+            with os.scandir(folder) as found:
+                entries = list(found)
+        except OSError:
+            return left
+        left -= len(entries)
+        if left < 0:
+            raise ToolFailed("the project has too many files for a shell to be safe", do="Use Grep")
+        for entry in entries:
+            if not entry.is_symlink():  # leads to what is there under its own name, or to nothing
+                left = self._entry(entry, left)
         return left
-    left -= len(entries)
-    if left < 0:
-        raise ToolFailed("the project has too many files for a shell to be safe", do="Use Grep")
-    for entry in entries:
+
+    def _entry(self, entry: os.DirEntry[str], left: int) -> int:
         path = Path(entry.path)
-        is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.is_symlink():
-            continue  # leads to what is there under its own name, or to nothing
-        if not is_folder and not entry.is_file(follow_symlinks=False):
-            files.append(path)  # a socket would lead to another program
-        elif is_secret(path):
-            (folders if is_folder else files).append(path)
-        elif is_folder and entry.name == ".git":
-            files += [p for p in (path / "config",) if p.is_file()]
-        elif is_folder and entry.name not in SKIPPED:
-            left = _secrets(entry.path, files, folders, left)
-    return left
+        if not entry.is_dir(follow_symlinks=False):
+            # a socket would lead to another program
+            if not entry.is_file(follow_symlinks=False) or is_secret(path) or entry.name == GIT:
+                self.files.append(path)
+        elif entry.name == GIT or is_secret(path):
+            self.folders.append(path)
+        elif entry.name in SKIPPED:
+            self._others(path)
+        else:
+            return self.look(entry.path, left)
+        return left
+
+    def _others(self, folder: Path) -> None:
+        """A folder of others' code: looked through as far as that is quick, else masked whole."""
+        inner = _Masked([])
+        try:
+            inner.look(str(folder), LOOKED_AT_BELOW)
+        except ToolFailed:
+            self.folders.append(folder)
+        else:
+            self.files += inner.files
+            self.folders += inner.folders

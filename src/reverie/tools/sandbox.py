@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from reverie.errors import NotAvailable
 from reverie.tools import wall
 from reverie.tools.places import resolve
 from reverie.tools.process import Command, Exit, Gathered, run
+from reverie.tools.programs import find_program
 
 PROGRAMS = ("ls", "find", "grep", "cat", "stat", "wc", "head", "tail")
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -35,6 +35,8 @@ CPU = 20
 MEMORY = 1 << 30
 PROCESSES = 128
 _PATH = "/usr/bin:/bin"
+WHERE = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/run/wrappers/bin:/run/current-system/sw/bin"
+"""Where the sandbox's own program is looked for, whatever PATH says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Sandbox:
     async def _try(self) -> str:
         if sys.platform != "linux":
             return "this system has no kernel sandbox"
-        if shutil.which(self._program) is None:
+        if not self._found(()):
             return f"{self._program} is not installed"
         with tempfile.TemporaryDirectory(prefix="reverie-") as made:
             return await self._try_in(resolve(Path(made)))
@@ -93,9 +95,13 @@ class Sandbox:
         return await self._run(script, box, sink, seconds)
 
     async def _run(self, script: str, box: Box, sink: Gathered, seconds: float) -> Exit:
-        found = shutil.which(self._program) or self._program
-        argv = [str(resolve(Path(found))), *arguments(script, box)]
+        argv = [self._found(box.readable), *arguments(script, box)]
+        if not argv[0]:
+            raise NotAvailable(f"there is no {self._program} outside what it would confine")
         return await run(Command(argv, Path("/"), {}), sink, seconds)
+
+    def _found(self, inside: Sequence[Path]) -> str:
+        return find_program(self._program, WHERE, inside)
 
 
 def arguments(script: str, box: Box) -> list[str]:
@@ -152,8 +158,7 @@ def _rules(box: Box, shell: str) -> dict[str, object]:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name, path=_PATH)
-    return os.path.realpath(found) if found else ""
+    return find_program(name, _PATH, ())
 
 
 def _loaders() -> Sequence[str]:

@@ -11,17 +11,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import to_thread
 
+from reverie.store.private import is_git_setting, is_secret
 from reverie.tools import finder, globs
 from reverie.tools.process import Command, Gathered, readable, run
+from reverie.tools.programs import find_program
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
 
 SHOWN = 250
@@ -69,7 +70,7 @@ async def grep(value: Input, context: ToolContext) -> Output:
 async def _search(ask: SearchInput, path: Path, fd: int, context: ToolContext) -> Output:
     is_file = not stat.S_ISDIR(os.fstat(fd).st_mode)
     left_out = () if is_file else context.files.hidden_below(path)
-    program = shutil.which("rg", path=context.environ.get("PATH"))
+    program = find_program("rg", context.environ.get("PATH"), (context.root, context.cwd))
     argv = (
         ripgrep_argv(program, ask, left_out, is_file)
         if program
@@ -86,8 +87,9 @@ async def _search(ask: SearchInput, path: Path, fd: int, context: ToolContext) -
     seconds = context.settings.tool_seconds
     ended = await run(command, sink, seconds)
     if ended.cause == "time":
-        raise ToolFailed(f"the search took longer than {seconds:g} s", do="Narrow it")
-    rows = list(_rows(bytes(sink.data), ask.mode, path, is_file))
+        raise ToolFailed(f"the search was ended after {ended.waited}", do="Narrow it")
+    unseen = None if is_file else _unseen(path, context)
+    rows = list(_rows(bytes(sink.data), ask.mode, path, unseen))
     if ended.cause == "itself" and ended.code > 1 and not rows:
         raise ToolFailed(f"the search failed: {sink.text.strip()[:2_000]}")
     return _output(rows, ask, cut=ended.cause == "output")
@@ -133,16 +135,33 @@ def finder_argv(ask: SearchInput, left_out: tuple[str, ...], is_file: bool) -> l
     return [sys.executable, "-I", "-S", script, json.dumps(asked)]
 
 
-def _rows(data: bytes, mode: str, path: Path, is_file: bool) -> Iterator[str]:
-    """Output lines, whatever program gave them: path, number, text."""
+def _unseen(path: Path, context: ToolContext) -> Callable[[bytes], bool]:
+    """Whether a file found below `path` is not to be shown, whatever the program thought."""
+    asked = is_secret(path)  # permission was given for just this folder
+
+    def unseen(name: bytes) -> bool:
+        real = path / os.fsdecode(name.removeprefix(b"./"))
+        hidden = is_git_setting(real) or (is_secret(real) and not asked)
+        return hidden or context.files.hidden(real)
+
+    return unseen
+
+
+def _rows(
+    data: bytes, mode: str, path: Path, unseen: Callable[[bytes], bool] | None
+) -> Iterator[str]:
+    """Output lines, whatever program gave them: path, number, text; no `unseen` = one file."""
     if mode == "files_with_matches":
         for name in data.split(b"\0")[:-1]:
-            yield _shown(b"" if is_file else name, path)
+            if unseen is None or not unseen(name):
+                yield _shown(b"" if unseen is None else name, path)
         return
     for line in data.split(b"\n"):
-        name, _, rest = (b"", b"", line) if is_file else line.partition(b"\0")
+        name, _, rest = (b"", b"", line) if unseen is None else line.partition(b"\0")
         if line == b"--":
             yield "--"
+        elif unseen is not None and unseen(name):
+            continue
         elif mode == "count" and rest.isdigit():
             yield f"{_shown(name, path)}:{rest.decode()}"
         elif mode == "content" and (hit := _HIT.fullmatch(rest)):

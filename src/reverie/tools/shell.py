@@ -8,14 +8,14 @@ see `spool` for how much of it in memory.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 from anyio.lowlevel import checkpoint
 
 from reverie.errors import NotAvailable
-from reverie.tools.process import Command, Exit, run
+from reverie.tools.process import KILLED, Command, Exit, run
+from reverie.tools.programs import find_program, without_keys
 from reverie.tools.spool import MAX, Spool
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
 
@@ -23,15 +23,20 @@ QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "PAGER": "cat", "TERM":
 
 
 def shell_of(context: ToolContext) -> str:
-    path = context.environ.get("PATH")
-    found = shutil.which("bash", path=path) or shutil.which("sh", path=path)
-    if found is None:
-        raise NotAvailable("there is no bash or sh on PATH")
+    path, projects = context.environ.get("PATH"), (context.root, context.cwd)
+    found = find_program("bash", path, projects) or find_program("sh", path, projects)
+    if not found:
+        raise NotAvailable("there is no bash or sh on PATH outside the project")
     return found
 
 
+def environ_of(context: ToolContext) -> dict[str, str]:
+    """What a command finds in its environment: ours without keys, and nothing that asks."""
+    return {**without_keys(context.environ), **QUIET}
+
+
 def command_of(argv: list[str], context: ToolContext) -> Command:
-    return Command(argv, Path(context.cwd), {**context.environ, **QUIET})
+    return Command(argv, Path(context.cwd), environ_of(context))
 
 
 async def bash(value: Input, context: ToolContext) -> Output:
@@ -48,13 +53,13 @@ async def bash(value: Input, context: ToolContext) -> Output:
         ended = await run(command_of(argv, context), spool, seconds)
     finally:
         spool.close()
-    return _output(spool.text, ended, seconds)
+    return _output(spool.text, ended)
 
 
-def _output(text: str, ended: Exit, seconds: float) -> Output:
+def _output(text: str, ended: Exit) -> Output:
     body = text.rstrip("\n")
     if ended.cause == "time":
-        note = f"[ended after {seconds:g} s, with everything it had started]"
+        note = f"[ended after {ended.waited}, with {KILLED}]"
     elif ended.cause == "output":
         note = f"[ended: it said more than {MAX:,} bytes]"
     elif ended.code:
@@ -69,8 +74,7 @@ async def _in_background(argv: list[str], context: ToolContext) -> Output:
         raise ToolFailed("there are no background commands here")
     if not context.cwd.is_dir():
         raise ToolFailed("the working folder is gone", where=str(context.cwd))
-    environ = {**context.environ, **QUIET}
-    name = await context.shells.start(argv, replace(context, environ=environ))
+    name = await context.shells.start(argv, replace(context, environ=environ_of(context)))
     return Output(f"Started as {name}. BashOutput reads what it says, KillShell ends it.")
 
 

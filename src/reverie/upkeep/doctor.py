@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 from reverie.errors import ReverieError
@@ -152,8 +153,14 @@ def _rights(examined: Examination) -> Iterator[Check]:
     elif examined.fix:
         left = [path for path in found if not home_files.close_to_others(path)]
         yield Check("rights", "problem" if left else "fixed", what)
+        yield from map(_linked, filter(home_files.has_other_names, left))
     else:
         yield Check("rights", "problem", what, _FIX)
+
+
+def _linked(path: Path) -> Check:
+    what = f"{path} is left as it is: it has a second name, perhaps outside home"
+    return Check("rights", "problem", what, "Replace it by a copy, or remove it")
 
 
 def _temporary(examined: Examination) -> Iterator[Check]:

@@ -1,7 +1,8 @@
 """The files under home, seen one by one: their rights, and what a crash left behind.
 
-Nothing is followed through a link, and nothing that is not ours is touched: where home
-is also Claude Code's folder, only our own part of it is looked at.
+Nothing is followed through a link, and nothing that is not ours is touched: a file that has a
+second name, perhaps outside, is named and left as it is; where home is also Claude Code's
+folder, only our own part of it is looked at.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from pathlib import Path
 
 from reverie.errors import ReverieError
 from reverie.store import home as places
+from reverie.store.approvals import RECORD
 from reverie.store.files import Folder
 from reverie.store.keys import is_temporary
 
 OTHERS = 0o077
-_OURS = (places.LAYOUT, places.LOCK, "flags.json", "settings.json")
+_OURS = (places.LAYOUT, places.LOCK, RECORD, "flags.json", "settings.json")
 
 
 def open_to_others(home: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -30,18 +32,34 @@ def open_to_others(home: Path, environ: Mapping[str, str]) -> list[Path]:
 
 
 def close_to_others(path: Path) -> bool:
-    """Take others' rights away, and say whether that worked; a link is left as it is."""
+    """Take others' rights away, and say whether that worked; a link is left as it is, and so
+    is a file with a second name."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        os.fchmod(handle, stat.S_IMODE(os.fstat(handle).st_mode) & ~OTHERS)
+        found = os.fstat(handle)
+        if _has_other_names(found):
+            return False
+        os.fchmod(handle, stat.S_IMODE(found.st_mode) & ~OTHERS)
     except OSError:
         return False
     finally:
         os.close(handle)
     return True
+
+
+def has_other_names(path: Path) -> bool:
+    """Whether a file is also there under another name, perhaps outside home."""
+    try:
+        return _has_other_names(os.lstat(path))
+    except OSError:
+        return False
+
+
+def _has_other_names(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
 
 
 def temporary(home: Path) -> list[Path]:

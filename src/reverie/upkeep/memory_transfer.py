@@ -179,18 +179,19 @@ def exported_files(memories: Memories, say: Say) -> Iterator[tuple[str, bytes]]:
     """Every file of an export by its path there; a version that cannot be read is said."""
     for key in memories.folder.all_keys():
         if not any(part.startswith(".") for part in key.split("/")):
-            yield f"{MEMORY}/{key}", memories.folder.bytes_of(key)
+            yield f"{MEMORY}/{key}", memories.folder.files.read(key, single_link=True)
     kept = memories.history
     versions = kept.log()
     if versions:
-        yield f"{HISTORY}/{LOG}", kept.files.read(LOG)
+        yield f"{HISTORY}/{LOG}", kept.files.read(LOG, single_link=True)
     for name in sorted({n for v in versions for n in (v.before, v.after) if n}):
         try:
             yield f"{HISTORY}/{OBJECTS}/{name}", kept.content(name)
         except ReverieError as error:
             say(Notice("memory", f"A version is left out: {error}", "warning"))
     for item in memories.review.items():
-        yield f"{REVIEW}/{item.id}.json", kept.files.read(f"{REVIEW}/{item.id}.json")
+        key = f"{REVIEW}/{item.id}.json"
+        yield key, kept.files.read(key, single_link=True)
 
 
 def is_export(path: Path) -> bool:

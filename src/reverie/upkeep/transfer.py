@@ -2,7 +2,7 @@
 
 An import is one new transcript, put in place whole or not at all, with the rows' own
 ids; what could not be placed is named row by row. The file it came from is only read.
-An export holds everything a session has: its lines, and the files its records name.
+An export holds all a session has, its lines and files; what has a second name is refused.
 Nothing that a recorded file says chooses a path.
 """
 
@@ -39,15 +39,11 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import View
 
-LARGEST = 2 * 2**30
-"""Bytes that an imported file may have once unpacked."""
+LARGEST = 2 * 2**30  # bytes that an imported file may have once unpacked
 
 ENDINGS = (".jsonl", ".jsonl.gz")
-"""How the name of a session's file ends."""
-
 FILES = ("blobs", "tool-results", "agents", "session-memory")
 """The folders of a session that an export carries and an import takes back."""
-
 _CHUNK = 1 << 20
 _GZIP = zlib.MAX_WBITS | 16
 
@@ -336,9 +332,15 @@ def _is_ours(key: str) -> bool:
 # --- out
 
 
+def _transcript(library: Library, session: str) -> Journal:
+    """To read; one that has a second name, perhaps outside home, is refused."""
+    os.close(library.folder.open_read(f"{session}.jsonl", single_link=True))
+    return Journal.open(library.folder, f"{session}.jsonl", write=False)
+
+
 def raw_lines(library: Library, session: str) -> Iterator[str | BadLine]:
     """A transcript's lines as they lie in the file, and what cannot be read."""
-    for found in Journal.open(library.folder, f"{session}.jsonl", write=False).read():
+    for found in _transcript(library, session).read():
         yield found if isinstance(found, BadLine) else seal(found.text).decode()
 
 
@@ -346,7 +348,7 @@ def as_lines(library: Library, session: str) -> Iterator[str]:
     """The whole session as lines: its entries, then each of its files."""
     yield from (found for found in raw_lines(library, session) if isinstance(found, str))
     for number, key in enumerate(library.files(session), 1):
-        data = library.folder.read(f"{session}/{key}")
+        data = library.folder.read(f"{session}/{key}", single_link=True)
         parts: dict[str, Any] = {"v": 1, "id": f"file-{number}", "parent": "", "type": "file"}
         parts |= {"key": key, **_text_or_bytes(data)}
         yield seal(dump(parts)).decode()
@@ -361,9 +363,10 @@ def _text_or_bytes(data: bytes) -> dict[str, str]:
 
 def as_value(library: Library, session: str) -> dict[str, Any]:
     """The whole session as one value: entries with the parts of the head in place, and files."""
-    files = {k: library.folder.read(f"{session}/{k}") for k in library.files(session)}
+    keys, read = library.files(session), library.folder.read
+    files = {key: read(f"{session}/{key}", single_link=True) for key in keys}
     entries: list[Any] = []
-    for found in Journal.open(library.folder, f"{session}.jsonl", write=False).read():
+    for found in _transcript(library, session).read():
         if isinstance(found, BadLine):
             continue
         try:
@@ -393,5 +396,5 @@ def copy_out(library: Library, session: str, target: Folder, *, force: bool = Fa
     """Copy a session as it lies on the disk into another folder; gives the number of files."""
     keys = [*(f"{session}/{key}" for key in library.files(session)), f"{session}.jsonl"]
     for key in keys:
-        target.write(key, library.folder.read(key), exclusive=not force)
+        target.write(key, library.folder.read(key, single_link=True), exclusive=not force)
     return len(keys)

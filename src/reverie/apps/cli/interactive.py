@@ -14,6 +14,7 @@ from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
+from reverie.apps.cli.outside import ask_for_files
 from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line
 from reverie.errors import ReverieError
@@ -111,6 +112,8 @@ def converse(place: ProjectPlace, wanted: AgentOptions, model: str) -> None:
     with suppress(ImportError):
         import_module("readline")  # editing and history of lines, where the system has it
     screen, commands = LineScreen(), standard()
+    if not wanted.resume:
+        ask_for_files(place, wanted.project, screen)
     while True:
         desk = Desk(screen)
         try:

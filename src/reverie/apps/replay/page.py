@@ -175,7 +175,7 @@ def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     f = session.figures
     yield f"<details{' open' if is_open else ''}><summary><b>{escape(f.session)}</b> "
     yield f'<span class="dim">{escape(f.program)} · {f.requests:,} requests · '
-    yield f"{f.policy} {f.score:.2f} of naive</span></summary>"
+    yield f"{escape(f.policy)} {f.score:.2f} of naive</span></summary>"
     yield "".join(f'<p class="warn">{escape(told)}.</p>' for told in f.told())
     yield '<div class="grid">'
     yield from _figures(session)
@@ -184,8 +184,8 @@ def _section(session: MeasuredSession, is_open: bool) -> Iterator[str]:
     t = f.thinking
     if t.blocks:
         yield f'<p class="dim">With its {t.blocks:,} recorded thinking blocks sent and bound: '
-        yield f"{f.policy} {t.cost:,} against {t.naive_cost:,}; {t.stripped:,} blocks stripped, "
-        yield f"{t.refused:,} requests refused.</p>"
+        yield f"{escape(f.policy)} {t.cost:,} against {t.naive_cost:,}; "
+        yield f"{t.stripped:,} blocks stripped, {t.refused:,} requests refused.</p>"
     yield "</details>"
 
 

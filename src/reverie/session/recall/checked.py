@@ -23,6 +23,7 @@ from reverie.memory.claims import Claim
 from reverie.settings import git
 from reverie.store.plain import read_plain
 from reverie.text.untrusted import defused
+from reverie.tools.programs import find_program
 
 Status: TypeAlias = Literal["present", "moved", "gone", "unverifiable"]
 
@@ -185,7 +186,10 @@ class Repository:
         if self._git is None or self.left < _GIT_NEEDS:
             return ""
         quiet = ("--no-ext-diff", "--no-textconv", "--no-color")
-        argv = ["git", *_SAFE, command, *quiet, *args]
+        program = find_program("git", self._search_path, (self.root,))
+        if not program:
+            return ""
+        argv = [program, *_SAFE, command, *quiet, *args]
         environ = {**_ENVIRON, "PATH": self._search_path}
         try:
             done = subprocess.run(

@@ -1,0 +1,25 @@
+"""Asking, before a conversation begins, for files outside the project that it wants to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reverie.apps.cli.screens import LineScreen
+from reverie.session.context import instruction_files
+from reverie.store.approvals import IncludeApprovals
+from reverie.tools import Question
+from reverie.upkeep.place import ProjectPlace
+
+REASON = "this project asks to read a file outside it, now and in later sessions"
+
+
+def ask_for_files(place: ProjectPlace, cwd: Path, screen: LineScreen) -> None:
+    """One question for each file that nobody approved yet; a no is not kept."""
+    found = instruction_files(
+        cwd, place.loaded().settings, home=place.home, environ=place.environ
+    ).unapproved
+    record = IncludeApprovals(place.home)
+    for one in found:
+        subject = f"{one.path}, wanted by {one.by}"
+        if screen.ask(Question("CLAUDE.md", subject, REASON)).allow:
+            record.approve(place.root, one.path, one.by)
