@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from reverie.errors import Held, InvalidMessage, NotFound, StoreError
 from reverie.session.conversation import Log, NoLog
+from reverie.session.uncancelled import in_thread
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
@@ -39,7 +40,7 @@ class SessionDisk:
 
     async def write(self, key: str, data: bytes) -> str:
         place = f"{self._session}/{key}"
-        await to_thread.run_sync(lambda: self._folder.write(place, data))
+        await in_thread(lambda: self._folder.write(place, data))
         return str(self._folder.path(place))
 
     async def read(self, key: str, limit: int | None = None) -> bytes:
