@@ -109,7 +109,8 @@ class Conversation:
         message = as_user(said)
         self._check_results(message.blocks)
         decided = await self._run(self._parts.when_added, expecting(self.view, message))
-        await self.append(*decided, _with_decisions(message, decided))
+        # the message first: a decision torn from its message would wait for the next result
+        await self.append(_with_decisions(message, decided), *decided)
 
     async def observe(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
@@ -188,9 +189,11 @@ class Conversation:
         neither."""
         if not records:
             return ()
+        entries: tuple[Entry, ...] = ()
         with CancelScope(shield=True):
             async with self._lock:
-                return await self._written(self._stamped(records))
+                entries = await self._written(self._stamped(records))
+        return entries
 
     async def append_at(self, parent: str, record: Record) -> None:
         """One record behind another than the last."""

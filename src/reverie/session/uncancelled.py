@@ -23,22 +23,23 @@ def _nothing(result: object) -> None:
 async def in_thread(work: Callable[[], T], then: Callable[[T], None] = _nothing) -> T:
     """What `work` gives, run beside the event loop. `then` is told of it in the loop, before a
     cancellation that came meanwhile is raised."""
-    with CancelScope(shield=True):
-        loop = _asyncio_loop()
-        if loop is None:  # pragma: no cover - trio is not among what the tests install
-            result = await to_thread.run_sync(work)
-            then(result)
-            return result
-        return await _outlasted(loop.run_in_executor(None, work), then)
+    loop = _asyncio_loop()
+    if loop is None:  # pragma: no cover - trio is not among what the tests install
+        result = await to_thread.run_sync(work)
+        then(result)
+        return result
+    return await _outlasted(loop.run_in_executor(None, work), then)
 
 
 async def to_the_end(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """What `work` gives, run as a task of its own."""
-    with CancelScope(shield=True):
-        loop = _asyncio_loop()
-        if loop is None:  # pragma: no cover - as above
-            return await work()
+    loop = _asyncio_loop()
+    if loop is not None:
         return await _outlasted(loop.create_task(work()), _nothing)
+    given: list[T] = []  # pragma: no cover - as above
+    with CancelScope(shield=True):  # pragma: no cover
+        given.append(await work())
+    return given[0]  # pragma: no cover
 
 
 def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
@@ -50,11 +51,12 @@ def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 async def _outlasted(under_way: asyncio.Future[T], then: Callable[[T], None]) -> T:
     cancelled: asyncio.CancelledError | None = None
-    while not under_way.done():
-        try:
-            await asyncio.wait([under_way])
-        except asyncio.CancelledError as error:
-            cancelled = error
+    with CancelScope(shield=True):
+        while not under_way.done():
+            try:
+                await asyncio.wait([under_way])
+            except asyncio.CancelledError as error:
+                cancelled = error
     try:
         result = under_way.result()
         then(result)
