@@ -72,6 +72,10 @@ class Held(StoreError):
     exit_code = 3
 
 
+class LaterVersion(StoreError):
+    """A later version wrote what is to be changed; it can be read, and not added to."""
+
+
 class ForkRefused(ReverieError):
     """A fork that would leave its parent's prefix, or a fork of a fork."""
 

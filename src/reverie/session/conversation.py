@@ -1,6 +1,7 @@
 """One transcript, open for writing: it is told what happened and says what to send.
 
-Every record is written before it counts, and folded only once it is written. `add` and
+Every record is written before it counts, and folded only once it is written; the two are one
+step, which no cancellation parts. `add` and
 `observe` have returned = the records are in the file; `prepare` has returned = they are
 on the disk. What background work hands in is appended between two requests, never
 during one. Nothing here calls a model.
@@ -10,22 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 from uuid import uuid4
 
 import anyio
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 
 from reverie.alone import alone
 from reverie.errors import InvalidMessage
 from reverie.session.budget import Budget
+from reverie.session.uncancelled import in_thread
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import Block
 from reverie.transcript.codec import blobs, encode
 from reverie.transcript.fold import apply, expecting
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import (
+    AssistantMessage,
     Entry,
     Failed,
     Record,
@@ -105,7 +109,8 @@ class Conversation:
         message = as_user(said)
         self._check_results(message.blocks)
         decided = await self._run(self._parts.when_added, expecting(self.view, message))
-        await self.append(*decided, _with_decisions(message, decided))
+        # the message first: a decision torn from its message would wait for the next result
+        await self.append(_with_decisions(message, decided), *decided)
 
     async def observe(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
@@ -119,7 +124,6 @@ class Conversation:
                 do="Give each call an id of its own before observing the reply",
             )
         await self.append(found.record())
-        self._in_flight = self._shortened = False
         await self.flush()
         return found
 
@@ -142,7 +146,7 @@ class Conversation:
         request = render(self.view, self.source, task)
         self.check(request)
         await self.append(Sent(self.source, self.view.leaf, request.parts(), request.marks))
-        await to_thread.run_sync(self._parts.log.sync)
+        await self.sync()
         self._in_flight = True
         self.last_request = request
         return request
@@ -181,17 +185,38 @@ class Conversation:
     # --- the journal
 
     async def append(self, *records: Record) -> tuple[Entry, ...]:
-        """Write records, then fold them. On an error neither has happened."""
+        """Write records, then fold them. On an error neither has happened; cancelled, both or
+        neither."""
         if not records:
             return ()
         entries: tuple[Entry, ...] = ()
         with CancelScope(shield=True):
             async with self._lock:
-                entries = self._stamped(records)
-                await to_thread.run_sync(self.write, entries)
-                for entry in entries:
-                    self.view = apply(self.view, entry)
+                entries = await self._written(self._stamped(records))
         return entries
+
+    async def append_at(self, parent: str, record: Record) -> None:
+        """One record behind another than the last."""
+        with CancelScope(shield=True):
+            async with self._lock:
+                at = self.world.clock.now()
+                await self._written((Entry(self._parts.new_id(), parent, at, record),))
+
+    async def _written(self, entries: tuple[Entry, ...], handed: int = 0) -> tuple[Entry, ...]:
+        """Entries, written and folded as one step; the first so many were handed in."""
+
+        def then(_: None) -> None:
+            self._fold(entries)
+            del self._handed[:handed]
+
+        await in_thread(partial(self.write, entries), then)
+        return entries
+
+    def _fold(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self.view = apply(self.view, entry)
+            if isinstance(entry.record, AssistantMessage):
+                self._in_flight = self._shortened = False
 
     def _stamped(self, records: Sequence[Record]) -> tuple[Entry, ...]:
         leaf, at = self.view.leaf, self.world.clock.now()
@@ -211,9 +236,18 @@ class Conversation:
 
     async def flush(self) -> None:
         """Append what was handed in, unless a request is on its way."""
-        if self._handed and not self._in_flight:
-            handed, self._handed = self._handed, []
-            await self.append(*handed)
+        if not self._handed or self._in_flight:
+            return
+        with CancelScope(shield=True):
+            async with self._lock:
+                handed = tuple(self._handed)
+                if not handed:  # somebody else was quicker
+                    return
+                try:
+                    await self._written(self._stamped(handed), len(handed))
+                except InvalidMessage:
+                    del self._handed[: len(handed)]  # it will not be written another time either
+                    raise
 
     async def settled(self) -> None:
         """No request is on its way any more; what was handed in is appended."""
@@ -221,7 +255,10 @@ class Conversation:
         await self.flush()
 
     async def sync(self) -> None:
-        await to_thread.run_sync(self._parts.log.sync)
+        """What was appended survives a power loss."""
+        with CancelScope(shield=True):
+            async with self._lock:
+                await in_thread(self._parts.log.sync)
 
     def close(self) -> None:
         self._parts.log.close()

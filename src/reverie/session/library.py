@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -18,16 +18,16 @@ from uuid import uuid4
 
 from anyio import to_thread
 
-from reverie.errors import Held, InvalidMessage, NotFound, StoreError
+from reverie.errors import Held, InvalidMessage, LaterVersion, NotFound, StoreError
 from reverie.session.conversation import Log, NoLog
+from reverie.session.listing import Listing, Summary
+from reverie.session.reading import Transcript, transcript_of
+from reverie.session.uncancelled import in_thread
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
-from reverie.store.journal import BadLine, Journal
-from reverie.transcript.codec import decode
-from reverie.transcript.fold import fold
-from reverie.transcript.records import AssistantMessage, Entry, Unknown, UserMessage
-from reverie.transcript.view import EMPTY, View
+from reverie.store.journal import BadLine, Journal, Line
+from reverie.transcript.codec import decode, is_later
 
 
 class SessionDisk:
@@ -39,7 +39,7 @@ class SessionDisk:
 
     async def write(self, key: str, data: bytes) -> str:
         place = f"{self._session}/{key}"
-        await to_thread.run_sync(lambda: self._folder.write(place, data))
+        await in_thread(lambda: self._folder.write(place, data))
         return str(self._folder.path(place))
 
     async def read(self, key: str, limit: int | None = None) -> bytes:
@@ -48,9 +48,8 @@ class SessionDisk:
 
     def put_blob(self, name: str, text: str) -> None:
         """A part of the request's head, once for each content."""
-        place = self._blob(name)
-        if not self._folder.exists(place):
-            self._folder.write(place, text.encode())
+        if self.get_blob(name) != text:  # not there, or damaged
+            self._folder.write(self._blob(name), text.encode())
 
     def get_blob(self, name: str) -> str | None:
         try:
@@ -80,18 +79,7 @@ class NoDisk:
         del name
 
 
-TITLE = 80
 DAY = 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """What a session's file holds, and what of it could not be read."""
-
-    id: str
-    entries: tuple[Entry, ...] = ()
-    faults: tuple[str, ...] = ()
-    view: View = EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +91,6 @@ class Begun:
     disk: SessionDisk | NoDisk
     transcript: Transcript
     copied: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A session in a line."""
-
-    id: str
-    title: str
-    at: float
-    size: int
-    messages: int
-    turns: int
-    tokens: int
-    faults: int
 
 
 class Library:
@@ -159,36 +133,59 @@ class Library:
         session = places.session_id(resume)
         self._must_exist(session)
         try:
-            return self._open(session)
-        except Held:
+            return self._open(session, keeps=True)
+        except (Held, LaterVersion):
             if on_held == "refuse":
                 raise
         return self._copy(session)
 
-    def _open(self, session: str) -> Begun:
+    def _open(self, session: str, *, keeps: bool = False) -> Begun:
         log = Journal.open(self.folder, f"{session}.jsonl")
-        disk = SessionDisk(self.folder, session)
-        transcript = self._load(session, log, disk)
-        return Begun(session, log, disk, transcript)
+        try:
+            disk = SessionDisk(self.folder, session)
+            transcript = transcript_of(session, log.read() if keeps else (), disk.get_blob)
+            if transcript.later:
+                raise LaterVersion(
+                    "This session holds records that a later version of Reverie wrote; "
+                    "nothing is added to what is not understood",
+                    where=session,
+                    do="Update Reverie; or read it with `reverie sessions show`; or go on in a "
+                    'copy without those records, on_held="fork"',
+                )
+            return Begun(session, log, disk, transcript)
+        except BaseException:
+            log.close()
+            raise
 
     def _copy(self, session: str) -> Begun:
-        """A session of its own id that starts as a copy; stored results stay where they are."""
-        source = self.read(session)
+        """A session of its own id that starts as a copy, with all that the original stored for
+        itself. What a later version wrote stays behind."""
+        source = Journal.open(self.folder, f"{session}.jsonl", write=False)
         begun = self._open(str(uuid4()))
-        for key in self.files(session):
-            if key.startswith("blobs/"):
-                data = self.folder.read(f"{session}/{key}")
-                self.folder.write(f"{begun.id}/{key}", data)
-        log = Journal.open(self.folder, f"{session}.jsonl", write=False)
-        begun.log.append([line.text for line in log.read() if not isinstance(line, BadLine)])
-        return Begun(begun.id, begun.log, begun.disk, source, copied=True)
+        try:
+            for key in self.files(session):
+                if key.startswith(COPIED):
+                    data = self.folder.read(f"{session}/{key}")
+                    self.folder.write(f"{begun.id}/{key}", data)
+            lines = list(source.read())
+            disk = SessionDisk(self.folder, begun.id)
+            found = transcript_of(begun.id, lines, disk.get_blob)
+            if found.later:
+                lines = [line for line in lines if not _is_later(line)]
+                told = found.faults
+                found = replace(transcript_of(begun.id, lines, disk.get_blob), faults=told)
+            begun.log.append([line.text for line in lines if isinstance(line, Line)])
+        except BaseException:
+            begun.log.close()
+            raise
+        return Begun(begun.id, begun.log, begun.disk, found, copied=True)
 
     def read(self, session: str) -> Transcript:
         """A session as it stands, at any time, without its lock."""
         session = places.session_id(session)
         self._must_exist(session)
         log = Journal.open(self.folder, f"{session}.jsonl", write=False)
-        return self._load(session, log, SessionDisk(self.folder, session))
+        return transcript_of(session, log.read(), SessionDisk(self.folder, session).get_blob)
 
     def _must_exist(self, session: str) -> None:
         if not self.folder.exists(f"{session}.jsonl"):
@@ -197,23 +194,6 @@ class Library:
                 where=session,
                 do="List the project's sessions to see their ids",
             )
-
-    def _load(self, session: str, log: Journal, disk: SessionDisk) -> Transcript:
-        entries: list[Entry] = []
-        faults: list[str] = []
-        for line in log.read():
-            if isinstance(line, BadLine):
-                faults.append(f"line {line.number} is skipped: {line.reason}")
-                continue
-            try:
-                entry = decode(line.text, disk.get_blob)
-            except InvalidMessage as error:
-                faults.append(f"line {line.number} is skipped: {error}")
-                continue
-            if isinstance(entry.record, Unknown) and entry.record.fault:
-                faults.append(f"line {line.number}: {entry.record.fault}")
-            entries.append(entry)
-        return Transcript(session, tuple(entries), tuple(faults), fold(entries))
 
     def agent_log(self, session: str, agent: str) -> Journal:
         """The transcript of a fork or sub-agent, beside the session's."""
@@ -230,20 +210,17 @@ class Library:
         return found[0].id
 
     def summary(self, file: SessionFile) -> Summary:
-        """One session in a line."""
-        found = self.read(file.id)
-        said = [e for e in found.entries if isinstance(e.record, (UserMessage, AssistantMessage))]
-        at = said[-1].at if said else file.mtime
-        return Summary(
-            file.id,
-            title_of(found.entries),
-            at,
-            file.size,
-            len(said),
-            found.view.turns,
-            found.view.tokens,
-            len(found.faults),
-        )
+        """One session in a line; its transcript is read where that has changed."""
+        return self._listing.summary(file, self.read)
+
+    def keep_summaries(self) -> None:
+        """Keep what was found out of the sessions, for the next list."""
+        if "_listing" in self.__dict__:
+            self._listing.keep([file.id for file in self.sessions()])
+
+    @cached_property
+    def _listing(self) -> Listing:
+        return Listing(self.folder)
 
     def files(self, session: str) -> list[str]:
         """The keys of the files beside a transcript, below the session's own folder."""
@@ -265,6 +242,19 @@ class Library:
             log.close()
 
 
+COPIED = ("blobs/", "tool-results/", "session-memory/")
+"""What a copy of a session needs of its folder. Agents had transcripts of their own."""
+
+
+def _is_later(line: Line | BadLine) -> bool:
+    if isinstance(line, BadLine):
+        return False
+    try:
+        return is_later(decode(line.text).record)
+    except InvalidMessage:
+        return False
+
+
 def _remove_empty(folder: Path) -> None:
     """Take away folders with nothing in them; what holds a file of someone else stays."""
     if folder.is_symlink():
@@ -272,14 +262,3 @@ def _remove_empty(folder: Path) -> None:
     for path, _, _ in os.walk(folder, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(path)
-
-
-def title_of(entries: Sequence[Entry]) -> str:
-    """The first words the user said."""
-    for entry in entries:
-        record = entry.record
-        if isinstance(record, UserMessage) and record.origin == "user":
-            text = " ".join(" ".join(b.get("text") for b in record.blocks).split())
-            if text:
-                return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
-    return "(nothing said)"

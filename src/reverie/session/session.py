@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, Unpack
 
 import anyio
-from anyio import to_thread
 
 import reverie
 from reverie.alone import alone
@@ -40,8 +39,8 @@ from reverie.session.notes import job as notes
 from reverie.session.opening import Head, SessionOptions, SessionParts, SessionWish, resumed_head
 from reverie.session.recall.recall import Recall
 from reverie.session.recall.select import begins_turn, spoken
-from reverie.transcript.fold import apply
-from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
+from reverie.session.uncancelled import to_the_end
+from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.wire.given import Addable, Observable
 from reverie.world import Notice, Reply
@@ -123,22 +122,31 @@ class Session(Parent):
         if self._closed:
             return
         self._closed = True
-        with anyio.CancelScope(shield=True):
-            if self.recall is not None:
-                self.hand(*self.recall.ended())
-            self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
-            left = await self.jobs.drain(self.world.settings.extract_drain_seconds)
-            for name in left:
-                self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
-            self._in_flight = False
-            try:
-                await self.flush()
-                await self.sync()
-            finally:
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._drained()
+        finally:  # the event loop's own cancellation ends the waiting, and nothing else
+            await to_the_end(self._let_go)
+
+    async def _drained(self) -> None:
+        if self.recall is not None:
+            self.hand(*self.recall.ended())
+        self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
+        left = await self.jobs.drain(self.world.settings.extract_drain_seconds)
+        for name in left:
+            self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))
+
+    async def _let_go(self) -> None:
+        self._in_flight = False
+        try:
+            await self.flush()
+            await self.sync()
+        finally:
+            async with self._lock:  # whoever is still writing has ended
                 self.close()
-                if self._summariser is not None:
-                    await self._summariser.aclose()
-                await self._tasks.aclose()
+            if self._summariser is not None:
+                await self._summariser.aclose()
+            await self._tasks.aclose()
 
     def close(self) -> None:
         """Give back the transcript's lock and every open folder."""
@@ -192,13 +200,7 @@ class Session(Parent):
         """Go back to behind a message; what came after stays in the transcript."""
         if self.view.entries.place(to) is None:
             raise NotFound("no such message in this session", where=to)
-        await self._append_at(to, Rewound("asked for"))
-
-    async def _append_at(self, parent: str, record: Rewound) -> None:
-        entry = Entry(self._parts.new_id(), parent, self.world.clock.now(), record)
-        async with self._lock:
-            await to_thread.run_sync(self.write, [entry])
-            self.view = apply(self.view, entry)
+        await self.append_at(to, Rewound("asked for"))
 
     async def set_head(self, head: Head, reason: str) -> None:
         """Another system prompt, tool set or model: an announced change."""

@@ -42,6 +42,7 @@ class SessionFile:
     path: Path
     mtime: float
     size: int
+    stamp: str = ""  # the same only while the file is
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,5 +366,6 @@ def sessions(folder: Path) -> list[SessionFile]:
         except OSError:
             continue
         if stat.S_ISREG(seen.st_mode):
-            found.append(SessionFile(stem, folder / name, seen.st_mtime, seen.st_size))
+            stamp = f"{seen.st_ino}:{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}"
+            found.append(SessionFile(stem, folder / name, seen.st_mtime, seen.st_size, stamp))
     return sorted(found, key=lambda one: (-one.mtime, one.id))

@@ -32,7 +32,7 @@ def _no_constant(name: str) -> None:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
 THINKING = ("thinking", "redacted_thinking")
 _PLAIN = frozenset({str, int, bool, type(None)})
 _CALLS = {"tool_use": "id", "tool_result": "tool_use_id"}
@@ -44,7 +44,7 @@ _STEPS = {"{": "}", "[": "]"}
 def parse(text: str, what: str = "JSON text") -> Json:
     """The value of a JSON text, or InvalidMessage saying what is wrong with it."""
     try:
-        value, end = _DECODER.raw_decode(text, _skip(text, 0))
+        value, end = DECODER.raw_decode(text, _skip(text, 0))
     except (ValueError, RecursionError) as error:
         raise InvalidMessage(f"{what} is not valid JSON: {error}") from error
     if _skip(text, end) != len(text):
@@ -93,13 +93,13 @@ def _walk(text: str, opening: str) -> Iterator[tuple[str, str, Json]]:
         key = ""
         try:
             if opening == "{":
-                found, at = _DECODER.raw_decode(text, at)
+                found, at = DECODER.raw_decode(text, at)
                 key = str(found)
                 at = _skip(text, at)
                 if text[at : at + 1] != ":":
                     raise ValueError(f"no colon at character {at}")
                 at = _skip(text, at + 1)
-            value, end = _DECODER.raw_decode(text, at)
+            value, end = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             raise InvalidMessage(f"not valid JSON: {error}") from error
         yield key, text[at:end], cast("Json", value)
@@ -275,22 +275,30 @@ def blocks_of(content: str | Sequence[Mapping[str, Any] | Block]) -> tuple[Block
 
 
 def text_of(value: object) -> str:
-    """All readable text of a block, a content list, or a string."""
+    """All readable text of a block, a content list, or a string; none of what is nested deeper
+    than can be read."""
+    try:
+        return _text_of(value)
+    except RecursionError:
+        return ""
+
+
+def _text_of(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(text_of(v) for v in cast("list[object]", value))
+        return "\n".join(_text_of(v) for v in cast("list[object]", value))
     if not isinstance(value, dict):
         return ""
     found = cast("dict[str, object]", value)
     kind = found.get("type")
     if kind == "tool_result":
-        return text_of(found.get("content"))
+        return _text_of(found.get("content"))
     if kind == "tool_use":
         return dump(found.get("input"))
     if kind == "thinking":
-        return text_of(found.get("thinking"))
-    return text_of(found.get("text"))
+        return _text_of(found.get("thinking"))
+    return _text_of(found.get("text"))
 
 
 def _size(text: str, per_token: int) -> int:
@@ -324,11 +332,19 @@ def _call_tokens(call: Mapping[str, object]) -> int:
 
 
 def estimate(value: object) -> int:
-    """Rough tokens: 4 bytes each for text, 2 for JSON, a flat figure for media."""
+    """Rough tokens: 4 bytes each for text, 2 for JSON, a flat figure for media, none for what
+    is nested deeper than can be read."""
+    try:
+        return _estimate(value)
+    except RecursionError:
+        return 0
+
+
+def _estimate(value: object) -> int:
     if isinstance(value, str):
         return _size(value, TEXT_BYTES)
     if isinstance(value, list):
-        return sum(estimate(v) for v in cast("list[object]", value))
+        return sum(_estimate(v) for v in cast("list[object]", value))
     if not isinstance(value, dict):
         return 0 if value is None else _json_tokens(value)
     found = cast("dict[str, object]", value)
@@ -336,7 +352,7 @@ def estimate(value: object) -> int:
         case "tool_use":
             tokens = _call_tokens(found)
         case "text" | "tool_result" | "thinking":
-            tokens = estimate(found.get(_SAID[str(found["type"])]))
+            tokens = _estimate(found.get(_SAID[str(found["type"])]))
         case "image" | "document":
             tokens = MEDIA_TOKENS
         case "openai_items":  # what its sibling blocks say already, in the provider's own form

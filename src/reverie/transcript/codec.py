@@ -8,14 +8,26 @@ effect; only a text that is no entry at all raises InvalidMessage.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeAlias, cast
+from types import UnionType
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from reverie.errors import InvalidMessage
-from reverie.transcript.blocks import Block, Json, block_from, dump, elements, joined, members
+from reverie.transcript.blocks import (
+    DECODER,
+    Block,
+    Json,
+    block_from,
+    dump,
+    elements,
+    joined,
+    members,
+    parse,
+)
 from reverie.transcript.records import (
     AssistantMessage,
     Attached,
@@ -31,6 +43,7 @@ from reverie.transcript.records import (
     Parts,
     Recalled,
     Record,
+    Refused,
     Replaced,
     ResultDecided,
     Rewound,
@@ -49,12 +62,14 @@ VERSION = 1
 BLOBS = ("system", "tools", "context", "options")
 Members: TypeAlias = Mapping[str, tuple[str, Json]]
 Load: TypeAlias = Callable[[str], str | None]
+FieldReader: TypeAlias = Callable[[Json], Any]
 
 NAMES: dict[str, type[Record]] = {
     "started": Started,
     "head": HeadSet,
     "result": ResultDecided,
     "sent": Sent,
+    "refused": Refused,
     "fork": ForkEnded,
     "failed": Failed,
     "turn": TurnEnded,
@@ -136,59 +151,122 @@ def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
 
 
+# --- back
+
+
 def decode(text: str, load: Load = lambda _: None) -> Entry:
     """The entry a line holds; `load` gives the text of a blob, or None where it is lost."""
-    found = members(text)
-    values = {k: v for k, (_, v) in found.items()}
-    entry, name = values.get("id"), values.get("type")
-    if not isinstance(entry, str) or not entry or not isinstance(name, str):
+    found = _SAID.match(text)
+    entry = None if found is None else _said(text, found)
+    if entry is not None:
+        return entry
+    values = parse(text, "a transcript line")
+    if not isinstance(values, dict):
+        raise InvalidMessage("a transcript line is no JSON object")
+    ident, name = values.get("id"), values.get("type")
+    if not isinstance(ident, str) or not ident or not isinstance(name, str):
         raise InvalidMessage("a transcript line has no id or no type")
     parent = values.get("parent")
-    at = _time(values.get("at"))
-    record = _record(name, text, found, values, load)
-    return Entry(entry, parent if isinstance(parent, str) else "", at, record)
+    record = _record(name, text, values, load)
+    return Entry(ident, parent if isinstance(parent, str) else "", _time(values.get("at")), record)
+
+
+_SAID = re.compile(
+    r'\{"v":1,"id":"([^"\\]+)","parent":"([^"\\]*)","at":"([^"\\]*)",'
+    r'"type":"(user|assistant|attached)","blocks":\['
+)
+_HEADER = frozenset({"v", "id", "parent", "at", "type", "blocks", "sum"})
+
+
+def _said(text: str, found: re.Match[str]) -> Entry | None:
+    """A message in the form that `encode` gives it, read in one go; None where it is not, or
+    anything in it is unusual."""
+    at = found.end()
+    blocks: list[Block] = []
+    try:
+        while text[at] != "]":
+            value, end = DECODER.raw_decode(text, at)
+            blocks.append(block_from(text[at:end], value))
+            if text[end] == ",":
+                at = end + 1
+            elif text[end] == "]":
+                at = end
+            else:
+                return None
+        rest = "{" + text[at + 2 :] if text[at + 1] == "," else "{" + text[at + 1 :]
+        values = parse(rest)
+        if not isinstance(values, dict) or not _HEADER.isdisjoint(values):
+            return None
+        kind = NAMES[found[4]]
+        record = kind(**{**_given(kind, values), "blocks": tuple(blocks)})
+    except (InvalidMessage, *_UNREADABLE, IndexError):
+        return None
+    return Entry(found[1], found[2], _time(found[3]), record)
 
 
 def _time(value: Json) -> float:
-    if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(value).timestamp()
-        except ValueError:
-            return 0.0
-    return float(value) if isinstance(value, (int, float)) else 0.0
+    """Seconds since the epoch; 0 for what is no time that could be written again."""
+    try:
+        at = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+    return float(at) if isinstance(at, (int, float)) and 0 <= at <= _LATEST else 0.0
 
 
-def _record(name: str, text: str, found: Members, values: Mapping[str, Json], load: Load) -> Record:
+_LATEST = 253_402_300_799  # the last second of the year 9999
+_UNREADABLE = (TypeError, ValueError, KeyError, AttributeError, RecursionError, OverflowError)
+
+
+def _record(name: str, text: str, values: Mapping[str, Json], load: Load) -> Record:
     kind = NAMES.get(name)
     if kind is None or values.get("v") != VERSION:
         return Unknown(name, text)
     try:
-        return _make(kind, found, load)
-    except (InvalidMessage, TypeError, ValueError, KeyError, AttributeError) as error:
+        return _make(kind, text, values, load)
+    except (InvalidMessage, *_UNREADABLE) as error:
         return Unknown(name, text, f"{name} record cannot be read: {error}")
 
 
-def _make(kind: type[Record], found: Members, load: Load) -> Record:
-    given: dict[str, Any] = {}
-    for part in fields(kind):
-        if part.name not in found:
-            continue
-        raw, value = found[part.name]
-        if part.name in BLOBS and kind is HeadSet:
-            given[part.name] = _loaded(cast("dict[str, str]", value)["blob"], load)
-        elif part.name == "blocks":
-            given["blocks"] = _blocks(raw)
-        elif part.name == "by":
-            given["by"] = tuple(_stand(raw) for raw, _ in elements(raw))
-        else:
-            given[part.name] = _field(part.name, value)
+def is_later(record: Record) -> bool:
+    """Whether a record was written by a later version of this format."""
+    if not isinstance(record, Unknown) or record.fault:
+        return False
+    version = members(record.raw).get("v", ("", 0))[1]
+    return isinstance(version, int) and version > VERSION
+
+
+def _make(kind: type[Record], text: str, values: Mapping[str, Json], load: Load) -> Record:
+    given = _given(kind, values)
+    if kind is HeadSet:
+        stored = [part for part in BLOBS if part in values]
+        return HeadSet(**{**given, **{part: _stored(part, values[part], load) for part in stored}})
+    if kind in _WITH_BLOCKS:
+        found = members(text)
+        if "blocks" in found and kind is not Replaced:
+            given["blocks"] = _blocks(found["blocks"][0])
+        if "by" in found and kind is Replaced:
+            given["by"] = tuple(_stand(raw) for raw, _ in elements(found["by"][0]))
     return kind(**given)
 
 
-def _loaded(name: str, load: Load) -> str:
+_WITH_BLOCKS = frozenset({UserMessage, AssistantMessage, Attached, Replaced})
+_BLOB = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def _stored(part: str, value: Json, load: Load) -> str:
+    """A part of the request's head, which must be what a request can be made of."""
+    name = value.get("blob") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not _BLOB.fullmatch(name):
+        raise InvalidMessage("a stored part of the request has no name")
     text = load(name)
     if text is None or blob_name(text) != name:
         raise InvalidMessage("a stored part of the request is missing or damaged", where=name)
+    if part == "options":
+        members(text)
+    elif part == "tools":
+        elements(text)
+    else:
+        _blocks(text)
     return text
 
 
@@ -202,23 +280,88 @@ def _stand(raw: str) -> Stand:
     return Stand("assistant" if role == "assistant" else "user", _blocks(found["blocks"][0]))
 
 
-def _field(name: str, value: Json) -> object:
-    """A member as the type its record has for it."""
-    if name == "usage" and isinstance(value, dict):
-        return Usage(**cast("dict[str, int]", value))
-    if name == "parts" and isinstance(value, dict):
-        return Parts(**cast("dict[str, Any]", value))
-    if name == "marks" and isinstance(value, list):
-        return tuple(Mark(**cast("dict[str, Any]", m)) for m in value)
-    if name == "strips" and isinstance(value, list):
-        return tuple(Strip(**cast("dict[str, Any]", s)) for s in value)
-    if name == "boundary" and isinstance(value, dict):
-        given: dict[str, Any] = dict(value)
-        named = ("tools", "kept", "missing")
-        given.update({k: tuple(given[k]) for k in named if k in given})
-        return Boundary(**given)
-    if name == "candidates" and isinstance(value, list):
-        return tuple(Candidate(**cast("dict[str, Any]", c)) for c in value)
-    if name == "written" and isinstance(value, list):
-        return tuple(str(path) for path in value)
-    return value
+# --- each member as the type that its record has for it; TypeError for anything else
+
+
+def _given(kind: type, values: Mapping[str, Json]) -> dict[str, Any]:
+    readers = _READERS[kind]
+    return {name: readers[name](value) for name, value in values.items() if name in readers}
+
+
+def _wrong(value: Json) -> TypeError:
+    return TypeError(f"{type(value).__name__} where another type belongs")
+
+
+def _text(value: Json) -> str:
+    if value.__class__ is str:
+        return cast("str", value)
+    raise _wrong(value)
+
+
+def _whole(value: Json) -> int:
+    if value.__class__ is int and -_MOST < cast("int", value) < _MOST:
+        return cast("int", value)
+    raise _wrong(value)
+
+
+_MOST = 2**63
+
+
+def _number(value: Json) -> float:
+    if value.__class__ in (int, float) and -_MOST < cast("float", value) < _MOST:
+        return cast("float", value)
+    raise _wrong(value)
+
+
+def _flag(value: Json) -> bool:
+    if value.__class__ is bool:
+        return cast("bool", value)
+    raise _wrong(value)
+
+
+def _list_of(reader: FieldReader) -> FieldReader:
+    def read(value: Json) -> tuple[Any, ...]:
+        if value.__class__ is not list:
+            raise _wrong(value)
+        return tuple([reader(one) for one in cast("list[Json]", value)])
+
+    return read
+
+
+def _or_none(reader: FieldReader) -> FieldReader:
+    return lambda value: None if value is None else reader(value)
+
+
+def _value_of(kind: type) -> FieldReader:
+    """A reader for a value inside a record; what it does not know is an error, as ever."""
+    readers = _readers(kind)
+
+    def read(value: Json) -> object:
+        if value.__class__ is not dict:
+            raise _wrong(value)
+        found = cast("dict[str, Json]", value)
+        return kind(**{name: readers[name](one) for name, one in found.items()})
+
+    return read
+
+
+def _reader(hint: Any) -> FieldReader:
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Literal or hint is str:
+        return _text
+    if origin in (Union, UnionType):
+        return _or_none(_reader(inside[0]))
+    if origin is tuple:
+        return _list_of(_reader(inside[0]))
+    plain: Mapping[type, FieldReader] = {int: _whole, float: _number, bool: _flag}
+    return plain[hint] if hint in plain else _value_of(hint)
+
+
+def _readers(kind: type) -> dict[str, FieldReader]:
+    """By a record's members, but for blocks and what is stored by its hash."""
+    hints = get_type_hints(kind)
+    apart = ("blocks", "by") if kind in _WITH_BLOCKS else BLOBS if kind is HeadSet else ()
+    return {part.name: _reader(hints[part.name]) for part in fields(kind) if part.name not in apart}
+
+
+_READERS: Mapping[type, dict[str, FieldReader]] = {kind: _readers(kind) for kind in _TYPES}

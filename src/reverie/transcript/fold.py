@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from reverie.transcript.messages import Item, Message, Piece, interrupted, message, missing_start
-from reverie.transcript.moves import as_decided, decided, forgotten, head_set, moved, replaced
+from reverie.transcript.moves import (
+    as_decided,
+    decided,
+    forgotten,
+    head_set,
+    is_stale,
+    moved,
+    refused,
+    replaced,
+)
 from reverie.transcript.records import (
     CHAIN_SCOPED,
     AssistantMessage,
@@ -23,6 +32,7 @@ from reverie.transcript.records import (
     HeadSet,
     NotesTaken,
     Recalled,
+    Refused,
     Replaced,
     ResultDecided,
     Sent,
@@ -162,7 +172,10 @@ def _user(view: View, entry: Entry, record: UserMessage) -> View:
             if call not in still_open:
                 continue
             still_open.remove(call)
-            pieces.append(Piece(as_decided(block, view.decisions.get(call)), source, i))
+            decision = view.decisions.get(call)
+            if decision is not None and is_stale(block, decision):
+                view.decisions, decision = view.decisions.without(call), None
+            pieces.append(Piece(as_decided(block, decision), source, i))
         elif not block.blank:
             pieces.append(Piece(block, source, i))
     if not pieces:
@@ -254,6 +267,7 @@ _FOLDS: Mapping[type, _Folds] = {
     AssistantMessage: _assistant,
     ResultDecided: decided,
     Sent: _sent,
+    Refused: refused,
     Attached: _attached,
     Replaced: replaced,
     HeadSet: head_set,

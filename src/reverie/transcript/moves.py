@@ -11,14 +11,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import takewhile
 from operator import attrgetter, is_
 
-from reverie.transcript.blocks import Block
+from reverie.transcript.blocks import Block, members
 from reverie.transcript.messages import HEAD, Item, Piece, message
 from reverie.transcript.records import (
     Entry,
     HeadSet,
+    Refused,
     Replaced,
     ResultDecided,
     Strip,
@@ -32,8 +34,10 @@ def decided(view: View, _: Entry, record: ResultDecided) -> View:
     if not record.content or record.call not in view.calls or record.call in view.open_calls:
         return view
     unsent = view.unsent()
-    edited = [_edited(i, record) for i in unsent]
-    if any(new is not old for new, old in zip(edited, unsent, strict=True)):
+    if any(record.call in item.results for item in unsent):
+        edited = [_edited(i, record) for i in unsent]
+        if all(new is old for new, old in zip(edited, unsent, strict=True)):
+            return view
         items = Trail(view.items[: view.sent_items] + edited)
         change = sum(i.tokens for i in edited) - sum(i.tokens for i in unsent)
         return put(view, items=items, estimated=view.estimated + change)
@@ -65,6 +69,24 @@ def as_decided(block: Block, decision: ResultDecided | None) -> Block:
     if decision is None or not decision.content:
         return block
     return block.with_member("content", decision.content)
+
+
+def is_stale(block: Block, decision: ResultDecided) -> bool:
+    """Whether a decision that stands before a result was made for another result of its call."""
+    if not decision.content or not decision.sha256:
+        return False
+    content, raw = block.value.get("content"), members(block.raw).get("content", ("", None))[0]
+    data = content if isinstance(content, str) else raw
+    found = sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
+    return found != decision.sha256 and raw != decision.content
+
+
+def refused(view: View, _: Entry, __: Refused) -> View:
+    """What the refused request carried behind the last answer is new to the model still."""
+    last = view.items.last
+    answered = view.run if last is not None and last.role == "user" else len(view.items)
+    standing = _blocks_before(view, answered)
+    return put(moved(view, "refused", standing), sent_items=min(view.sent_items, answered))
 
 
 def head_set(view: View, _: Entry, record: HeadSet) -> View:

@@ -146,6 +146,13 @@ class Sent:
 
 
 @unchanging
+class Refused:
+    """The provider did not take the last request: what was new in it counts as not sent."""
+
+    error: str = ""
+
+
+@unchanging
 class ForkEnded:
     """A fork or side query is over: what it cost, and how much its parent's cache gave."""
 
@@ -304,6 +311,7 @@ SessionScoped: TypeAlias = (
     | HeadSet
     | ResultDecided
     | Sent
+    | Refused
     | ForkEnded
     | Failed
     | TurnEnded

@@ -36,7 +36,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 N = TypeVar("N", bound="HasId")
-_Past: TypeAlias = "tuple[int, V, _Past[V] | None]"  # when it was set, to what, and before
+_Past: TypeAlias = "tuple[int, V | None, _Past[V] | None]"  # when it was set, to what, and before
 _blank: Any = object.__new__
 
 
@@ -161,6 +161,13 @@ class VersionedMap(Generic[K, V]):
 
     def put(self, key: K, value: V) -> VersionedMap[K, V]:
         """The same map with `key` set to `value`."""
+        return self._set(key, value)
+
+    def without(self, key: K) -> VersionedMap[K, V]:
+        """The same map without `key`."""
+        return self._set(key, None)
+
+    def _set(self, key: K, value: V | None) -> VersionedMap[K, V]:
         order, kept, length = self._order, self._kept, self._length
         if len(order) != length or not length:
             order, kept = self._copied()
@@ -194,8 +201,7 @@ class VersionedMap(Generic[K, V]):
         return None if past is None else past[1]
 
     def __contains__(self, key: K) -> bool:
-        past = self._kept.get(key)
-        return past is not None and (past[0] < self._length or self._past(key) is not None)
+        return self.get(key) is not None
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Each key once, in the order first set, with its value."""

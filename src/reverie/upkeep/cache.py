@@ -13,7 +13,8 @@ from typing import Any
 
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.session.budget import weight
-from reverie.session.library import Library, Transcript
+from reverie.session.library import Library
+from reverie.session.reading import Transcript
 from reverie.settings import Settings
 from reverie.store.journal import BadLine, Journal
 from reverie.transcript.breaks import Break, BreakWatch, watch_entries

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from reverie.session.library import Transcript, title_of
+from reverie.session.listing import title_of
+from reverie.session.reading import Transcript
 from reverie.transcript.blocks import Block, dump, elements, text_of
 from reverie.transcript.fold import apply
 from reverie.transcript.moves import widened

@@ -18,7 +18,7 @@ from reverie.apps.cli.outside import ask_for_files
 from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line
 from reverie.errors import ReverieError
-from reverie.session.library import title_of
+from reverie.session.listing import title_of
 from reverie.session.turn import TurnResult
 from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace

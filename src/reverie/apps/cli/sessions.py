@@ -32,7 +32,8 @@ from reverie.apps.cli.show import (
     watched,
 )
 from reverie.errors import InvalidInput, NotFound, ReverieError
-from reverie.session.library import Library, Transcript
+from reverie.session.library import Library
+from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine
@@ -109,6 +110,8 @@ def _rows(place: ProjectPlace, everywhere: bool) -> Iterator[dict[str, Any] | No
     files.sort(key=lambda found: -found[2].mtime)
 
     yield from watched(files, "reading", lambda found: summary(*found))
+    for _, library in libraries:
+        library.keep_summaries()
 
 
 def summary(root: str, library: Library, file: SessionFile) -> dict[str, Any] | None:

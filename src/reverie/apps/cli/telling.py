@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reverie.apps.cli.show import clean, line, say
-from reverie.session.library import Transcript
+from reverie.session.reading import Transcript
 from reverie.text.counts import plural, size
 from reverie.upkeep.conversation import ShownPart, TranscriptStep, overview, steps
 

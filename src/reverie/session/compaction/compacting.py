@@ -22,7 +22,16 @@ from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieErr
 from reverie.layers import compaction
 from reverie.session.budget import Budget, reserved, settled, weight
 from reverie.store.lists import learn_window
-from reverie.transcript.records import Boundary, Entry, Failed, ForkEnded, Record, Replaced, Usage
+from reverie.transcript.records import (
+    Boundary,
+    Entry,
+    Failed,
+    ForkEnded,
+    Record,
+    Refused,
+    Replaced,
+    Usage,
+)
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
 from reverie.world import Model, Notice, Reply, World, complete
@@ -144,6 +153,7 @@ async def too_long(session: Compacts, error: PromptTooLong, *, again: bool) -> R
     await session.settled()
     if again:
         raise for_good(session, error) from error
+    await session.append(Refused(error.what))  # what is restored joins what was new in it
     before, world = session.view.boundary, _forced(session, error)
     for name, layer in layers.COMPACTION:
         none: Sequence[Record] = ()

@@ -1,0 +1,113 @@
+"""A session in a line, and a file that keeps those lines so that a list need not read them all.
+
+The lines are derived. Each names the size and the times of the transcript it was made from, and
+counts only while these are the same; one that is missing, damaged or of another version is made
+again from the transcript. A file that cannot be written costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import reverie
+from reverie.errors import NotFound, StoreError
+from reverie.session.reading import Transcript
+from reverie.store.files import Folder
+from reverie.store.home import SessionFile
+from reverie.transcript.records import AssistantMessage, Entry, UserMessage
+
+FILE = ".reverie-sessions"
+TITLE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A session in a line."""
+
+    id: str
+    title: str
+    at: float
+    size: int
+    messages: int
+    turns: int
+    tokens: int
+    faults: int
+
+
+def summary_of(file: SessionFile, found: Transcript) -> Summary:
+    said = [e for e in found.entries if isinstance(e.record, (UserMessage, AssistantMessage))]
+    return Summary(
+        file.id,
+        title_of(found.entries),
+        said[-1].at if said else file.mtime,
+        file.size,
+        len(said),
+        found.view.turns,
+        found.view.tokens,
+        len(found.faults),
+    )
+
+
+def title_of(entries: Sequence[Entry]) -> str:
+    """The first words the user said."""
+    for entry in entries:
+        record = entry.record
+        if isinstance(record, UserMessage) and record.origin == "user":
+            text = " ".join(" ".join(b.get("text") for b in record.blocks).split())
+            if text:
+                return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
+    return "(nothing said)"
+
+
+class Listing:
+    """The kept lines of one project's sessions."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._kept = _read(folder)
+        self._changed = False
+
+    def summary(self, file: SessionFile, read: Callable[[str], Transcript]) -> Summary:
+        """One session in a line; its transcript is read where no kept line is of today."""
+        kept = self._kept.get(file.id)
+        if kept is not None and kept[0] == file.stamp:
+            return kept[1]
+        found = summary_of(file, read(file.id))
+        self._kept[file.id] = file.stamp, found
+        self._changed = True
+        return found
+
+    def keep(self, sessions: Iterable[str]) -> None:
+        """Write the lines of these sessions, where any is new."""
+        if not self._changed:
+            return
+        lines = [json.dumps({"version": reverie.__version__})]
+        for session in sessions:
+            if session in self._kept:
+                stamp, summary = self._kept[session]
+                lines.append(json.dumps({"stamp": stamp, **asdict(summary)}))
+        with contextlib.suppress(StoreError):
+            self._folder.write(FILE, "\n".join(lines).encode() + b"\n", durable=False)
+            self._changed = False
+
+
+def _read(folder: Folder) -> dict[str, tuple[str, Summary]]:
+    try:
+        first, *lines = folder.read(FILE).decode().splitlines()
+        if json.loads(first) != {"version": reverie.__version__}:
+            return {}
+        return dict(map(_line, lines))
+    except (NotFound, StoreError, ValueError, TypeError, KeyError, RecursionError):
+        return {}
+
+
+def _line(text: str) -> tuple[str, tuple[str, Summary]]:
+    value = cast("dict[str, Any]", json.loads(text))
+    stamp, ident, title = (value.pop(name) for name in ("stamp", "id", "title"))
+    if not all(isinstance(n, int | float) for n in value.values()) or not isinstance(title, str):
+        raise TypeError("a line that no list could show")
+    return str(ident), (str(stamp), Summary(str(ident), title, **value))
