@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import anyio
 from anyio import to_thread
@@ -40,6 +40,7 @@ from reverie.session.notes import job as notes
 from reverie.session.opening import Head, SessionOptions, SessionParts, SessionWish, resumed_head
 from reverie.session.recall.recall import Recall
 from reverie.session.recall.select import begins_turn, spoken
+from reverie.session.turn import TurnEnding
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry, Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
@@ -167,9 +168,7 @@ class Session(Parent):
 
     # --- turns
 
-    async def end_turn(
-        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
-    ) -> None:
+    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
         """The turn is over: what was said is on the disk."""
         await self.settled()
         self._shortened = False
