@@ -24,6 +24,7 @@ from reverie.transcript.request import Task
 from reverie.world import ForkSpec, Notice
 from tests.loop.stage import SimpleTools, echo, opened, simulated
 from tests.providers.sessions import built
+from tests.session.compacts import a_summary
 
 WIRES = [
     ("anthropic", "claude-opus-5-5"),
@@ -199,7 +200,7 @@ async def test_a_provider_that_pauses_for_ever_is_left(tmp_path: Path) -> None:
 @pytest.mark.spec("13.stops")
 async def test_a_full_window_takes_the_path_of_a_prompt_that_is_too_long(tmp_path: Path) -> None:
     full = stopped("Half an ", "model_context_window_exceeded")
-    answers = ("Hello.", full, "<summary>They asked for it.</summary>", "answer.")
+    answers = ("Hello.", full, a_summary(said="They asked for it."), "answer.")
     async with staged(tmp_path, "anthropic", "claude-opus-5-5", *answers) as stage:
         await stage.turn("A long story. " * 20_000)
         result = await stage.turn()
