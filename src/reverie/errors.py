@@ -116,6 +116,18 @@ class UnknownModel(ProviderError):
     exit_code = 10
 
 
+class Incomplete(ProviderError):
+    """An answer that stayed cut off or empty, however often it was asked for."""
+
+    exit_code = 8
+
+
+class Refused(ProviderError):
+    """The model refused to answer."""
+
+    exit_code = 11
+
+
 class PromptTooLong(ProviderError):
     """The provider says the request is over its window; it may say by how much."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from hashlib import sha256
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import WriteFailed
-from reverie.layers.tool_results import cut, file_name, per_message, per_result
+from reverie.layers.tool_results import cut, ends, file_name, per_message, per_result
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, ids, world
 from reverie.transcript.blocks import block_of, text_of
@@ -67,10 +68,64 @@ async def test_over_budget_is_stored_whole_and_previewed():
     assert text.endswith("\n</persisted-output>")
     assert "/memory/tool-results/t0.txt" in text
     assert "60,000 characters" in text
-    preview = text.split("It begins:\n\n")[1]
-    assert 1_900 < len(preview) < 2_100
-    body = preview.removesuffix("\n[…]\n</persisted-output>")
-    assert LARGE.startswith(body + "\n")
+    assert "ReadBack with r:" in text
+    assert "Read on that path" not in text
+    preview = text.split("It begins:\n\n")[1].removesuffix("\n</persisted-output>")
+    assert 1_800 < len(preview) < 2_100
+    head, foot = re.split(r"\n\[… [\d,]+ lines …\]\n", preview)
+    assert LARGE.startswith(head + "\n")
+    assert LARGE.endswith("\n" + foot)
+
+
+@pytest.mark.spec("3.ends")
+@pytest.mark.parametrize("policy", ["classic", "collapse"])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (LARGE + "FATAL: out of space\n[exit code 3]", "3"),
+        ("Exit code 127\n" + LARGE + "FATAL: not found", "127"),
+    ],
+)
+async def test_a_stored_result_shows_how_it_ended(policy: str, text: str, code: str):
+    settings = replace(DEFAULTS, context_policy=policy)
+    view = folded(result("t0", text), view=asked("Bash"))
+    flags = FixedFlags({"context_collapse": True})
+    (decision,), _ = await stored(view, settings=settings, flags=flags)
+    sent = json.loads(decision.content)
+    assert "FATAL" in sent
+    assert f"It ended with exit code {code}." in sent
+
+
+@pytest.mark.spec("3.ends")
+@pytest.mark.parametrize("policy", ["classic", "collapse"])
+@pytest.mark.parametrize("tool", ["Read", "ReadBack"])
+async def test_what_is_read_from_a_stored_result_is_never_stored_again(policy: str, tool: str):
+    settings = replace(DEFAULTS, context_policy=policy)
+    view = folded(result("t0", LARGE), view=asked("Bash"))
+    flags = FixedFlags({"context_collapse": True})
+    decisions, _ = await stored(view, settings=settings, flags=flags)
+    path = "/memory/tool-results/t0.txt"
+    again = call(tool, "t9", file_path=path) if tool == "Read" else call(tool, "t9", reference="x")
+    view = folded(*decisions, AssistantMessage((again,)), result("t9", LARGE), view=view)
+    for layer in (per_result, per_message):
+        found = [
+            r
+            for r in await layer(view, world(disk=MemoryDisk(), settings=settings, flags=flags))
+            if isinstance(r, ResultDecided)
+        ]
+        assert [r.action for r in found] == ["kept"]
+
+
+@given(st.text(max_size=4_000), st.integers(20, 2_000))
+def test_the_ends_of_a_text_are_its_ends(text: str, limit: int):
+    shown = ends(text, limit)
+    if len(text.encode("utf-8", "replace")) <= limit * 3 // 5:
+        assert shown == text
+        return
+    head, _, foot = shown.partition("\n[…") if "\n[…" not in text else (text, "", "")
+    assert text.startswith(head)
+    assert text.endswith(foot.partition("]\n")[2])
+    assert len(shown.encode("utf-8", "replace")) <= limit + 40
 
 
 @pytest.mark.parametrize(("size", "action"), [(50_000, "kept"), (50_001, "stored")])

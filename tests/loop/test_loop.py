@@ -28,6 +28,7 @@ def test_the_order_stands_in_one_place() -> None:
         "prepare",
         "answer",
         "tools",
+        "failures",
         "boundary",
         "end",
     ]

@@ -135,7 +135,7 @@ class Result:
 
 
 def result(message: UserMessage) -> Result:
-    (block,) = message.blocks
+    block = message.blocks[0]  # behind it may stand what the user said
     content = block.value.get("content")
     text = content if isinstance(content, str) else json.dumps(content)
     return Result(text, bool(block.value.get("is_error")), content)

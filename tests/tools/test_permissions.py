@@ -22,9 +22,9 @@ from reverie.tools import (
     with_rule,
 )
 from reverie.tools.command import Unclear, parse, plain_words
-from reverie.tools.permissions import Verdict
+from reverie.tools.permissions import MAX_WORDS, Verdict
 from reverie.tools.rules import parse_rule
-from tests.tools.kit import Place, snapshot, use
+from tests.tools.kit import Place, call, snapshot, use
 
 pytestmark = pytest.mark.spec("13")
 
@@ -242,7 +242,7 @@ async def test_yes_no_and_nobody_there(place: Place) -> None:
     box = place.box(place.policy("ask", asker=person))
     assert not (await use(box, "Write", file_path="a", content="1")).is_error
     refused = await use(box, "Write", file_path="b", content="1")
-    assert "use the other file" in refused.text
+    assert "the user said no, and what to do" in refused.text
     assert not (place.root / "b").exists()
     assert [q.subject for q in person.questions] == [str(place.root / n) for n in "ab"]
     alone = await use(place.box(place.policy("ask")), "Bash", command="touch c")
@@ -250,6 +250,29 @@ async def test_yes_no_and_nobody_there(place: Place) -> None:
     quiet = await use(place.box(place.policy("deny", asker=person)), "Bash", command="touch c")
     assert "nobody is asked" in quiet.text
     assert not (place.root / "c").exists()
+
+
+@pytest.mark.spec("13.words")
+@pytest.mark.parametrize("allow", [True, False])
+async def test_what_a_person_says_when_asked_is_no_part_of_the_result(
+    place: Place, allow: bool
+) -> None:
+    words = "不要模拟数据库 — \x1b[31mnever\x1b[0m mock it\x07, \x1b]0;title\x07because it lied."
+    box = place.box(place.policy("ask", asker=Person(PermissionAnswer(allow, words=words))))
+    message = await box.run(call("Write", file_path="b", content="1"))
+    first, second = message.blocks
+    assert first.type == "tool_result"
+    assert "mock" not in first.raw
+    assert second.text == "不要模拟数据库 — never mock it, because it lied."
+
+
+@pytest.mark.spec("13.words")
+async def test_words_without_end_are_cut_and_that_is_told(place: Place) -> None:
+    person = Person(PermissionAnswer(False, words="word " * 10_000))
+    box = place.box(place.policy("ask", asker=person))
+    said = (await box.run(call("Write", file_path="b", content="1"))).blocks[1].text
+    assert len(said) < MAX_WORDS + 200
+    assert said.endswith("[the user said more: 49,999 characters, of which these are the first]")
 
 
 async def test_an_answer_for_the_session_saves_the_next_question(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -101,15 +102,28 @@ async def test_a_file_that_was_changed_or_deleted_is_said_to_be(place: Place) ->
 async def test_structured_and_long_lines_come_whole(place: Place) -> None:
     line = "ä" * 60_000
     await stored(place, [{"type": "text", "text": line}, {"type": "text", "text": "end"}])
-    got, offset = "", 1
+    got, at = "", {"offset": 1}
     while True:
-        text = (await use(place.box(), "ReadBack", reference="toolu_1", offset=offset)).text
+        text = (await use(place.box(), "ReadBack", reference="toolu_1", **at)).text
         rows = text.splitlines()[1:]
         got += "".join(r.split("\t", 1)[1] for r in rows if "\t" in r)
         if not rows[-1].startswith("[there is more"):
             break
-        offset = int(rows[-1].rsplit(" ", 1)[1].rstrip("]"))
+        at = {k: int(v) for k, v in re.findall(r"(offset|column) (\d+)", rows[-1])}
     assert got == line + "end"
+
+
+async def test_lines_have_the_numbers_of_the_file(place: Place) -> None:
+    text = "short\n" + "x" * 30_000 + "\nneedle here\n" + "row\n" * 20_000
+    await stored(place, text)
+    found = await use(place.box(), "ReadBack", reference="toolu_1", query="needle")
+    assert found.text.splitlines()[1] == "     3\tneedle here"
+    third = await use(place.box(), "ReadBack", reference="toolu_1", offset=3, limit=1)
+    assert third.text.splitlines()[1] == "     3\tneedle here"
+    within = await use(
+        place.box(), "ReadBack", reference="toolu_1", offset=2, column=29_991, limit=1
+    )
+    assert within.text.splitlines()[1] == "     2+\t" + "x" * 10
 
 
 @pytest.mark.parametrize(

@@ -286,13 +286,16 @@ def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
     )
 
 
+_NOT_SAID = ("tool", "interrupted", "go_on")  # by nobody, or by the loop
+
+
 def folded_text(view: View, items: Sequence[Item]) -> str:
     """The user's words as they were, then each path with the references that touched it."""
     words: list[str] = []
     touched: dict[str, list[str]] = {}
     for entry in view.entries.among(frozenset[str]().union(*[i.covers for i in items])):
         record = entry.record
-        if isinstance(record, UserMessage) and record.origin not in ("tool", "interrupted"):
+        if isinstance(record, UserMessage) and record.origin not in _NOT_SAID:
             words += [_user_words(b.get("text")) for b in record.blocks if b.type == "text"]
         elif isinstance(record, AssistantMessage):
             for block in record.blocks:

@@ -1,11 +1,12 @@
-"""Layer 1: tool-result storage. Large results live on disk; the context gets a preview.
+"""Layer 1: tool-result storage. Large results live on disk; the context gets their two ends.
 
 Two looks at each result, both before the model first sees it. `per_result` runs when a
 result is added; `per_message` when all results of a round are in, over what is still
 unsent. Each returns decisions with the exact text that stands in, and a decision once
 taken is never taken again: not with other thresholds, not on resume, not in a fork.
 
-The file is written before the decision is made. Where that fails the result stays whole
+What is read from a stored result's file is never stored again, or reading it would go round in
+circles. The file is written before the decision is made. Where that fails the result stays whole
 in the context, and the failure is said. Nothing is lost, nothing here calls a model.
 """
 
@@ -20,7 +21,13 @@ from typing import cast
 from reverie.errors import StoreError
 from reverie.transcript.blocks import Block, dump, members, text_of
 from reverie.transcript.names import outline, reference
-from reverie.transcript.records import Failed, Record, ResultDecided, unchanging
+from reverie.transcript.records import (
+    AssistantMessage,
+    Failed,
+    Record,
+    ResultDecided,
+    unchanging,
+)
 from reverie.transcript.view import View
 from reverie.world import Notice, World
 
@@ -29,11 +36,14 @@ FOLDER = "tool-results"
 TAG = "persisted-output"
 MEDIA = ("image", "document")
 READS_BACK = "ReadBack"
+READS = "Read"
+HEAD_SHARE = 5, 3  # of what is shown of a result, three fifths are its beginning
 TAIL_SHARE = 5  # where the context is collapsed, the part of its tail one result may take
 OUTLINE_END = 200  # characters of each end shown where the context is collapsed
 OUTLINE_NAMES = 1_000
 _NO_THRESHOLDS: Mapping[str, int] = MappingProxyType({})
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_EXIT = re.compile(r"\AExit code (\d{1,3})$|^\[exit code (-?\d{1,3})\]\s*\Z", re.MULTILINE)
 _TAG_INSIDE = re.compile(rf"<(?=/?{TAG})", re.IGNORECASE)
 
 
@@ -86,7 +96,7 @@ async def _decided(
     for result in results:
         if result.call in view.decisions:
             continue
-        budget = budgets.of(result.tool)
+        budget = None if _reads_stored(result, view) else budgets.of(result.tool)
         if budget is None:
             out.append(ResultDecided(result.call, "kept", "the tool bounds its own output"))
         elif len(result.text) <= budget:
@@ -111,7 +121,9 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
     movable = [
         r
         for r in results
-        if budgets.of(r.tool) is not None and _is_whole(r, view, decided.get(r.call))
+        if budgets.of(r.tool) is not None
+        and _is_whole(r, view, decided.get(r.call))
+        and not _reads_stored(r, view)
     ]
     for result in sorted(movable, key=lambda r: -len(r.text)):
         small = len(result.text) <= budgets.settings.result_preview_bytes
@@ -145,6 +157,24 @@ def _unsent(view: View) -> list[Result]:
                 text = text_of(block.value.get("content"))
                 out.append(Result(call, known.name if known else "", block, text))
     return out
+
+
+def _reads_stored(result: Result, view: View) -> bool:
+    """Whether a result was read from a stored one's file."""
+    if result.tool != READS:
+        return False
+    path = _path_read(result.call, view)
+    if f"{FOLDER}/" not in path:
+        return False
+    return any(d.path and path.endswith(d.path) for _, d in view.decisions.items())
+
+
+def _path_read(call: str, view: View) -> str:
+    known = view.calls.get(call)
+    entry = view.entries.find(known.message) if known else None
+    blocks = entry.record.blocks if entry and isinstance(entry.record, AssistantMessage) else ()
+    given = next((b.value.get("input") for b in blocks if b.call == call), None)
+    return str(given.get("file_path", "")) if isinstance(given, dict) else ""
 
 
 def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:
@@ -202,8 +232,8 @@ def _stand_in(result: Result, path: str, data: bytes, preview: str) -> str:
         f"<{TAG}>\n"
         f"This result has {len(result.text):,} characters ({len(data):,} bytes) "
         f"and is stored whole in {path}\n"
-        f"Use Read on that path, or ReadBack with {reference(result.call)}, for the rest. "
-        f"{safe}\n"
+        f"ReadBack with {reference(result.call)} gives the rest: offset reads on from a line, "
+        f"query finds lines.{_exit_code(result.text)} {safe}\n"
         f"</{TAG}>"
     )
     content = result.block.value.get("content")
@@ -214,14 +244,19 @@ def _stand_in(result: Result, path: str, data: bytes, preview: str) -> str:
 
 
 def _preview(result: Result, budgets: Budgets) -> str:
-    """The beginning of a result; where the context is collapsed, its two ends and its names."""
-    if budgets.collapses:
-        text = result.text
-        head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
-        found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
-        return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
-    head, whole = cut(result.text, budgets.settings.result_preview_bytes)
-    return f"It begins:\n\n{head}" + ("" if whole else "\n[…]")
+    """The two ends of a result; where the context is collapsed, shorter, and with its names."""
+    text = result.text
+    if not budgets.collapses:
+        return f"It begins:\n\n{ends(text, budgets.settings.result_preview_bytes)}"
+    head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
+    found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
+    return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
+
+
+def _exit_code(text: str) -> str:
+    """How the command ended that a result is of, as it says itself at one of its ends."""
+    found = _EXIT.search(text[:40]) or _EXIT.search(text[-40:])
+    return f" It ended with exit code {found[1] or found[2]}." if found else ""
 
 
 def _is_media(block: object) -> bool:
@@ -236,3 +271,23 @@ def cut(text: str, limit: int) -> tuple[str, bool]:
     head = data[:limit].decode("utf-8", "ignore")
     line = head.rfind("\n")
     return (head[:line] if line > 0 else head), False
+
+
+def ends(text: str, limit: int) -> str:
+    """The beginning and the end of a text, `limit` bytes together, both cut at line ends."""
+    whole, share = HEAD_SHARE
+    room = limit * share // whole
+    head, is_all = cut(text, room)
+    if is_all:
+        return text
+    foot = _last(text[len(head) :], limit - room)
+    left = text.count("\n", len(head), len(text) - len(foot))
+    told = f"[… {left:,} lines …]" if left > 1 else "[…]"
+    return f"{head}\n{told}\n{foot}"
+
+
+def _last(text: str, limit: int) -> str:
+    """The last `limit` bytes of a text, from a line's beginning where there is one."""
+    foot = text.encode("utf-8", "replace")[-limit:].decode("utf-8", "ignore")
+    line = foot.find("\n", 0, len(foot) - 1)
+    return foot[line + 1 :] if line >= 0 else foot

@@ -17,14 +17,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.session import Session
-from reverie.session.turn import Tools, TurnResult
+from reverie.session.turn import Tools, TurnEnding, TurnResult
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
 from reverie.wire.given import Addable, Observable
@@ -99,7 +99,7 @@ class BlockingSession:
     def observe(self, reply: Observable) -> Reply:
         return self.call(partial(self.session.observe, reply))
 
-    def end_turn(self, outcome: Literal["completed", "cancelled", "limit"] = "completed") -> None:
+    def end_turn(self, outcome: TurnEnding = "completed") -> None:
         self.call(partial(self.session.end_turn, outcome))
 
     def rewind(self, to: str) -> None:

@@ -22,6 +22,7 @@ from anyio import CancelScope
 from reverie.alone import alone
 from reverie.errors import InvalidMessage
 from reverie.session.budget import Budget
+from reverie.session.stops import is_paused
 from reverie.session.uncancelled import in_thread
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import Block
@@ -161,7 +162,8 @@ class Conversation:
         """Refuse to send what no provider would take."""
         items = self.view.items
         spoken = len(items) and items[len(items) - 1].kind != "head"
-        if not spoken or request.at(request.count - 1).role != "user":
+        mine = spoken and (request.at(request.count - 1).role == "user" or is_paused(self.view))
+        if not mine:
             raise InvalidMessage(
                 "there is nothing to send",
                 where=self.view.session,

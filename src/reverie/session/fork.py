@@ -23,13 +23,13 @@ from anyio import get_cancelled_exc_class
 
 import reverie
 from reverie import layers
-from reverie.errors import ForkRefused, NotAvailable, PromptTooLong
+from reverie.errors import ForkRefused, Incomplete, NotAvailable, PromptTooLong, Refused
 from reverie.layers.compaction.ranges import INSTRUCTION
 from reverie.session.budget import Budget, Reservation, Tally, reserved, settled, weight
 from reverie.session.compaction import compacting
 from reverie.session.conversation import Conversation, ConversationParts
 from reverie.session.loop import Turn
-from reverie.session.turn import OnReply, TurnLimits, ignore_reply
+from reverie.session.turn import OnReply, TurnEnding, TurnLimits, ignore_reply
 from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import branch
@@ -170,9 +170,7 @@ class Worker(Parent):
             raise error
         return await super().too_long(error)
 
-    async def end_turn(
-        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
-    ) -> None:
+    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
         """It has one turn; how it ended stands in its parent's transcript."""
 
     async def reserve(self, model: Model, request: Request) -> None:
@@ -245,4 +243,8 @@ async def run(
         on_reply=on_reply,
     )
     result = await turn.run()
+    if result.outcome == "refused":
+        raise Refused(result.reason, where=spec.source)
+    if result.outcome == "truncated":
+        raise Incomplete(result.reason, where=spec.source)
     return ForkResult(result.text, worker.tally.usage, worker.tally.requests, tools.written)

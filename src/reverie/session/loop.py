@@ -5,8 +5,8 @@ tools, the hooks, the limits, and how a request is counted before it leaves.
 What runs when stands in `BEGIN` and `ROUND`, and nowhere else. A turn that ends early, by
 cancellation, an error or a limit, leaves a transcript that can be resumed: only whole
 replies are recorded, results that were ready are kept, and every other open call gets one
-that says it was interrupted. The loop never edits the conversation, and retries nothing
-itself: that is the provider's business.
+that says it was interrupted. What a stop reason asks for, `stops` says. The loop never edits the
+conversation, and sends no failed request again: that is the provider's business.
 """
 
 from __future__ import annotations
@@ -18,10 +18,20 @@ from typing import TypeAlias, TypedDict, Unpack
 import anyio
 
 from reverie.alone import alone
-from reverie.errors import InvalidMessage, PromptTooLong, ProviderError
+from reverie.errors import PromptTooLong, ProviderError, Refused
 from reverie.session.attachments import Attachments
 from reverie.session.budget import Tally, weight
 from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
+from reverie.session.stops import (
+    GO_ON,
+    Ended,
+    FailedRounds,
+    GoOn,
+    Stops,
+    refused,
+    unknown,
+)
+from reverie.session.tool_round import MAX_TOLD, run_calls, stop_repeating
 from reverie.session.turn import (
     Inbox,
     Meter,
@@ -29,23 +39,18 @@ from reverie.session.turn import (
     OnReply,
     Spend,
     Talk,
-    ToolEnded,
     Tools,
-    ToolStarted,
     TurnLimits,
     TurnOutcome,
     TurnResult,
     ignore_event,
     ignore_reply,
 )
-from reverie.transcript.blocks import Json, parse
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
 from reverie.transcript.request import MAIN, Request, Task
-from reverie.wire.given import Addable, as_user, tool_result, user
-from reverie.world import Event, Model, Notice, Reply, Retrying, ToolCall
-
-MAX_TOLD = 50_000  # characters of a tool's answer that a hook is told
+from reverie.wire.given import Addable, as_user, user
+from reverie.world import Event, Model, Notice, Reply, Retrying
 
 
 @dataclass
@@ -71,7 +76,12 @@ class Turn:
     went_on: int = 0
     request: Request | None = None
     reply: Reply | None = None
+    ready: bool = False  # the request was made already, when the conversation was made shorter
+    so_far: str = ""  # the beginning of an answer that comes in parts
+    stops: Stops = field(default_factory=Stops)
+    failures: FailedRounds = field(default_factory=FailedRounds)
     results: dict[str, UserMessage] = field(default_factory=dict[str, UserMessage])
+    words: dict[str, UserMessage] = field(default_factory=dict[str, UserMessage])  # the user's
     verdicts: list[HookVerdict] = field(default_factory=list[HookVerdict])
     used: Tally = field(default_factory=Tally)
     weighted: float = 0.0
@@ -96,18 +106,28 @@ class Turn:
     async def ask(self) -> Reply:
         """One request and its answer; the calls in it are for whoever asked."""
         await _prepared(self)
-        return await _heard(self)
+        reply = await _heard(self)
+        if reply.stop_reason == "refusal":
+            raise Refused(refused().reason, where=self.model.name)
+        return reply
 
     async def _rounds(self) -> TurnResult:
         if self.said is not None:
             await self._through(BEGIN)
         while self.outcome is None:
             await self._through(ROUND)
+        await self._close_calls()
         if self.outcome != "blocked":
-            await self.talk.end_turn("limit" if self.outcome == "limit" else "completed")
-        text = self.reply.text if self.reply else ""
+            await self.talk.end_turn(self.outcome)
+        reply = self.reply
         return TurnResult(
-            self.outcome, text, self.rounds, self.used.usage, self.weighted, self.reason
+            self.outcome,
+            self.so_far + (reply.text if reply else ""),
+            self.rounds,
+            self.used.usage,
+            self.weighted,
+            self.reason,
+            reply.stop_reason if reply else "",
         )
 
     async def _through(self, steps: Sequence[tuple[str, TurnStep]]) -> None:
@@ -121,11 +141,30 @@ class Turn:
         ready = [self.results[c] for c in waiting if c in self.results]
         if ready:
             await self.talk.add(*ready)
+        await self._close_calls()
+        await self.add_words()
+        if self.began:
+            await self.talk.end_turn("cancelled")
+
+    async def _close_calls(self) -> None:
+        """A result for every call still open, which says that it was interrupted."""
         left = tuple(interrupted_result(c) for c in self.talk.view.open_calls)
         if left:
             await self.talk.append(UserMessage(left, "interrupted"))
-        if self.began:
-            await self.talk.end_turn("cancelled")
+
+    async def attach_verdicts(self) -> None:
+        """The context that hooks gave, as attachments."""
+        given, self.verdicts = self.verdicts, []
+        await self.talk.append(*(a for v in given for a in v.attached()))
+
+    async def add_words(self) -> None:
+        """What the user said when asked about calls, behind the results: words of their own."""
+        while self.words:
+            await self.talk.add(self.words.pop(next(iter(self.words))))
+
+    async def tell(self, text: str) -> None:
+        """Words of the loop's own to the model."""
+        await self.talk.add(replace(user(text), origin=GO_ON))
 
 
 class TurnValues(TypedDict, total=False):
@@ -175,12 +214,7 @@ async def _said(turn: Turn) -> None:
     now = turn.talk.world.clock.now()
     due = turn.attachments.at_turn(turn.talk.view, now) if turn.attachments else ()
     await turn.talk.append(*due)
-    await _attach_verdicts(turn)
-
-
-async def _attach_verdicts(turn: Turn) -> None:
-    given, turn.verdicts = turn.verdicts, []
-    await turn.talk.append(*(a for v in given for a in v.attached()))
+    await turn.attach_verdicts()
 
 
 # --- a round
@@ -211,7 +245,9 @@ async def _date(turn: Turn) -> None:
 
 
 async def _prepared(turn: Turn) -> None:
-    turn.request = await turn.talk.prepare(turn.task)
+    if not turn.ready:
+        turn.request = await turn.talk.prepare(turn.task)
+    turn.ready = False
     turn.rounds += 1
 
 
@@ -226,6 +262,15 @@ async def _answered(turn: Turn) -> None:
         turn.weighted += price
         turn.spend.weighted += price
     turn.spend.requests += 1
+    told = unknown(reply.stop_reason)
+    if told:
+        turn.talk.world.say(Notice("loop", told, "warning"))
+    if reply.stop_reason == "refusal":  # calls in it are not made
+        _end(turn, refused())
+
+
+def _end(turn: Turn, ended: Ended) -> None:
+    turn.outcome, turn.reason = ended.outcome, ended.reason
 
 
 async def _heard(turn: Turn) -> Reply:
@@ -282,55 +327,6 @@ async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
         raise
 
 
-async def _tools_run(turn: Turn) -> None:
-    """All calls of a reply; each fails alone."""
-    calls = turn.reply.tool_calls if turn.reply else ()
-    for batch in turn.tools.registry.batches(calls):
-        async with anyio.create_task_group() as group:
-            for call in batch:
-                group.start_soon(_one_tool, turn, call)
-    if calls:
-        await turn.talk.add(*(turn.results[c.id] for c in calls))
-        await _attach_verdicts(turn)
-
-
-async def _one_tool(turn: Turn, call: ToolCall) -> None:
-    given = _input_of(call)
-    verdict = await turn.hooks.run("PreToolUse", tool_name=call.name, tool_input=given)
-    if verdict.blocked:
-        denied = f"A hook of the user's denied this call. {verdict.reason}".rstrip()
-        result = tool_result(call.id, denied, is_error=True)
-    else:
-        turn.on_event(ToolStarted(call))
-        result, fault = await alone(turn.tools.run(call), user("no result"))
-        if fault:
-            result = tool_result(call.id, f"The tool failed: {fault}", is_error=True)
-    ended = ToolEnded(call, replace(result, origin="tool"))
-    turn.results[call.id] = ended.result
-    turn.on_event(ended)
-    turn.verdicts.append(verdict)
-    if not verdict.blocked:
-        answer = ended.text[:MAX_TOLD]
-        after = await turn.hooks.run(
-            "PostToolUse", tool_name=call.name, tool_input=given, tool_response=answer
-        )
-        turn.verdicts.append(_as_context(after))
-
-
-def _as_context(verdict: HookVerdict) -> HookVerdict:
-    """A block after the fact is told to the model; the call has run."""
-    if not verdict.blocked or not verdict.reason:
-        return verdict
-    return HookVerdict(context=(*verdict.context, verdict.reason))
-
-
-def _input_of(call: ToolCall) -> Json:
-    try:
-        return parse(call.input)
-    except InvalidMessage:
-        return call.input
-
-
 async def _joined(turn: Turn) -> None:
     """What the user said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
@@ -339,8 +335,16 @@ async def _joined(turn: Turn) -> None:
 
 
 async def _settled(turn: Turn) -> None:
-    """A reply that calls no tool ends the turn, unless a Stop hook asks for more."""
+    """A reply that calls no tool ends the turn, unless its stop reason or a Stop hook asks
+    for more."""
     if turn.reply is None or turn.reply.tool_calls:
+        return
+    next_ = turn.stops.after(turn.reply)
+    if isinstance(next_, GoOn):
+        await _gone_on(turn, turn.reply, next_)
+        return
+    if next_.outcome != "completed":
+        _end(turn, next_)
         return
     more = turn.went_on < turn.limits.goes_on
     verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MAX_TOLD], can_go_on=more)
@@ -349,6 +353,16 @@ async def _settled(turn: Turn) -> None:
         await turn.talk.add(replace(user(verdict.reason), origin="hook"))
         return
     turn.outcome = "completed"
+
+
+async def _gone_on(turn: Turn, reply: Reply, on: GoOn) -> None:
+    turn.so_far += reply.text if reply.stop_reason != "end_turn" else ""
+    if on.words:
+        await turn.tell(on.words)
+    if on.make_room:
+        error = PromptTooLong("the answer did not fit the model's window", where=turn.model.name)
+        turn.request = await turn.talk.too_long(error)
+        turn.ready = True
 
 
 BEGIN: tuple[tuple[str, TurnStep], ...] = (
@@ -361,7 +375,8 @@ ROUND: tuple[tuple[str, TurnStep], ...] = (
     ("date", _date),  # midnight may have passed
     ("prepare", _prepared),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request
     ("answer", _answered),  # streaming; a prompt too long: compaction, one retry
-    ("tools", _tools_run),  # side by side, with PreToolUse and PostToolUse hooks
+    ("tools", run_calls),  # side by side, with PreToolUse and PostToolUse hooks
+    ("failures", stop_repeating),  # the same failing call, again and again
     ("boundary", _joined),  # queued messages join
     ("end", _settled),  # no call left: Stop hooks, and the turn is over
     # extraction and the dream gates follow `session.end_turn`

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import anyio
 
@@ -39,6 +39,7 @@ from reverie.session.notes import job as notes
 from reverie.session.opening import Head, SessionOptions, SessionParts, SessionWish, resumed_head
 from reverie.session.recall.recall import Recall
 from reverie.session.recall.select import begins_turn, spoken
+from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
@@ -175,9 +176,7 @@ class Session(Parent):
 
     # --- turns
 
-    async def end_turn(
-        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
-    ) -> None:
+    async def end_turn(self, outcome: TurnEnding = "completed") -> None:
         """The turn is over: what was said is on the disk."""
         await self.settled()
         self._shortened = False

@@ -47,7 +47,8 @@ class ToolEnded:
 
 TurnEvent: TypeAlias = Delta | Retrying | Reply | ToolStarted | ToolEnded
 OnEvent: TypeAlias = "Callable[[TurnEvent], None]"
-TurnOutcome: TypeAlias = Literal["completed", "limit", "blocked"]
+TurnEnding: TypeAlias = Literal["completed", "cancelled", "limit", "refused", "truncated", "empty"]
+TurnOutcome: TypeAlias = Literal["completed", "limit", "blocked", "refused", "truncated", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,12 @@ class TurnResult:
     usage: Usage = field(default_factory=Usage)
     weighted: float = 0.0
     reason: str = ""
+    stop_reason: str = ""  # of the last answer, as the provider said it
 
 
 class Tools(Protocol):
-    """Runs one call to its result. A `Toolbox` is one, and a guard."""
+    """Runs one call to its result. A `Toolbox` is one, and a guard. A text behind the result
+    is what the user said about the call."""
 
     @property
     def registry(self) -> Registry: ...
@@ -136,9 +139,7 @@ class Talk(Protocol):
         """What to send in place of a request that was refused; raises where nothing helps."""
         ...
 
-    async def end_turn(
-        self, outcome: Literal["completed", "cancelled", "limit"] = "completed"
-    ) -> None: ...
+    async def end_turn(self, outcome: TurnEnding = "completed") -> None: ...
 
 
 class Meter(Protocol):

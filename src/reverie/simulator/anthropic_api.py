@@ -13,7 +13,7 @@ from reverie.simulator.prompt import body_of
 from reverie.simulator.refusals import ApiError
 from reverie.simulator.response import SimulatedResponse
 from reverie.simulator.wire import Sending, befallen, chunks, event, streamed, whole
-from reverie.transcript.blocks import Block, Object, dump, joined, members
+from reverie.transcript.blocks import Block, Object, dump, joined
 
 
 async def messages(engine: Engine, text: bytes, headers: Mapping[str, str]) -> Sending:
@@ -79,7 +79,7 @@ def events(response: SimulatedResponse) -> Iterator[str]:
     head = {**response.head(), "usage": dump(opening)}
     yield event("message_start", joined({"type": '"message_start"', "message": joined(head)}))
     for index, block in enumerate(response.content):
-        yield from _block(index, block)
+        yield from _block(index, block, response)
         if index == 0:
             yield event("ping", '{"type":"ping"}')
     delta: Object = {"stop_reason": response.stop_reason, "stop_sequence": None}
@@ -90,14 +90,14 @@ def events(response: SimulatedResponse) -> Iterator[str]:
     yield event("message_stop", '{"type":"message_stop"}')
 
 
-def _block(index: int, block: Block) -> Iterator[str]:
+def _block(index: int, block: Block, response: SimulatedResponse) -> Iterator[str]:
     start = {
         "type": '"content_block_start"',
         "index": str(index),
         "content_block": _opened(block).raw,
     }
     yield event("content_block_start", joined(start))
-    for delta in _deltas(block):
+    for delta in _deltas(block, response):
         data = {"type": '"content_block_delta"', "index": str(index), "delta": dump(delta)}
         yield event("content_block_delta", joined(data))
     yield event("content_block_stop", dump({"type": "content_block_stop", "index": index}))
@@ -118,7 +118,7 @@ def _opened(block: Block) -> Block:
             return block
 
 
-def _deltas(block: Block) -> Iterator[Object]:
+def _deltas(block: Block, response: SimulatedResponse) -> Iterator[Object]:
     match block.type:
         case "text":
             for piece in chunks(block.get("text")):
@@ -129,7 +129,7 @@ def _deltas(block: Block) -> Iterator[Object]:
             yield {"type": "signature_delta", "signature": block.get("signature")}
         case "tool_use":
             yield {"type": "input_json_delta", "partial_json": ""}
-            for piece in chunks(members(block.raw)["input"][0]):
+            for piece in chunks(response.input_of(block)):
                 yield {"type": "input_json_delta", "partial_json": piece}
         case "compaction":
             content = block.get("content")

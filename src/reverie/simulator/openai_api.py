@@ -18,7 +18,14 @@ from reverie.simulator.wire import Sending, befallen, chunks, streamed, whole
 from reverie.transcript.blocks import Block, Json, Object, dump, members, parse
 
 CHAT = "/v1/chat/completions"
-STOPS = {"tool_use": "tool_calls", "max_tokens": "length"}
+STOPS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
 OUTPUT = 4096
 
 
@@ -189,8 +196,14 @@ def content_blocks(content: Json) -> list[Json]:
 # --- writing
 
 
-def arguments_of(block: Block) -> str:
-    """The text of a call's arguments, as the model wrote it."""
+def arguments_of(block: Block, outcome: Answered) -> str:
+    """The text of a call's arguments, as far as the model wrote it."""
+    whole = _arguments(block)
+    cut = outcome.response.input_of(block) != members(block.raw)["input"][0]
+    return whole[:-1] if cut else whole
+
+
+def _arguments(block: Block) -> str:
     try:
         text = members(block.raw)["input"][0]
         held = parse(text)
@@ -232,7 +245,7 @@ def _calls(outcome: Answered) -> list[Object]:
         {
             "id": b.call,
             "type": "function",
-            "function": {"name": b.get("name"), "arguments": arguments_of(b)},
+            "function": {"name": b.get("name"), "arguments": arguments_of(b, outcome)},
         }
         for b in outcome.response.content
         if b.type == "tool_use"
@@ -244,7 +257,8 @@ def _text(outcome: Answered) -> str:
 
 
 def _finish(outcome: Answered) -> str:
-    return STOPS.get(outcome.response.stop_reason, "stop")
+    reason = outcome.response.stop_reason
+    return STOPS.get(reason, reason)
 
 
 def completion(outcome: Answered) -> Object:

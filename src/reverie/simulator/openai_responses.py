@@ -128,17 +128,28 @@ def _item(item: Object) -> tuple[str, list[Json]]:
 # --- writing
 
 
+_INCOMPLETE = {
+    "end_turn": "",
+    "stop_sequence": "",
+    "tool_use": "",
+    "compaction": "",
+    "max_tokens": "max_output_tokens",
+    "model_context_window_exceeded": "max_output_tokens",
+    "refusal": "content_filter",
+}
+
+
 def response(body: Object, outcome: Answered) -> Object:
     """A whole response."""
     done = outcome.response
-    short = done.stop_reason == "max_tokens"
+    short = _INCOMPLETE.get(done.stop_reason, done.stop_reason)
     return {
         "id": "resp_" + done.id.removeprefix("msg_"),
         "object": "response",
         "created_at": int(outcome.logged.at),
         "status": "incomplete" if short else "completed",
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if short else None,
+        "incomplete_details": {"reason": short} if short else None,
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
         "model": done.model,
@@ -177,13 +188,13 @@ def _output(body: Object, outcome: Answered) -> list[Object]:
     tail = outcome.response.id.removeprefix("msg_")
     items: list[Object] = []
     for at, block in enumerate(outcome.response.content):
-        made = _made(block, f"{tail}{at:02d}", open_ended)
+        made = _made(block, outcome, f"{tail}{at:02d}", open_ended)
         if made is not None:
             items.append(made)
     return items
 
 
-def _made(block: Block, tail: str, encrypted: bool) -> Object | None:
+def _made(block: Block, outcome: Answered, tail: str, encrypted: bool) -> Object | None:
     match block.type:
         case "text":
             part: Object = _part(block.get("text"))
@@ -201,7 +212,7 @@ def _made(block: Block, tail: str, encrypted: bool) -> Object | None:
                 "status": "completed",
                 "call_id": block.call,
                 "name": block.get("name"),
-                "arguments": arguments_of(block),
+                "arguments": arguments_of(block, outcome),
             }
         case "thinking":
             summary: Json = [{"type": "summary_text", "text": block.get("thinking")}]

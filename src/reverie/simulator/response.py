@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.simulator.cache import Charge
-from reverie.transcript.blocks import Block, Object, dump, estimate, joined
+from reverie.transcript.blocks import Block, Object, dump, estimate, joined, members
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ class SimulatedResponse:
             "usage": dump(self.usage),
         }
         return parts | {k: dump(v) for k, v in self.extra.items()}
+
+    def input_of(self, block: Block) -> str:
+        """A call's input as far as it was written: the output limit cuts the last one short."""
+        whole = members(block.raw)["input"][0]
+        cut = self.stop_reason == "max_tokens" and block is self.content[-1]
+        return whole[:-1] if cut else whole
 
     def text(self) -> str:
         content = f"[{','.join(b.raw for b in self.content)}]"

@@ -27,8 +27,8 @@ from reverie.alone import alone
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.tools.background import BackgroundShells
 from reverie.tools.permissions import Judgement, PermissionPolicy
-from reverie.tools.tool import Input, Output, Registry, Schema, Tool, ToolContext
-from reverie.transcript.blocks import parse
+from reverie.tools.tool import Denied, Input, Output, Registry, Schema, Tool, ToolContext
+from reverie.transcript.blocks import parse, text_block
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
 from reverie.world import ToolCall
@@ -147,9 +147,12 @@ class Toolbox:
         await self._stack.aclose()
 
     async def run(self, call: ToolCall) -> UserMessage:
-        """One call, to its result."""
+        """One call, to its result; behind it what the user said when asked about it."""
         output = await self._output(call)
-        return tool_result(call.id, output.content, is_error=output.is_error)
+        result = tool_result(call.id, output.content, is_error=output.is_error)
+        if not output.words:
+            return result
+        return replace(result, blocks=(*result.blocks, text_block(output.words)))
 
     async def run_all(self, calls: Sequence[ToolCall]) -> list[UserMessage]:
         """All calls of a reply; results in the order of the calls."""
@@ -168,10 +171,13 @@ class Toolbox:
         try:
             tool, value = read_call(call, self.registry)
             judged = await self.policy.check(tool, value, self.context.files)
+        except Denied as error:
+            return Output(str(error), is_error=True, words=error.words)
         except ReverieError as error:
             return Output(str(error), is_error=True)
         value, context = self._granted(tool, value, judged)
-        return await bounded(tool, value, replace(context, call=call.id))
+        output = await bounded(tool, value, replace(context, call=call.id))
+        return replace(output, words=judged.words) if judged.words else output
 
     def _granted(self, tool: Tool, value: Input, judged: Judgement) -> tuple[Input, ToolContext]:
         """The call on the real path that permission was given for, and on no other."""

@@ -6,7 +6,8 @@ rules say. A rule that a repository brings along may only forbid. A deny rule on
 command is good manners and no wall: `forbidden` says what it sees and what it cannot.
 
 A path is judged by the file it really names; a command that is not plainly one command
-is never allowed by a rule. Nothing is written here but the one file that `keep` names.
+is never allowed by a rule. What a person says when asked is handed on as their own words, never
+as part of a result. Nothing is written here but the one file that `keep` names.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import anyio
 
 from reverie.store.keys import beneath, shown
 from reverie.store.private import is_secret
+from reverie.text.terminal import clean
 from reverie.tools import command, forbidden, globs
 from reverie.tools.tool import Denied, Files, Input, Tool
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
+MAX_WORDS = 10_000  # characters of what a person says at one question
 _RULED = frozenset({"settings.json", "settings.local.json"})
 
 
@@ -57,11 +60,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
-    """Yes or no; for how long; and words for the model, if any."""
+    """Yes or no; for how long; what the person said to it, or why they said nothing."""
 
     allow: bool
     remember: Literal["no", "session", "project"] = "no"
-    words: str = ""
+    words: str = ""  # the person's own
+    reason: str = ""  # ours, where the person did not answer
 
 
 Asker: TypeAlias = Callable[[Question], Awaitable[PermissionAnswer]]
@@ -76,6 +80,7 @@ class Judgement:
     subject: str = ""
     path: Path | None = None
     protected: bool = False
+    words: str = ""  # what the person said when asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,8 @@ class PermissionPolicy:
                 again = self.judge(tool, value, files)
                 found = again if again.verdict != "ask" else await self._ask(tool, value, again)
         if found.verdict == "deny":
-            raise Denied(f"{tool.name} was not permitted: {found.reason}", where=found.subject)
+            reason = f"{tool.name} was not permitted: {found.reason}"
+            raise Denied(reason, where=found.subject, words=found.words)
         return found
 
     def judge(self, tool: Tool, value: Input, files: Files) -> Judgement:
@@ -201,14 +207,24 @@ class PermissionPolicy:
         rule = None if found.protected else suggestion(tool, found, self.ground)
         subject = found.subject or tool.name
         answer = await self._asker(Question(tool.name, subject, found.reason, rule, value))
+        found = replace(found, words=spoken(answer.words))
         if not answer.allow:
-            words = answer.words or "the user said no"
-            return replace(found, verdict="deny", reason=words)
+            said = "the user said no, and what to do" if found.words else "the user said no"
+            return replace(found, verdict="deny", reason=answer.reason or said)
         if rule is not None and answer.remember != "no":
             self.rules.append(rule)
             if answer.remember == "project" and self._keep is not None:
                 await self._keep(rule)
         return replace(found, verdict="allow")
+
+
+def spoken(words: str) -> str:
+    """A person's words as they are kept: without terminal escapes, and not without end."""
+    text = clean(words).strip()
+    if len(text) <= MAX_WORDS:
+        return text
+    cut = f"[the user said more: {len(text):,} characters, of which these are the first]"
+    return f"{text[:MAX_WORDS]}\n{cut}"
 
 
 def suggestion(tool: Tool, found: Judgement, ground: PermissionRoots) -> PermissionRule | None:

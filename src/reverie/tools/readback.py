@@ -3,7 +3,8 @@
 A reference is the path, key or call id that a stored result was announced with, or
 whatever another source knows. The file is compared with the hash in its record: one that
 was deleted or changed since is said to be so. One answer has at most as many tokens as
-the setting allows; offset and limit read on, a query gives the lines that hold it. It
+the setting allows; offset and limit read on, a query gives the lines that hold it. Lines have
+the numbers of the file; a very long one comes in parts, read on by column. It
 reads from the session's own project alone, whatever path a text names.
 """
 
@@ -32,10 +33,12 @@ _ANNOUNCED = re.compile(r"stored whole in (.+?)\\n")
 
 @dataclass(frozen=True, slots=True)
 class ReadRange:
-    """Which part of a text: from a line on, so many lines, perhaps only those with a query."""
+    """Which part of a text: from a line and column on, so many lines, perhaps only those with
+    a query."""
 
     query: str
     offset: int
+    column: int
     limit: int | None
     bytes: int
 
@@ -54,6 +57,7 @@ async def read_back(value: Input, context: ToolContext) -> Output:
     wanted = ReadRange(
         str(value.get("query") or ""),
         int(value.get("offset") or 1),
+        int(value.get("column") or 1),
         value.get("limit"),
         settings.collapse_reference * settings.text_bytes_per_token,
     )
@@ -149,14 +153,38 @@ def _text(file: BinaryIO, key: str) -> BinaryIO:
         return io.BytesIO(data)
 
 
-def _lines(file: BinaryIO, longest: int) -> Iterator[str]:
-    """Lines in bounded memory; one that is longer comes as several, none of it lost."""
-    carried = b""
+@dataclass(frozen=True, slots=True)
+class LinePart:
+    """A line, or where it is very long one part of it: which line, and from which column."""
+
+    number: int
+    column: int
+    text: str
+
+    @property
+    def row(self) -> str:
+        return f"{self.number:6d}{'+' if self.column > 1 else ''}\t{self.text}"
+
+    def since(self, offset: int, column: int) -> LinePart | None:
+        """What of it stands at or behind a place; None where nothing does."""
+        if self.number != offset or self.column >= column:
+            return self if self.number >= offset else None
+        rest = self.text[column - self.column :]
+        return LinePart(self.number, column, rest) if rest else None
+
+
+def _parts(file: BinaryIO, longest: int) -> Iterator[LinePart]:
+    """Lines in bounded memory; one that is longer comes in parts, none of it lost."""
+    carried, number, column = b"", 1, 1
     while piece := file.readline(longest - len(carried)):
         data = carried + piece
-        carried = b"" if data.endswith(b"\n") else _half_a_character(data)
+        ended = data.endswith(b"\n")
+        carried = b"" if ended else _half_a_character(data)
         whole = data[: len(data) - len(carried)]
-        yield whole.rstrip(b"\r\n").decode("utf-8", "replace").replace("\0", "�")
+        whole = whole.rstrip(b"\r\n") if ended else whole
+        text = whole.decode("utf-8", "replace").replace("\0", "�")
+        yield LinePart(number, column, text)
+        number, column = (number + 1, 1) if ended else (number, column + len(text))
 
 
 def _half_a_character(data: bytes) -> bytes:
@@ -174,33 +202,41 @@ def _half_a_character(data: bytes) -> bytes:
 def _page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> Output:
     needle = wanted.query.casefold()
     rows = [f"[{title}{': ' + warning if warning else ''}]"]
-    used, number = len(rows[0]), 0
-    for number, line in enumerate(_lines(file, min(LINE, wanted.bytes // 2)), 1):
-        if number < wanted.offset or (needle and needle not in line.casefold()):
+    used, lines = len(rows[0]), 0
+    for part in _parts(file, min(LINE, wanted.bytes // 2)):
+        lines = part.number
+        found = part.since(wanted.offset, wanted.column)
+        if found is None or (needle and needle not in found.text.casefold()):
             continue
-        row = f"{number:6d}\t{line}"
-        used += len(row.encode("utf-8", "replace")) + 1
+        used += len(found.row.encode("utf-8", "replace")) + 1
         full = wanted.limit is not None and len(rows) > wanted.limit
         if full or (used > wanted.bytes and len(rows) > 1):
-            rows.append(f"[there is more; go on with offset {number}]")
+            rows.append(f"[there is more; go on with {_place(found)}]")
             break
-        rows.append(row)
+        rows.append(found.row)
     if len(rows) == 1:
-        what = f"no line holds {wanted.query!r}" if needle else f"it has {number:,} lines"
+        what = f"no line holds {wanted.query!r}" if needle else f"it has {lines:,} lines"
         rows.append(f"[nothing: {what}]")
     return Output("\n".join(rows))
 
 
+def _place(part: LinePart) -> str:
+    column = f" and column {part.column}" if part.column > 1 else ""
+    return f"offset {part.number}{column}"
+
+
 READ_BACK = Tool(
     "ReadBack",
-    "Reads back what was stored out of the conversation: a large result by its path or by the id "
-    "of its call. With query, only the lines that hold that text. Long ones come in parts.",
+    "Reads back what left the conversation: a stored result or a call named by a reference such "
+    "as r:abc123. With query, only the lines that hold that text, in either case. Lines have the "
+    "numbers of the whole result; about 8,000 tokens come at once, and offset reads on.",
     {
         "type": "object",
         "properties": {
-            "reference": {"type": "string", "description": "The path, key or call id"},
+            "reference": {"type": "string", "description": "r:…, a stored path, or a call's id"},
             "query": {"type": "string", "description": "Only lines that hold this text"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
+            "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
         },
         "required": ["reference"],

@@ -48,14 +48,15 @@ class SealedCalls:
         )
 
     def _whole(self, view: View, call: Call) -> tuple[str, str]:
-        """A call with its result, and a warning where the result cannot be vouched for."""
+        """A result and the call behind it, so that the result's lines have the numbers that its
+        file has; and a warning where it cannot be vouched for."""
         asked = _input(view, call)
         decision = view.decisions.get(call.id)
         if decision is not None and decision.path:
             text, warning = self._file(decision)
         else:
             text, warning = _result(view, call), ""
-        return f"{call.name} {asked}\n\n{text}", warning
+        return f"{text}\n\n[The call was {call.name} {asked}]", warning
 
     def _file(self, decision: ResultDecided) -> tuple[str, str]:
         try:

@@ -32,7 +32,11 @@ class ToolFailed(ReverieError):
 
 
 class Denied(ReverieError):
-    """A call that is not permitted; the sentence says why."""
+    """A call that is not permitted; the sentence says why, `words` are the user's own."""
+
+    def __init__(self, what: str, *, where: str = "", do: str = "", words: str = "") -> None:
+        super().__init__(what, where=where, do=do)
+        self.words = words
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Output:
 
     content: str | list[dict[str, Any]]
     is_error: bool = False
+    words: str = ""  # what the user said when asked for permission
 
 
 class ReadLog:

@@ -176,7 +176,9 @@ class Failed:
 class TurnEnded:
     """The assistant answered without calling a tool, or the turn was cancelled."""
 
-    outcome: Literal["completed", "cancelled", "limit"] = "completed"
+    outcome: Literal["completed", "cancelled", "limit", "refused", "truncated", "empty"] = (
+        "completed"
+    )
 
 
 @unchanging

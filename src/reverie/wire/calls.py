@@ -8,9 +8,13 @@ the model reads why. Nothing here repairs JSON.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from reverie.errors import InvalidMessage
 from reverie.transcript.blocks import Block, dump, parse, text_block
 
+_CUT_CALL = re.compile(r"\[A call of (\S{1,200}) was cut off by the output limit: ")
 CUT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
 
 
@@ -35,3 +39,10 @@ def was_cut(written: str, stop_reason: str) -> bool:
 
 def cut_call(name: str, written: str) -> Block:
     return text_block(f"[A call of {name} was cut off by the output limit: {written}]")
+
+
+def cut_name(blocks: Sequence[Block]) -> str:
+    """The tool whose call was cut off at the end of an answer; empty where none was."""
+    said = [b for b in blocks if b.type == "text"]
+    found = _CUT_CALL.match(said[-1].text) if said else None
+    return found[1] if found else ""

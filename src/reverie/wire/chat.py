@@ -290,6 +290,8 @@ def blocks_of(raw: str, stop: str, request: Request) -> tuple[tuple[Block, ...],
     found = [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
     theirs = [str(c.get("id") or "") for c in found]
     ours = unique_ids(theirs, request)
+    if said[1].strip():
+        stop = "refusal"
     stop = "tool_use" if found and stop == "end_turn" else stop
     whole = True
     for n, (call, name) in enumerate(zip(found, ours, strict=True)):

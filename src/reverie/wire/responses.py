@@ -49,6 +49,7 @@ from reverie.world import Delta, Reply
 PROVIDER = "openai-responses"
 PATH = "/responses"
 ENDINGS = ("response.completed", "response.incomplete")
+STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 _SHOWN: Mapping[str, Literal["text", "thinking", "tool"]] = {
     "response.output_text.delta": "text",
     "response.refusal.delta": "text",
@@ -199,7 +200,7 @@ class ResponsesAnswer:
             raise InvalidMessage("it has no output")
         items = [raw for raw, _ in elements(response["output"][0])]
         items = items or [self.items[at] for at in sorted(self.items)]
-        stop = _stop(about)
+        stop = _stop(about, items)
         blocks = blocks_of(items, stop, self.request)
         called = any(b.type == "tool_use" for b in blocks)
         return Reply(
@@ -213,12 +214,18 @@ class ResponsesAnswer:
         )
 
 
-def _stop(response: Object) -> str:
+def _stop(response: Object, items: Sequence[str]) -> str:
     if response.get("status") != "incomplete":
-        return "end_turn"
+        return "refusal" if any(map(_refuses, map(parse, items))) else "end_turn"
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    return "refusal" if reason == "content_filter" else "max_tokens"
+    return STOPS.get(str(reason), str(reason or "max_tokens"))
+
+
+def _refuses(item: Json) -> bool:
+    content = item.get("content") if isinstance(item, dict) else None
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(p, dict) and p.get("type") == "refusal" for p in parts)
 
 
 def blocks_of(items: Sequence[str], stop: str, request: Request) -> tuple[Block, ...]:

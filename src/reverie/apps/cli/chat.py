@@ -12,6 +12,7 @@ import os
 import select
 import stat
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,7 @@ from reverie.agent.agent import AgentOptions
 from reverie.agent.place import working_folder
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.show import encoded, note
-from reverie.errors import BudgetExceeded, InvalidInput, ReverieError
+from reverie.errors import BudgetExceeded, Incomplete, InvalidInput, Refused, ReverieError
 from reverie.session.turn import TurnLimits, TurnResult
 from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Model
@@ -31,6 +32,11 @@ Mode = Literal["ask", "allow", "deny"]
 MAX_INPUT = 10 * 1024 * 1024
 FIRST_BYTE = 3.0  # seconds to wait for piped input when a prompt is there already
 CANCELLED = 130
+ENDINGS: Mapping[str, type[ReverieError]] = {
+    "refused": Refused,
+    "truncated": Incomplete,
+    "empty": Incomplete,
+}
 
 
 def _sessions(context: typer.Context, incomplete: str) -> list[str]:
@@ -209,7 +215,7 @@ def _printed(form: OutputFormat, result: TurnResult, more: dict[str, Any]) -> No
         }
         value = {"type": "result", "outcome": result.outcome, "text": result.text, **more}
         value |= {"rounds": result.rounds, "usage": counts, "cost": round(result.weighted, 2)}
-        _object(form, {**value, "reason": result.reason})
+        _object(form, {**value, "reason": result.reason, "stop_reason": result.stop_reason})
 
 
 def _object(form: OutputFormat, value: dict[str, Any]) -> None:
@@ -229,6 +235,9 @@ def _code(result: TurnResult) -> int:
     if result.outcome == "blocked":
         note(f"reverie: a hook blocked the prompt: {result.reason}")
         return 1
+    if result.outcome in ENDINGS:
+        note(f"reverie: {result.reason}")
+        return ENDINGS[result.outcome].exit_code
     return 0
 
 

@@ -159,7 +159,7 @@ class Desk:
             self.screen.event(item)
 
     def _answer(self, question: Question, reply: Future[PermissionAnswer]) -> None:
-        answer = PermissionAnswer(False, words="the user did not answer")
+        answer = PermissionAnswer(False, reason="the user did not answer")
         self._busy = False  # an interrupt ends the reading of a line
         try:
             answer = self.screen.ask(question)
@@ -175,7 +175,7 @@ class Desk:
             except Empty:
                 return
             if isinstance(item, tuple):
-                item[1].set_result(PermissionAnswer(False, words="the user ended the turn"))
+                item[1].set_result(PermissionAnswer(False, reason="the user ended the turn"))
             elif not isinstance(item, _Sign):
                 self._show(item)
 

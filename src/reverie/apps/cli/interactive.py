@@ -91,6 +91,11 @@ class InteractiveSession:
             self.say(f"Stopped at a limit: {result.reason}", "yellow")
         elif result.outcome == "blocked":
             self.say(f"A hook blocked the prompt: {result.reason}", "yellow")
+        elif result.outcome == "refused":
+            told = "The model refused to answer. It may refuse again while this turn stands: "
+            self.say(f"{told}/undo takes the turn back.", "yellow")
+        elif result.outcome in ("truncated", "empty"):
+            self.say(f"The answer is not whole: {result.reason}", "yellow")
 
 
 def footer(agent: Agent) -> str:

@@ -42,7 +42,7 @@ class Printed:
 
     def ask(self, question: Question) -> PermissionAnswer:
         del question
-        return PermissionAnswer(False, words="nobody can be asked")
+        return PermissionAnswer(False, reason="nobody can be asked")
 
     def typed(self) -> str | None:
         return None
@@ -139,13 +139,15 @@ class LineScreen:
 
 
 def read_answer(said: str, lasting: bool) -> PermissionAnswer | None:
-    """What a person meant; None where that is not clear. Words behind a no go to the model."""
+    """What a person meant; None where that is not clear. Words behind a yes or a no are the
+    person's own, for the model."""
     choice, _, words = said.partition(" ")
-    match choice.lower():
+    words = words.strip()
+    match choice.lower().rstrip(",.;:"):
         case "y" | "yes":
-            return PermissionAnswer(True)
+            return PermissionAnswer(True, words=words)
         case "n" | "no":
-            return PermissionAnswer(False, words=words.strip())
+            return PermissionAnswer(False, words=words)
         case "s" | "session" if lasting:
             return PermissionAnswer(True, "session")
         case "p" | "project" if lasting:

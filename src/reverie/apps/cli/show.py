@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 import typer
 
 from reverie.settings import environment
+from reverie.text.terminal import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,25 +36,9 @@ PATIENCE = 1.0
 
 _NARROWEST = 12
 
-# CSI; strings up to their end (OSC, DCS, SOS, PM, APC); all other sequences; in both spellings
-_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
-    r"|\x1b[ -/]*[0-~]?"
-)
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]"
-)
 _UNPRINTABLE = re.compile(
     r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]"
 )
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """The text without anything a terminal would obey; lines and tabs stay."""
-    text = _SEQUENCE.sub("", text.replace("\r\n", "\n"))
-    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
 
 
 def line(text: str, limit: int = 200) -> str:

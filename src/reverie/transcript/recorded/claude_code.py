@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from reverie.transcript.blocks import Block, Object
+from reverie.transcript.blocks import Block, Object, text_block
+from reverie.transcript.recorded import asked
 from reverie.transcript.recorded.rows import Recorded, RecordedRow, when
 from reverie.transcript.records import (
     AssistantMessage,
@@ -39,6 +40,12 @@ class Node:
     origin: str = "user"
     trigger: str = ""
     results: list[Node] = field(default_factory=list)
+    said: list[Node] = field(default_factory=list)  # what the user said when asked about calls
+
+    @property
+    def round(self) -> tuple[Node, ...]:
+        """The message, its results, and behind them the user's words."""
+        return (self, *self.results, *self.said)
 
 
 def read(rows: Sequence[RecordedRow], faults: Sequence[str]) -> Recorded:
@@ -71,7 +78,7 @@ class _RowReader:
         self.boundary: tuple[str, str] | None = None
 
     def every(self) -> list[Node]:
-        return [n for node in self.nodes for n in (node, *node.results)]
+        return [n for node in self.nodes for n in node.round]
 
     def take(self, row: RecordedRow) -> None:
         kind, uuid = row.string("type"), row.string("uuid")
@@ -142,6 +149,7 @@ class _RowReader:
             if node.role == "user" and owner is not None:
                 node.origin = "tool"
                 owner.results.append(node)
+                owner.said += _said(node, owner)
             else:
                 kept.append(node)
         self.nodes = kept
@@ -150,15 +158,15 @@ class _RowReader:
         """In file order, each round in one piece, each parent the end of its round."""
         end: dict[str, str] = {}
         for node in self.nodes:
-            for one in (node, *node.results):
-                end[one.id] = node.results[-1].id if node.results else node.id
+            for one in node.round:
+                end[one.id] = node.round[-1].id
         out: list[Entry] = []
         seen: set[str] = set()
         for node in self.nodes:
             parent = end.get(node.parent, "")
             if parent not in seen:
                 parent = out[-1].id if out else ""
-            for one in (node, *node.results):
+            for one in node.round:
                 out.append(Entry(one.id, parent, one.at, self._record(one, out, parent)))
                 seen.add(one.id)
                 parent = one.id
@@ -184,6 +192,18 @@ class _RowReader:
                 boundary=Boundary("manual" if node.trigger == "manual" else "auto"),
             )
         return UserMessage(blocks, node.origin)
+
+
+def _said(node: Node, owner: Node) -> list[Node]:
+    """What the user said when asked, taken out of a row of results, as a message of its own."""
+    words: list[Block] = []
+    tools = {b.call: b.get("name") for b in owner.blocks if b.type == "tool_use"}
+    for at, block in enumerate(node.blocks):
+        node.blocks[at], said = asked.apart(block, tools.get(block.call, ""))
+        words += [text_block(said)] if said else []
+    if not words:
+        return []
+    return [Node(f"{node.id}:said", node.id, node.at, [], words, "user")]
 
 
 def _results(node: Node) -> list[str]:

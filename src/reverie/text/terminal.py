@@ -1,0 +1,22 @@
+"""Text that a terminal may show: nothing in it that a terminal would obey."""
+
+from __future__ import annotations
+
+import re
+
+# CSI; strings up to their end (OSC, DCS, SOS, PM, APC); all other sequences; in both spellings
+_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]"
+)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text without anything a terminal would obey; lines and tabs stay."""
+    text = _SEQUENCE.sub("", text.replace("\r\n", "\n"))
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))

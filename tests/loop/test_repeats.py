@@ -1,0 +1,48 @@
+"""A model that makes the same failing call again and again is told so, and then stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.errors import ProviderError
+from reverie.session.loop import run_turn
+from reverie.session.session import Session
+from reverie.session.stops import AGAIN
+from reverie.session.turn import TurnLimits
+from reverie.simulator import call
+from tests.loop.stage import SimpleTools, opened, simulated
+
+
+@pytest.mark.spec("13.repeats")
+@pytest.mark.parametrize("inputs", ["the same", "another each time"])
+async def test_the_same_failing_call_is_told_and_then_stopped(tmp_path: Path, inputs: str) -> None:
+    async def refuse(given: dict[str, Any]) -> str:
+        raise ProviderError("no such thing")
+
+    made = ({"n": n if inputs != "the same" else 0} for n in range(100))
+    model = simulated(*([call("echo", given)] for given in made))
+    async with opened(tmp_path, model) as session:
+        tools = SimpleTools(echo=refuse)
+        result = await run_turn(session, model, tools, "Go.", limits=TurnLimits(rounds=50))
+        assert (result.outcome, result.rounds) == ("limit", 5)
+        assert "failed 5 times in a row: echo" in result.reason
+        texts = [b.text for m in _user_messages(session) for b in m]
+        assert [t for t in texts if t == AGAIN.format(count=3)] == [AGAIN.format(count=3)]
+
+
+@pytest.mark.spec("13.repeats")
+async def test_calls_that_fail_in_other_ways_are_not_counted_together(tmp_path: Path) -> None:
+    async def refuse(given: dict[str, Any]) -> str:
+        raise ProviderError(f"{given['n']} is not there")
+
+    model = simulated(*([call("echo", {"n": n})] for n in range(8)), otherwise="I give up.")
+    async with opened(tmp_path, model) as session:
+        result = await run_turn(session, model, SimpleTools(echo=refuse), "Go.")
+        assert (result.outcome, result.rounds) == ("completed", 9)
+
+
+def _user_messages(session: Session) -> list[Any]:
+    return [[p.block for p in i.pieces] for i in session.view.items if i.role == "user"]
