@@ -41,6 +41,8 @@ SECRETS = (
     ".git/config",
     ".git/hooks/pre-push",
     "sub/.git/config",
+    "Upper/PROD.ENV",
+    "Upper/.GIT/config",
 )
 OPEN = (
     "keyboard.py",
@@ -94,6 +96,23 @@ async def test_a_search_shows_no_secret(
         assert f"{SPOKEN} in {name}\n" not in found.text + "\n"
     if below == ".":
         assert all(f"{name}" in found.text for name in OPEN)
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/logs/HEAD", "sub/.git/HEAD", ".git"])
+async def test_a_background_agent_reads_nothing_of_gits(filled: Place, name: str) -> None:
+    path = filled.root / name
+    if not path.is_dir():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{SPOKEN}\n")
+    agent = guard(filled)
+    for tool, value in {
+        "Read": {"file_path": name},
+        "Grep": {"path": name, "pattern": SPOKEN},
+        "List": {"path": name},
+    }.items():
+        found = await use(agent, tool, **value)
+        assert found.is_error
+        assert "git's own files" in found.text
 
 
 async def test_a_listing_for_a_background_agent_names_no_secret(filled: Place) -> None:
@@ -161,6 +180,17 @@ async def test_no_program_of_the_project_is_run_for_us(place: Place, name: str) 
     found = await use(box, "Bash", command="echo done")
     assert found.text == "done"
     assert not (place.outside / f"ran-{name}").exists()
+
+
+async def test_a_relative_folder_of_path_is_not_looked_in(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted(place, "rg")
+    (place.root / "bin").rename(place.outside / "bin")
+    monkeypatch.chdir(place.outside)
+    (place.root / "a.txt").write_text("one\n")
+    await use(place.box(environ={"PATH": f"bin:{os.environ['PATH']}"}), "Grep", pattern="one")
+    assert not (place.outside / "ran-rg").exists()
 
 
 async def test_no_bubblewrap_of_the_project_is_run(
