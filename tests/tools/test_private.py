@@ -99,6 +99,12 @@ async def test_a_search_shows_no_secret(
         assert all(f"{name}" in found.text for name in OPEN)
 
 
+async def test_a_link_that_is_named_like_a_secret_is_refused_too(filled: Place) -> None:
+    (filled.root / "prod.key").symlink_to("keyboard.py")
+    assert (await use(guard(filled), "Read", file_path="prod.key")).is_error
+    assert not (await use(guard(filled), "Read", file_path="keyboard.py")).is_error
+
+
 @pytest.mark.parametrize("name", [".git/HEAD", ".git/logs/HEAD", "sub/.git/HEAD", ".git"])
 async def test_a_background_agent_reads_nothing_of_gits(filled: Place, name: str) -> None:
     path = filled.root / name
