@@ -295,7 +295,7 @@ def small(
     folder: Path,
     tests: str = TESTS,
     extra: str = "",
-    unlisted: tuple[int, ...] = (),
+    unlisted: str = "",
     **changed: str,
 ) -> list[str]:
     row = BUILT.format_map({**WHOLE, **changed})
@@ -303,7 +303,7 @@ def small(
     files = {
         "src/a.py": SOURCE,
         "tests/test_a.py": tests,
-        manifest.MANIFEST: planned(*without) + row + threats(*unlisted) + extra,
+        manifest.MANIFEST: planned(*without) + row + threats(*map(int, unlisted.split())) + extra,
     }
     return manifest.problems(write(folder, files))
 
@@ -385,8 +385,8 @@ PROVEN = '[[threat]]\nid = "T.7"\ntitle = "t"\nstate = "built"\ntests = ["tests/
 )
 def test_a_fault_in_the_threats_is_named(tmp_path: Path, extra: str, tests: str, said: str) -> None:
     one = "tests/test_a.py::test_limit"
-    assert small(tmp_path, TESTS + ROW_7, PROVEN.format(""), (7,), test=one) == []
-    assert any(said in line for line in small(tmp_path, tests, extra, (7,), test=one))
+    assert small(tmp_path, TESTS + ROW_7, PROVEN.format(""), "7", test=one) == []
+    assert any(said in line for line in small(tmp_path, tests, extra, "7", test=one))
 
 
 @pytest.mark.spec("project.manifest")

@@ -402,6 +402,7 @@ def test_keys_and_the_folders_of_agents_are_never_read_for_a_project(
     (home / RECORD).parent.mkdir(exist_ok=True)
     row = {"root": str(repo), "path": str(user / name), "by": ""}
     (home / RECORD).write_text(json.dumps({"approved": [row]}))
+    assert not record.approved(repo, user / name)
     found = on_disk(repo, home, user)
     assert "SPOKEN" not in render(found.files)
     assert found.unapproved == ()

@@ -82,6 +82,16 @@ def test_a_renamed_file_is_found_by_what_git_knows(repository: Path):
     assert status(repository, "src/first.py") == {"src/first.py": ("moved", "lib/third.py")}
 
 
+def test_no_git_of_the_project_is_run(repository: Path, tmp_path: Path):
+    put(repository, "bin/git", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (repository / "bin/git").chmod(0o755)
+    for first in (f"{repository}/bin", "bin"):
+        found = Repository(repository, seconds=30, path=f"{first}:{PROGRAMS}")
+        (told,) = found.check(claims("src/old/session.py"))
+        assert (told.status, told.where) == ("moved", "src/new_session_home.py")
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_file_of_the_same_name_elsewhere_is_where_it_moved(repository: Path):
     os.rename(repository / "src/auth/login.py", repository / "lib/login.py")  # git was not told
     assert status(repository, "src/auth/login.py") == {

@@ -216,7 +216,7 @@ def test_row_51_a_body_that_does_not_come_is_refused() -> None:
 
 
 def test_a_slow_answer_is_not_cut_off() -> None:
-    with serving(engine(faults=[slow(0.02)]), header_seconds=0.2) as url:
+    with serving(engine(faults=[slow(0.2)]), header_seconds=0.5) as url:
         assert body_of(url)[1]
 
 

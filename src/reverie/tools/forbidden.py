@@ -17,8 +17,9 @@ import shlex
 from collections.abc import Iterator
 
 _DEEPEST = 4
-_MOST = 5_000
+_COMPARED = 100  # words of a command that a rule is compared with
 _BREAKS = re.compile(r"[;&|\n\r(){}`<>]|\$\(")
+_LINE = re.compile(r"[\s;&|(){}`<>$]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 _GRAMMAR = frozenset(
     ("!", "if", "then", "elif", "else", "while", "until", "do", "case", "in", "coproc", "function")
@@ -35,24 +36,18 @@ _SHELLS = frozenset(("ash", "bash", "dash", "eval", "fish", "ksh", "sh", "su", "
 
 
 def starts(line: str) -> set[tuple[str, ...]]:
-    """The words of every command that a line may start."""
-    found: set[tuple[str, ...]] = set()
-    for words in _commands(line.replace("\\\n", ""), 0):
-        found.add(words)
-        if len(found) >= _MOST:
-            break
-    return found
+    """The first words of every command that a line may start; linear in the line."""
+    return set(_commands(line.replace("\\\n", ""), 0))
 
 
 def _commands(line: str, depth: int) -> Iterator[tuple[str, ...]]:
-    pieces = [line, *_BREAKS.split(line)]
-    for piece in pieces:
+    for piece in (line, *_BREAKS.split(line)):
         for words in _readings(piece):
             yield from _unwrapped(words, depth)
 
 
 def _readings(piece: str) -> Iterator[tuple[str, ...]]:
-    """A piece as words: as a shell reads it, and with every quote left out."""
+    """A piece as words: as a shell reads it, or with every quote left out."""
     plain = re.sub(r"\$(?=['\"])", "", piece)
     try:
         yield tuple(shlex.split(plain))
@@ -63,17 +58,15 @@ def _readings(piece: str) -> Iterator[tuple[str, ...]]:
 
 
 def _unwrapped(words: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
-    """A command, and each that it may start in turn."""
-    while words:
-        name = posixpath.basename(words[0])
-        yield (name, *words[1:])
-        if name in _SHELLS and depth < _DEEPEST:
-            for word in words[1:]:
-                yield from _commands(word, depth + 1)
-        if name in _RUNNERS:
-            for at in range(1, len(words)):
-                yield from _unwrapped(words[at:], depth) if words[at] not in _RUNNERS else ()
-                yield (posixpath.basename(words[at]), *words[at + 1 :])
-        if name not in _GRAMMAR | _RUNNERS and not _ASSIGNMENT.match(words[0]):
+    """A command, and each that it may start in turn; behind a program that runs others that
+    may be any word, and behind a shell a whole line as well."""
+    runs = nested = False
+    for at, word in enumerate(words):
+        name = posixpath.basename(word)
+        yield (name, *words[at + 1 : at + _COMPARED])
+        if nested and depth < _DEEPEST and _LINE.search(word):
+            yield from _commands(word, depth + 1)
+        nested = nested or name in _SHELLS
+        runs = runs or nested or name in _RUNNERS
+        if not runs and name not in _GRAMMAR and not _ASSIGNMENT.match(word):
             return
-        words = words[1:]
