@@ -84,6 +84,7 @@ class Stumbling:
         yield reply("done")
 
 
+@pytest.mark.spec("B18.tries")
 async def test_each_try_of_a_provider_counts(home: Path, tmp_path: Path):
     (tmp_path / "work").mkdir()
     async with opened(home, tmp_path / "work", model=Stumbling()) as s:
