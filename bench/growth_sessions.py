@@ -58,7 +58,8 @@ def lines_of(count: int) -> list[bytes]:
     add(UserMessage((text_block("Fix the failing test"),)))
     n = 0
     while len(out) < count:
-        add(Sent("main", leaf, Parts(*["0" * 32] * 5, n), (Mark("messages", n, "5m"),)))
+        parts = Parts("m", "o", "t", "s", "0" * 32, n)
+        add(Sent("main", leaf, parts, (Mark("messages", n, "5m"),)))
         n += 1
         command = {"command": f"make part_{n}", "description": "Build it"}
         call = block_of({"type": "tool_use", "id": f"t{n}", "name": "Bash", "input": command})
