@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reverie.errors import BudgetExceeded
-from reverie.session.budget import Budget, weight
+from reverie.session.budget import Budget, CountsRetries, weight
+from reverie.session.compaction import compacting
 from reverie.settings import DEFAULTS
 from reverie.store.files import Folder
-from reverie.testing import ManualClock
+from reverie.testing import ManualClock, reply
 from reverie.transcript.records import Usage
+from reverie.transcript.request import Request, Task, so_far
+from reverie.world import Capabilities, Event, ForkSpec, Retrying, complete
+
+from .doors import opened
 
 pytestmark = pytest.mark.spec("B18.budget")
 
@@ -51,6 +57,52 @@ def test_a_garbage_line_in_the_ledger_is_no_reason_to_stop(tmp_path: Path):
     file.write_bytes(file.read_bytes() + b"\x00garbage\n[1]\n")
     budget.reserve("dream", 5)
     assert budget.spent().calls == 2
+
+
+def test_whatever_a_line_of_the_ledger_holds_is_no_reason_to_stop(tmp_path: Path):
+    budget = Budget(Folder(tmp_path), DEFAULTS, ManualClock())
+    budget.reserve("dream", 5)
+    (file,) = (tmp_path / "usage").iterdir()
+    lines = [
+        b"[" * 100_000,
+        b'{"id":"a","spent":1' + b"0" * 400 + b"}",
+        b'{"id":"b","spent":1e999}',
+    ]
+    file.write_bytes(file.read_bytes() + b"\n".join(lines) + b"\n")
+    assert budget.spent().calls == 1
+
+
+class Stumbling:
+    """A provider that tries three times."""
+
+    name = "m1"
+    capabilities = Capabilities()
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        for attempt in (1, 2):
+            yield Retrying(attempt, 0.0, "overloaded")
+        yield reply("done")
+
+
+@pytest.mark.spec("B18.tries")
+async def test_each_try_of_a_provider_counts(home: Path, tmp_path: Path):
+    (tmp_path / "work").mkdir()
+    async with opened(home, tmp_path / "work", model=Stumbling()) as s:
+        await s.add("go")
+        await s.prepare()
+        await s.observe(reply("an answer"))
+        await s.run_fork(ForkSpec("notes", "write notes", Task("notes")))
+        assert s.budget is not None
+        assert s.budget.spent().calls == 3
+        await compacting.ask(s, so_far(s.view))
+        assert s.budget.spent().calls == 6
+        limit = replace(DEFAULTS, background_calls_per_day=8)
+        tight = Budget(Folder(home), limit, s.world.clock)
+        request = so_far(s.view)
+        tight.reserve("notes", 1)
+        with pytest.raises(BudgetExceeded):
+            await complete(CountsRetries(Stumbling(), tight, limit), request)
+        assert tight.spent().calls == 8
 
 
 def reserve_many(root: str, tries: int, queue) -> None:

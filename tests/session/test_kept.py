@@ -159,6 +159,7 @@ async def test_a_transcript_with_records_of_a_later_version_is_read_and_not_writ
     assert path.read_bytes() == before
 
 
+@pytest.mark.spec("1.first-id")
 async def test_unknown_records_lost_parents_and_ids_used_twice_are_told(home: Path, project: Path):
     ident, path, library = await kept(home, project)
     where = {"v": 1, "parent": "gone", "at": 0}
@@ -180,6 +181,8 @@ async def test_unknown_records_lost_parents_and_ids_used_twice_are_told(home: Pa
     assert "no known kind" in faults
 
 
+@pytest.mark.spec("1.cycles")
+@pytest.mark.timeout(20)
 def test_parents_that_go_round_end_somewhere():
     """A cycle cannot be written by us; a file may hold one."""
     said = [UserMessage((text_block(f"word-{n}"),)) for n in range(3)]
@@ -214,6 +217,7 @@ async def test_a_damaged_blob_is_written_again_when_its_content_is_at_hand(
 # --- copies
 
 
+@pytest.mark.spec("1.copy")
 async def test_a_copy_owns_its_stored_results(home: Path, project: Path):
     async with opened(home, project) as s:
         await s.add("go")

@@ -1,14 +1,15 @@
 """The day's budget for everything that runs unasked, shared by all processes of a home.
 
 A request is counted before it leaves: its estimated price is reserved, and set to what
-it really cost once that is known. At the limit nothing more leaves, and it says so.
+it really cost once that is known. A provider that tries again counts again each time. At the
+limit nothing more leaves, and it says so.
 The ledger is one file of JSON lines a day (UTC), `<home>/usage/YYYY-MM-DD.jsonl`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,9 +23,11 @@ from reverie.settings import Settings
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
 from reverie.transcript.records import Usage
-from reverie.world import Clock, Model
+from reverie.transcript.request import Request
+from reverie.world import Capabilities, Clock, Event, Model, Retrying
 
 PATIENCE = 5.0
+MOST = 2.0**63  # what a line may say that a request cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class Budget:
         prices: dict[str, tuple[str, float]] = {}
         for line in self._lines(day):
             name, price = line.get("id"), line.get("spent", line.get("reserved"))
-            if isinstance(name, str) and isinstance(price, (int, float)):
+            if isinstance(name, str) and isinstance(price, (int, float)) and 0 <= price < MOST:
                 prices[name] = str(line.get("source", "")), float(price)
         found: dict[str, Spent] = {}
         for source, price in prices.values():
@@ -161,7 +164,7 @@ class Budget:
         for text in data.splitlines():
             try:
                 value: object = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
                 yield cast("dict[str, object]", value)
@@ -180,3 +183,33 @@ async def settled(budget: Budget | None, known: Reservation | None, usage: Usage
     """Set what was reserved to what it cost, where the provider told."""
     if budget is not None and known is not None and usage is not None:
         await to_thread.run_sync(budget.settle, known, usage)
+
+
+@dataclass(frozen=True, slots=True)
+class CountsRetries:
+    """A model whose further tries are counted, each before it leaves; the first is its user's."""
+
+    model: Model
+    budget: Budget | None
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.model.capabilities
+
+    async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
+        events = self.model.stream(request)
+        try:
+            async for event in events:
+                if isinstance(event, Retrying):
+                    price = weight(Usage(request.tokens), self.settings)
+                    await reserved(self.budget, self.model, request.source, price)
+                yield event
+        finally:
+            close: Callable[[], Awaitable[None]] | None = getattr(events, "aclose", None)
+            if close is not None:
+                await close()

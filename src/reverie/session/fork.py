@@ -25,7 +25,15 @@ import reverie
 from reverie import layers
 from reverie.errors import ForkRefused, Incomplete, NotAvailable, PromptTooLong, Refused
 from reverie.layers.compaction.ranges import INSTRUCTION
-from reverie.session.budget import Budget, Reservation, Tally, reserved, settled, weight
+from reverie.session.budget import (
+    Budget,
+    CountsRetries,
+    Reservation,
+    Tally,
+    reserved,
+    settled,
+    weight,
+)
 from reverie.session.compaction import compacting
 from reverie.session.conversation import Conversation, ConversationParts
 from reverie.session.loop import Turn
@@ -95,7 +103,11 @@ class Parent(Conversation):
             parts.budget,
         )
         child = Fork(forked, agent, so_far(parent))
-        child.write([start])
+        try:
+            child.write([start])
+        except BaseException:
+            child.close()
+            raise
         return child
 
     def _started(self, source: str, agent: str) -> Started:
@@ -158,7 +170,8 @@ class Worker(Parent):
 
     async def ask(self, model: Model, task: Task) -> Reply:
         """One request and its answer; the calls in it are for whoever asked."""
-        return await Turn(self, model, NoTools(), task=task, meter=self).ask()
+        counted = CountsRetries(model, self.budget, self.world.settings)
+        return await Turn(self, counted, NoTools(), task=task, meter=self).ask()
 
     # --- for the loop
 
@@ -235,7 +248,7 @@ async def run(
     await worker.instruct(spec.instruction)
     turn = Turn(
         worker,
-        model,
+        CountsRetries(model, worker.budget, worker.world.settings),
         tools,
         limits=TurnLimits(max(1, spec.rounds)),
         task=spec.task,

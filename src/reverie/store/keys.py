@@ -34,6 +34,9 @@ NAME_BYTES = 255
 PATH_BYTES = 4096
 DEPTH = 8
 
+_BY_CHANCE = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.jsonl)?"
+)
 TEMP_NAME = re.compile(r"\.reverie-(\d{1,10})-[0-9a-f]{16}\.tmp", re.ASCII)
 
 _SIGNS = "._- +,=@()"
@@ -303,7 +306,10 @@ class FolderWalk:
             release(fd)
 
     def refuse_twin(self, at: int, name: str, key: str) -> None:
-        """Refuse a new name that some file system would take for one that is there."""
+        """Refuse a new name that some file system would take for one that is there. One that
+        was drawn by chance has no twin, and sessions may be many."""
+        if _BY_CHANCE.fullmatch(name):
+            return
         folded = fold_key(name)
         for other in os.listdir(at):
             if other != name and fold_key(other) == folded:

@@ -198,7 +198,9 @@ def _said(text: str, found: re.Match[str]) -> Entry | None:
         if not isinstance(values, dict) or not _HEADER.isdisjoint(values):
             return None
         kind = NAMES[found[4]]
-        record = kind(**{**_given(kind, values), "blocks": tuple(blocks)})
+        given = _given(kind, values)
+        given["blocks"] = tuple(blocks)
+        record = kind(**given)
     except (InvalidMessage, *_UNREADABLE, IndexError):
         return None
     return Entry(found[1], found[2], _time(found[3]), record)

@@ -109,7 +109,7 @@ def _chain(entries: Sequence[Entry]) -> set[str]:
         entry = entries[at]
         chain.add(entry.id)
         found = by_id.get(entry.parent)
-        if found is not None and found[1].id not in chain and found[0] < at:
+        if found is not None and found[0] < at:  # only ever back: parents may go round
             at = found[0]
             while at is not None and not entries[at].on_chain:
                 at = _before(entries, at)

@@ -20,7 +20,7 @@ from reverie import layers
 from reverie.alone import alone
 from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
 from reverie.layers import compaction
-from reverie.session.budget import Budget, reserved, settled, weight
+from reverie.session.budget import Budget, CountsRetries, reserved, settled, weight
 from reverie.store.lists import learn_window
 from reverie.transcript.records import (
     Boundary,
@@ -225,7 +225,7 @@ async def ask(session: Asks, request: Request, model: Model | None = None) -> Re
     outcome: Literal["completed", "failed", "cancelled"] = "failed"
     used: Usage | None = None
     try:
-        reply = await complete(model, request)
+        reply = await complete(CountsRetries(model, budget, settings), request)
         outcome, used = "completed", reply.usage
     except get_cancelled_exc_class():
         outcome = "cancelled"
