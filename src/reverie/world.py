@@ -58,6 +58,8 @@ class Capabilities:
     window: int | None = None
     max_output: int | None = None
     min_cacheable: int = 1024
+    thinking: tuple[str, ...] = ()  # in which ways it can be asked to think: adaptive, budget
+    efforts: bool = False  # whether it can be told how hard to work
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def test_a_date_is_told_once_and_only_where_one_was_told() -> None:
     (one,) = date_change("2026-07-01", "2026-07-02")
     assert one == date_change("2026-07-01", "2026-07-02")[0]
     assert one.kind == "date"
-    assert one.blocks[0].text.startswith("Today is 2026-07-02.")
+    assert one.blocks[0].text.startswith("<system-reminder>\nToday is 2026-07-02, Thursday.")
 
 
 async def test_midnight_is_announced_once_in_a_long_turn_and_survives_resume(
@@ -137,7 +137,10 @@ def test_a_list_of_skills_is_the_same_bytes_and_tells_only_what_is_new(tmp_path:
     assert skills_listed(before, find_skills(tmp_path)) == ()
     skill(tmp_path, "two", "---\nname: two\ndescription: second\n---\n")
     (more,) = skills_listed(before, find_skills(tmp_path))
-    assert more.blocks[0].text.splitlines()[1:] == ["- two: second (.reverie/skills/two/SKILL.md)"]
+    assert more.blocks[0].text.splitlines()[2:] == [
+        "- two: second (.reverie/skills/two/SKILL.md)",
+        "</system-reminder>",
+    ]
 
 
 async def test_skills_and_plan_are_announced_once_in_a_session(tmp_path: Path) -> None:

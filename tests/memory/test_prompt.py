@@ -22,7 +22,7 @@ from reverie.world import Notice
 
 pytestmark = pytest.mark.spec("7.prompt")
 
-OWN = Options("/h/memory", transcripts="/h/project")
+OWN = Options("/h/memory")
 TEAM = replace(OWN, team="/h/memory/team")
 LOG = replace(OWN, daily_log=True)
 
@@ -33,43 +33,41 @@ def part(text: str, heading: str) -> str:
     return found[1]
 
 
-# Each point of the section, and words that must stand in it.
+# Words that must stand in the section.
 POINTS = [
-    ("Long-term memory", ["`/h/memory`", "has been\nmade", '"Remember this"', "at once"]),
-    ("Long-term memory", ['"Forget this"', "the file goes", "index line"]),
-    ("user", ["role, goals, skill, preferences", "Never a verdict", "depth", "analogies"]),
-    ("feedback", ["Approval counts as much", "timid", "unusual", "without a word against"]),
-    ("feedback", ["`**Why:**`", "`**How to apply:**`", "a second time"]),
-    ("project", ["who does what, why, by when", "calendar date", "fade fast", "`**Why:**`"]),
-    ("reference", ["outside this repository"]),
-    ("What is never saved", ["conventions", "history", "authorship", "debugging"]),
-    ("What is never saved", ["instruction file", "work in hand", "Being asked", "surprise"]),
-    ("How to save", ["First the file", "Then its pointer", "below about 150", "beyond 200 lines"]),
-    ("How to save", ["by topic, never by date", "no twin", "put right or removed"]),
-    ("When to look", ["seems to bear", "earlier work", "asked to recall", "index were empty"]),
-    ("Before recommending from memory", ["path exist", "function or the flag"]),
-    ("Memory, plans and tasks", ["plan", "tasks"]),
-    ("Searching the past", ["search tool at hand", "`*.md` in `/h/memory` first", "last"]),
-    ("Searching the past", ["`*.jsonl` in `/h/project`", "error, a path or a function's name"]),
+    ["`/h/memory`", "Remember saves", "Forget removes", "at once"],
+    ["- user: ", "role, goals, skill, preferences", "never a verdict"],
+    ["- feedback: ", "praised or let stand", "`**Why:**`", "`**How to apply:**`"],
+    ["- project: ", "who, why, by when", "calendar dates only"],
+    ["- reference: ", "outside this repository"],
+    ["Never saved, even when asked", "code, git or an instruction file", "keys, tokens"],
+    ["the state of the work in hand", "how a fault was\nmended", "a surprise"],
+    ["Look before you rely on it", "path, function or flag still exists", "does not command"],
+    ["Told to leave memory aside"],
+    ["SearchMemory", "SearchSessions"],
 ]
 
 
-@pytest.mark.parametrize(("heading", "words"), POINTS)
-def test_every_point_is_made(heading: str, words: list[str]) -> None:
-    text = part(section(OWN), heading)
+@pytest.mark.parametrize("words", POINTS)
+def test_every_point_is_made(words: list[str]) -> None:
+    text = section(OWN)
     assert [word for word in words if word not in text] == []
 
 
-def test_each_type_has_examples_when_how_and_body() -> None:
+def test_each_type_is_a_line_with_one_example() -> None:
     for name in TYPES:
-        text = part(section(OWN), name)
-        assert text.count("- Example: ") >= 2
-        for start in ("- Save ", "- Use it ", "- Body: "):
-            assert text.count(start) == 1
+        (line,) = re.findall(rf"^- {name}: .*$", section(OWN), re.MULTILINE)
+        assert line.count("→") == 1
+
+
+def test_where_the_tools_save_nothing_is_said_of_writing_files() -> None:
+    for word in ("MEMORY.md`,", "```", "*.jsonl", "Grep"):
+        assert word not in section(OWN)
+    assert len(section(OWN).encode()) < 2_600
 
 
 def test_the_sample_is_a_file_and_an_index_that_we_read() -> None:
-    samples = re.findall(r"```markdown\n(.*?)```", section(OWN), re.DOTALL)
+    samples = re.findall(r"```markdown\n(.*?)```", section(TEAM), re.DOTALL)
     front = frontmatter.parse(samples[0].encode())
     assert [one.names for one in front.fields] == [("name",), ("description",), ("type",)]
     assert front.get("type") == "feedback"
@@ -95,7 +93,7 @@ def test_the_same_options_give_the_same_bytes() -> None:
 def test_the_flag_takes_the_search_part_away_and_nothing_else() -> None:
     without = section(replace(OWN, search_past=False))
     whole = section(OWN)
-    assert "Searching the past" not in without
+    assert "SearchSessions" not in without
     assert whole.startswith(without.rstrip("\n"))
 
 
@@ -109,15 +107,14 @@ def test_with_a_team_both_folders_and_a_scope_in_each_type() -> None:
     assert "`/h/memory` is private" in text
     assert "`/h/memory/team` is shared" in text
     assert "Credentials have no place" in text
-    scopes = {name: re.findall(r"- Scope: (.*)", part(text, name)) for name in TYPES}
-    assert scopes == {
-        "user": ["private, always."],
-        "feedback": ["private, unless it is a rule for everyone on the project."],
-        "project": ["shared, as a rule."],
-        "reference": ["shared, most of the time."],
-    }
+    assert re.findall(r"Scope: (.*)", text) == [
+        "private, always.",
+        "private, unless it is a rule for everyone on the project.",
+        "shared, as a rule.",
+        "shared, most of the time.",
+    ]
     assert "`MEMORY.md` of the same folder" in text
-    assert "- Scope:" not in section(OWN)
+    assert "Scope:" not in section(OWN)
 
 
 def test_the_daily_log_names_the_pattern_and_what_goes_in() -> None:
@@ -127,8 +124,8 @@ def test_the_daily_log_names_the_pattern_and_what_goes_in() -> None:
         assert word in part(text, "How to save")
     assert "only grows" in text
     assert "read,\nnot written" in text
-    assert "## Types" not in text
-    assert "## Before recommending from memory" in text
+    assert "of four types" not in text
+    assert "Look before you rely on it" in text
 
 
 @pytest.mark.parametrize(
@@ -144,18 +141,16 @@ def test_agents_get_a_hint_by_scope_and_their_whole_index(scope: str, hint: str)
     text = section(replace(OWN, scope=scope, index=index, team="/t"))  # type: ignore[arg-type]
     assert hint in text
     assert text.count("- [A](a.md)") == 300
-    assert "Searching the past" not in text
-    assert "- Scope:" not in text
+    assert "SearchSessions" not in text
+    assert "Scope:" not in text
     assert "It is empty so far." in section(replace(OWN, scope=scope))  # type: ignore[arg-type]
 
 
 def test_both_modes_at_once_are_said_and_the_log_wins(tmp_path: Path) -> None:
     said: list[Notice] = []
     with MemoryFolder(tmp_path / "m") as memory:
-        text = memory_section(
-            Settings(), memory, transcripts=tmp_path, team=True, daily_log=True, say=said.append
-        )
-        assert text == memory_section(Settings(), memory, transcripts=tmp_path, daily_log=True)
+        text = memory_section(Settings(), memory, team=True, daily_log=True, say=said.append)
+        assert text == memory_section(Settings(), memory, daily_log=True)
     assert [one.text for one in said] == [both_modes(daily_log=True, team=True)]
     assert not (tmp_path / "m" / "team").exists()
 
@@ -163,12 +158,12 @@ def test_both_modes_at_once_are_said_and_the_log_wins(tmp_path: Path) -> None:
 def test_the_section_says_what_the_settings_say(tmp_path: Path) -> None:
     settings = Settings(index_lines=77, index_line_characters=99, memory_extra_guidelines="Brief.")
     with MemoryFolder(tmp_path / "m") as memory:
-        text = memory_section(settings, memory, transcripts=tmp_path, team=True)
+        text = memory_section(settings, memory, team=True)
     assert "below about 99" in text
-    assert "beyond 77 lines" in text
+    assert "more than 77 lines" in text
     assert text.endswith("Brief.\n")
     assert (tmp_path / "m" / "team").is_dir()
-    assert memory_section(settings, None, transcripts=tmp_path) == ""
+    assert memory_section(settings, None) == ""
 
 
 @pytest.mark.parametrize(

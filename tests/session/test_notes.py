@@ -175,11 +175,10 @@ async def test_only_edit_and_only_on_the_notes(desk: Desk):
     (desk.project / "code.py").write_text("a")
     async with desk.open() as s:
         await says(s, LONG)
-        assert "could not be made" in desk.said()  # two edits went elsewhere
+        assert "2 edits could not be made" in desk.said()  # they went elsewhere
         assert (desk.project / "code.py").read_text() == "a"
-        assert path_of(s).read_text() == layer.template()
+        assert path_of(s).read_text() == layer.template().replace(TITLE, TITLE + "A title\n")
         assert sorted(p.name for p in path_of(s).parent.iterdir()) == ["summary.md"]
-        assert not records(s, NotesTaken)
 
 
 def _block(piece: Any) -> Block:
@@ -227,10 +226,7 @@ async def test_an_edit_of_a_heading_or_its_line_is_undone(desk: Desk, old: str, 
 
 
 async def test_edits_that_never_fit_leave_the_notes_as_they_were(desk: Desk):
-    desk.answering = lambda task, _: reply(
-        edit(task, "not there", "x", f"i{len(desk.tasks)}"),
-        edit(task, TITLE, TITLE + "A title\n", f"j{len(desk.tasks)}"),
-    )
+    desk.answering = lambda task, _: reply(edit(task, "not there", "x", f"i{len(desk.tasks)}"))
     async with desk.open() as s:
         await says(s, LONG)
         assert len(desk.tasks) == notes.ROUNDS
@@ -240,6 +236,35 @@ async def test_edits_that_never_fit_leave_the_notes_as_they_were(desk: Desk):
         assert failed.layer == "session_memory"
         (ended,) = records(s, ForkEnded)
         assert ended.outcome == "failed"
+
+
+async def test_one_edit_that_does_not_fit_leaves_the_others_standing(desk: Desk):
+    def answer(task: NotesTask, _: Request) -> Reply:
+        again = f"{len(desk.tasks)}"
+        wrong = edit(task, "not there", "x", f"i{again}")
+        if len(desk.tasks) > 1:
+            return reply(wrong)
+        return reply(edit(task, TITLE, TITLE + "A title\n", "j"), wrong)
+
+    desk.answering = answer
+    async with desk.open() as s:
+        await says(s, LONG)
+        assert "A title" in path_of(s).read_text()
+        assert len(records(s, NotesTaken)) == 1
+        assert not records(s, Failed)
+        assert "1 edit could not be made" in desk.said()
+
+
+@pytest.mark.parametrize(("stop", "taken"), [("end_turn", 2), ("max_tokens", 1), ("refusal", 1)])
+async def test_nothing_to_change_is_an_outcome(desk: Desk, stop: str, taken: int):
+    async with desk.open() as s:
+        await says(s, LONG)
+        before = path_of(s).read_text()
+        desk.answering = lambda task, _: replace(reply("Nothing to change."), stop_reason=stop)
+        await says(s, LONG)
+        assert path_of(s).read_text() == before
+        assert len(records(s, NotesTaken)) == taken
+        assert len(records(s, Failed)) == 2 - taken
 
 
 @pytest.mark.parametrize("answer", ["I have nothing to add.", ProviderError("overloaded")])

@@ -242,7 +242,7 @@ async def test_yes_no_and_nobody_there(place: Place) -> None:
     box = place.box(place.policy("ask", asker=person))
     assert not (await use(box, "Write", file_path="a", content="1")).is_error
     refused = await use(box, "Write", file_path="b", content="1")
-    assert "the user said no, and what to do" in refused.text
+    assert "the user said no, in the words below" in refused.text
     assert not (place.root / "b").exists()
     assert [q.subject for q in person.questions] == [str(place.root / n) for n in "ab"]
     alone = await use(place.box(place.policy("ask")), "Bash", command="touch c")

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from reverie.agent.git_state import git_state
 from reverie.errors import NotFound, ReverieError
-from reverie.session.attachments import date_line, local_date
+from reverie.session.attachments import date_line, framed, local_date
 from reverie.session.context import gather, memory_section, work_root
 from reverie.settings import Flags, Settings, load
 from reverie.store import home as places
@@ -71,12 +72,10 @@ def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) 
     """The system prompt, with what there is to say about memory."""
     if memories is None:
         return text
-    home, flags = place.home, place.flags
-    project = places.find_project_folder(home, place.root)
+    flags = place.flags
     section = memory_section(
         place.settings,
         memories.folder,
-        transcripts=places.transcripts_folder(project, home, place.environ),
         daily_log=flags.on("daily_log"),
         search_past=flags.on("search_past"),
         say=say,
@@ -110,12 +109,12 @@ def working_folder(project: Path) -> Path:
 def surroundings(cwd: Path, now: float) -> str:
     """Where an agent works, told once at the head of its session."""
     top = work_root(cwd)
+    there = os.path.lexists(top / ".git")
     lines = (
-        "<environment>",
         f"Working folder: {cwd}",
-        f"Git checkout: {top if os.path.lexists(top / '.git') else 'none'}",
+        f"Git checkout: {top if there else 'none'}",
+        *(git_state(top) if there else ()),
         f"Platform: {platform.system()} {platform.release()}",
         date_line(local_date(now)),
-        "</environment>",
     )
-    return "\n".join(lines)
+    return framed("environment", "\n".join(lines))

@@ -140,7 +140,7 @@ def _words(message: Message) -> Iterator[str]:
         text = piece.block.get("text")
         if piece.block.type != "text" or piece.source == HEAD:
             continue
-        if text.lstrip()[: len(REMINDER)] != REMINDER:
+        if not text.lstrip().startswith((REMINDER, "<hook-context>")):
             yield text
 
 

@@ -281,7 +281,7 @@ def ends(text: str, limit: int) -> str:
     if is_all:
         return text
     foot = _last(text[len(head) :], limit - room)
-    left = text.count("\n", len(head), len(text) - len(foot))
+    left = text.count("\n", len(head) + 1, len(text) - len(foot))
     told = f"[… {left:,} lines …]" if left > 1 else "[…]"
     return f"{head}\n{told}\n{foot}"
 

@@ -22,7 +22,6 @@ class Options:
     """What the section depends on."""
 
     folder: str
-    transcripts: str = ""
     team: str = ""
     daily_log: bool = False
     search_past: bool = True
@@ -47,20 +46,20 @@ def both_modes(*, daily_log: bool, team: bool) -> str:
 
 
 def _saved(options: Options) -> Iterator[str]:
-    folder = _path(options.folder)
-    if options.team and not options.scope:
+    folder, by_hand = _path(options.folder), bool(options.team or options.scope)
+    if options.scope:
+        yield words.INTRO_FILES.format(folder=folder)
+        yield words.SCOPES[options.scope]
+    elif options.team:
         yield words.INTRO_TEAM.format(folder=folder, team=_path(options.team))
     else:
         yield words.INTRO.format(folder=folder)
-    if options.scope:
-        yield words.SCOPES[options.scope]
-    yield words.REMEMBER
-    yield words.TYPES
-    for kind in words.KINDS:
-        yield _kind(kind, scoped=bool(options.team) and not options.scope)
+    kinds = (_kind(k, scoped=bool(options.team) and not options.scope) for k in words.KINDS)
+    yield "\n".join((words.TYPES, *kinds))
     yield words.NEVER
-    which = " of the same folder" if options.team else ""
-    yield words.HOW.format(which=which, width=options.width, lines=options.lines)
+    if by_hand:
+        which = " of the same folder" if options.team else ""
+        yield words.HOW.format(which=which, width=options.width, lines=options.lines)
     yield from _reading(options)
     if options.scope:
         text = defused(options.index).strip() or words.EMPTY_INDEX
@@ -77,22 +76,16 @@ def _logged(options: Options) -> Iterator[str]:
 
 
 def _reading(options: Options) -> Iterator[str]:
-    yield words.WHEN
     yield words.BEFORE
-    yield words.OTHERS
     if options.search_past and not options.scope:
-        places = _path(options.transcripts or options.folder)
-        yield words.SEARCH.format(folder=_path(options.folder), transcripts=places)
+        yield words.SEARCH
     if options.extra.strip():
         yield f"{words.EXTRA}\n\n{options.extra.strip()}"
 
 
 def _kind(kind: words.MemoryKind, *, scoped: bool) -> str:
-    rows = [f"### {kind.name}", "", kind.what, ""]
-    if scoped:
-        rows.append(f"- Scope: {kind.scope}")
-    rows += [f"- Save {kind.save}", f"- Use it {kind.use}", f"- Body: {kind.body}"]
-    return "\n".join((*rows, *(f"- Example: {one}" for one in kind.examples)))
+    scope = f" Scope: {kind.scope}." if scoped else ""
+    return f"- {kind.name}: {kind.what}{scope}"
 
 
 def _path(text: str) -> str:

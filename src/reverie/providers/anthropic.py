@@ -35,7 +35,6 @@ COUNT_BETA = "token-counting-2024-11-01"
 MANAGEMENT_BETA = "context-management-2025-06-27"
 COMPACTION_BETA = "compact-2026-09-04"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
-MAX_OUTPUT = 32_000  # where the options set no limit
 OURS = frozenset({"betas", "openai", "prompt_cache_key", "stream"})
 COUNTED = frozenset(
     {"cache_control", "context_management", "output_config", "thinking", "tool_choice"}
@@ -123,7 +122,8 @@ class AnthropicModel:
         text = _named(request, {k: raw for k, raw in options.items() if k not in OURS}).body()
         known = self.capabilities
         if "max_tokens" not in options:
-            text = added(text, "max_tokens", str(min(known.max_output or 8192, MAX_OUTPUT)))
+            most = self.settings.max_output_tokens
+            text = added(text, "max_tokens", str(min(known.max_output or most, most)))
         if known.diagnostics and "diagnostics" not in options:
             previous = self._answers.get(request.source)
             text = added(text, "diagnostics", dump({"previous_message_id": previous}))

@@ -36,11 +36,14 @@ CLAUDE = Capabilities(
     thinking_binding=True,
     diagnostics=True,
     min_cacheable=1024,
+    thinking=("adaptive", "budget"),
+    efforts=True,
 )
-FOURS = replace(CLAUDE, compaction=False, max_output=64_000)
+FOURS = replace(CLAUDE, compaction=False, max_output=64_000, thinking=("budget",), efforts=False)
 FIVES = replace(CLAUDE, window=1_000_000, max_output=128_000)
 LIKE_CLAUDE = Capabilities(marks=4, lifetimes=LIFETIMES)  # other models behind the same API
 PLAIN = Capabilities()
+REASONING = Capabilities(efforts=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,13 @@ TABLE: tuple[ModelRow, ...] = (
         "caching sdk models",
     ),
     ModelRow(r"claude", replace(CLAUDE, compaction=False, min_cacheable=4096), "caching sdk"),
-    ModelRow(r"gpt-5(\.[12])?(-|$)", replace(PLAIN, window=272_000, max_output=128_000), "openai"),
+    ModelRow(
+        r"gpt-5(\.[12])?(-|$)", replace(REASONING, window=272_000, max_output=128_000), "openai"
+    ),
     ModelRow(r"gpt-4\.1", replace(PLAIN, window=1_047_576, max_output=32_768), "openai"),
     ModelRow(r"gpt-4o", replace(PLAIN, window=128_000, max_output=16_384), "openai"),
     ModelRow(
-        r"o[134](-|$)|codex-mini", replace(PLAIN, window=200_000, max_output=100_000), "openai"
+        r"o[134](-|$)|codex-mini", replace(REASONING, window=200_000, max_output=100_000), "openai"
     ),
 )
 _WINDOWS = (

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from reverie.errors import NotFound
@@ -35,6 +35,7 @@ MAX_ABOUT = 200
 MAX_FILE = 1024 * 1024
 _TODAY = re.compile(r"^Today is (\d{4}-\d{2}-\d{2})\b", re.MULTILINE)
 _NAME = re.compile(r"[\w][\w.-]*")
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,12 @@ def announced(view: View, kind: str) -> Iterator[str]:
 
 
 def _attached(kind: str, text: str) -> Attached:
-    return Attached((text_block(text),), kind)
+    """Every attachment stands in one frame, so that nobody takes it for the user's words."""
+    return Attached((text_block(_reminder(text)),), kind)
+
+
+def _reminder(text: str) -> str:
+    return framed("system-reminder", text)
 
 
 def framed(tag: str, text: str, attributes: str = "") -> str:
@@ -84,8 +90,8 @@ def local_date(now: float) -> str:
 
 
 def date_line(day: str) -> str:
-    """How a date is told; `date_change` finds it again by this form."""
-    return f"Today is {day}."
+    """How a date is told, with its weekday; `date_change` finds it again by this form."""
+    return f"Today is {day}, {_WEEKDAYS[date.fromisoformat(day).weekday()]}."
 
 
 def told_date(view: View) -> str:
@@ -186,7 +192,7 @@ def plan_changed(before: Sequence[str], root: Path, most: int) -> tuple[Attached
     if text is None or not text.strip():
         return ()
     plan = framed("plan", bounded(text, most), f' file="{PLAN_FILE}"')
-    return () if before and before[-1] == plan else (_attached(PLAN, plan),)
+    return () if before and before[-1] == _reminder(plan) else (_attached(PLAN, plan),)
 
 
 # --- all of them

@@ -166,7 +166,6 @@ def memory_section(
     settings: Settings,
     memory: MemoryFolder | None,
     *,
-    transcripts: Path,
     team: bool = False,
     daily_log: bool = False,
     search_past: bool = True,
@@ -185,7 +184,6 @@ def memory_section(
     return prompt.section(
         prompt.Options(
             str(memory.root),
-            transcripts=str(transcripts),
             team=str(memory.root / TEAM) if shared else "",
             daily_log=daily_log,
             search_past=search_past,

@@ -249,6 +249,25 @@ class Settings:
     # Hooks and tools
     hook_seconds: float = number(60, "13", "time one user hook has", 0, SECONDS)
     tool_seconds: float = number(120, "13", "time one tool call has", 0, SECONDS)
+    max_output_tokens: int = whole(
+        32_000,
+        "13",
+        "tokens one answer may have, or the model's own limit",
+        1,
+        TOKENS,
+    )
+    thinking: str = choice(
+        "off", "13", "whether a model that can is to think first", ("off", "adaptive", "budget")
+    )
+    thinking_tokens: int = whole(
+        10_000, "13", "tokens it may think, where it has a budget", 1_024, TOKENS
+    )
+    effort: str = choice(
+        "default",
+        "13",
+        "how hard a model that can is to work on an answer",
+        ("default", "low", "medium", "high", "xhigh", "max"),
+    )
 
     # Prompt cache
     cache_break_share: float = share(0.05, "14", "drop in cache reads that counts as a break")

@@ -184,14 +184,16 @@ def _picture(fd: int, kind: str, size: int, path: Path) -> Output:
     return Output([{"type": "image", "source": source}])
 
 
+_PATH = {"type": "string", "description": "The file; a relative path is one of the project"}
+
 READ = Tool(
     "Read",
-    "Reads a file and gives its lines with their numbers. Long files come in parts: a note at "
-    "the end says how to read on. Also shows PNG, JPEG, GIF and WebP pictures.",
+    "Reads a file and gives its lines with their numbers, at most 2,000 lines and 50,000 "
+    "characters at once; a note says how to read on. Also shows PNG, JPEG, GIF and WebP pictures.",
     {
         "type": "object",
         "properties": {
-            "file_path": {"type": "string", "description": "The file"},
+            "file_path": _PATH,
             "offset": {"type": "integer", "minimum": 1, "description": "The first line to read"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
         },
@@ -323,8 +325,6 @@ def encoded(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise ToolFailed("the text has half a character that cannot be written") from error
 
-
-_PATH = {"type": "string", "description": "The file"}
 
 WRITE = Tool(
     "Write",

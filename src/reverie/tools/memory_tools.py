@@ -32,6 +32,7 @@ def memory_tools(memories: Memories) -> tuple[Tool, Tool]:
                 str(value["text"]),
                 origin("save", "Remember", context),
                 name=str(value.get("name") or ""),
+                description=str(value.get("description") or ""),
                 type=str(value.get("type") or ""),
             )
         )
@@ -49,13 +50,17 @@ def memory_tools(memories: Memories) -> tuple[Tool, Tool]:
     return (
         Tool(
             "Remember",
-            "Saves something worth keeping for later sessions: a file in the memory folder and a "
-            "pointer in its index, at once. One subject a call; dates absolute; never credentials.",
+            "Saves a memory for later sessions, with its line in the index. One subject a call; "
+            "calendar dates; never credentials.",
             {
                 "type": "object",
                 "properties": {
                     "text": {"type": "string", "description": "What to remember, in full"},
                     "name": {"type": "string", "description": "A short title"},
+                    "description": {
+                        "type": "string",
+                        "description": "One specific line, close to the question it answers",
+                    },
                     "type": {"type": "string", "enum": list(TYPES)},
                 },
                 "required": ["text"],

@@ -209,7 +209,7 @@ class PermissionPolicy:
         answer = await self._asker(Question(tool.name, subject, found.reason, rule, value))
         found = replace(found, words=spoken(answer.words))
         if not answer.allow:
-            said = "the user said no, and what to do" if found.words else "the user said no"
+            said = "the user said no, in the words below" if found.words else "the user said no"
             return replace(found, verdict="deny", reason=answer.reason or said)
         if rule is not None and answer.remember != "no":
             self.rules.append(rule)

@@ -100,9 +100,9 @@ _ID = {
 
 BASH = Tool(
     "Bash",
-    "Runs a shell command in the project's folder, each time in a new shell. Output and errors "
-    "come back together with the exit code. When the command ends, everything it started is "
-    "ended; start what should go on with run_in_background. There is no terminal and no input.",
+    "Runs a shell command in the working folder, each time in a new shell, for at most 2 minutes. "
+    "Output and errors come back together, with the exit code where it is not 0. When it ends, so "
+    "does all it started; run_in_background starts what should go on. No terminal, no input.",
     {
         "type": "object",
         "properties": {
@@ -110,7 +110,7 @@ BASH = Tool(
             "timeout": {
                 "type": "number",
                 "minimum": 1,
-                "description": "Seconds after which it is ended; the setting's limit at most",
+                "description": "Seconds after which it is ended",
             },
             "run_in_background": {
                 "type": "boolean",

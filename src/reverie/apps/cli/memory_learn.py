@@ -185,7 +185,7 @@ def _head(ground: ExtractionContext) -> HeadSet:
     from reverie.tools import standard
 
     memory, world = ground.memories.folder, ground.world
-    about = memory_section(world.settings, memory, transcripts=memory.root.parent)
+    about = memory_section(world.settings, memory)
     index = "\n\n".join(one.text for one in index_files(memory))
     system = f"{SYSTEM}\n\n{about}"
     options = {"max_tokens": 8_000}

@@ -5,8 +5,9 @@ its parent's cache and may only Edit the notes; it works on a copy in memory, an
 changes in one step, only if it is still what the fork was shown. What a person wrote there
 meanwhile wins: the edits are made once more on that, and dropped where they do not fit.
 
-A finished update says which message it covers; a failed one changes nothing but the record
-of its failure. Where the request offers the model no Edit tool, which no fork may add since
+A finished update says which message it covers, also where it found nothing to change; edits that
+do not fit are left out and the others stand. A failed one changes nothing but the record of its
+failure. Where the request offers the model no Edit tool, which no fork may add since
 the tool definitions are part of the cache key, the fork is asked to answer in words, and its
 answer becomes the edits. A private session, and one without a model, has no notes.
 
@@ -43,10 +44,12 @@ from reverie.memory import secrets
 from reverie.session.fork import Fork
 from reverie.session.host import Host
 from reverie.session.library import NoDisk
+from reverie.session.stops import ENDS
 from reverie.settings import Settings
 from reverie.store.files import Changed, Folder
 from reverie.store.keys import shown
 from reverie.store.plain import digest
+from reverie.text.counts import plural
 from reverie.tools import EDIT, Denied, Output, ReadLog, Registry, ToolContext
 from reverie.tools.box import bounded, read_call
 from reverie.tools.places import absolute, resolve
@@ -90,11 +93,13 @@ async def update(host: Host) -> None:
             do=f"Shorten the file below {most:,} bytes, or remove it to start afresh",
         )
     base, pen = await _written(host, place, data, settings)
-    landed = await _landed(place, data, pen)
+    landed = await _landed(place, data, pen) if pen.edits else data
     last = next(i.id for i in reversed(base.items[:]) if i.kind not in ("synthetic", "head"))
     host.hand(NotesTaken(last, base.estimated, digest(landed)))
     size = len(landed) // TEXT_BYTES
-    host.world.say(Notice(NAME, f"the session notes are up to date, about {size:,} tokens"))
+    left = f"; {plural(pen.failed, 'edit')} could not be made" if pen.failed else ""
+    told = f"the session notes are up to date, about {size:,} tokens{left}"
+    host.world.say(Notice(NAME, told, "warning" if left else "info"))
 
 
 # --- the file
@@ -204,7 +209,9 @@ def _task(base: View, path: Path, data: bytes, settings: Settings) -> NotesTask:
 async def _write(
     child: Fork, host: Host, place: NotesPlace, pen: Pen, task: NotesTask, settings: Settings
 ) -> None:
-    """The rounds of one update: over once every edit of an answer was made."""
+    """The rounds of one update: over once every edit of an answer was made. What still fails
+    then is left out, and the rest stands. Nothing to change is an answer too, where there are
+    notes already."""
     model = host.world.model
     if model is None:
         raise NotAvailable("this session has no model to take notes", where=host.id)
@@ -217,15 +224,22 @@ async def _write(
         reply = await child.ask(model, task)
         calls = reply.tool_calls or (_in_words(reply, task) if in_words else ())
         if not calls:
+            if not (in_words or layer.is_blank(task.notes)) and _is_said(reply):
+                return
             break
         pen.begin()
         results = [replace(await pen.run(call), origin="tool") for call in calls]
         if not reply.tool_calls or not (pen.failed or pen.denied):
             break
         await child.add(*results)
-    if pen.failed or not pen.edits:
+    if not pen.edits or (in_words and pen.failed):  # words are taken whole
         why = "some of its edits could not be made" if pen.failed else "it wrote nothing"
         raise NotesNotTaken(f"an update of the session notes came to nothing: {why}")
+
+
+def _is_said(reply: Reply) -> bool:
+    """Whether an answer is one in words, and whole."""
+    return reply.stop_reason in ENDS and bool(reply.text.strip())
 
 
 def _in_words(reply: Reply, task: NotesTask) -> Sequence[ToolCall]:
