@@ -18,7 +18,7 @@ from typing import Any, Literal
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
-from reverie.errors import NotAvailable
+from reverie.errors import NotAvailable, StoreError
 from reverie.layers.microcompaction import context_management
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
@@ -295,9 +295,14 @@ def _policy(
     own = () if memories is None else (Path(os.path.realpath(memories.root)),)
     readable = (Path(os.path.realpath(stored)), *own)
     ground = replace(ground, readable=readable, writable=own)
-    return PermissionPolicy(
-        ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, place.root)
-    )
+
+    async def kept(rule: PermissionRule) -> None:
+        try:
+            await keep(place.home, place.root, rule)
+        except StoreError as error:  # the call was allowed all the same
+            session.world.say(Notice("permissions", str(error), "warning"))
+
+    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept)
 
 
 def _guards(
