@@ -13,19 +13,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
 from reverie.errors import NotAvailable, StoreError
-from reverie.layers.microcompaction import context_management
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
-from reverie.session.library import Library, NoDisk
+from reverie.session.library import Library
 from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
@@ -57,7 +56,7 @@ from reverie.tools.sandbox import Sandbox
 from reverie.tools.sealed import SealedCalls
 from reverie.tools.snip_tool import snip_tool
 from reverie.wire.given import Addable
-from reverie.world import Clock, Model, Notice, Say, World, say_nothing
+from reverie.world import Clock, Model, Notice, Say, say_nothing
 
 SYSTEM = """\
 You are Reverie, an agent that works in a person's project from their terminal.
@@ -188,7 +187,6 @@ async def open_agent(
             system=system_prompt(place, wanted.system, memories, say),
             tools=tools.definitions(),
             context=head_context(place, timer, memories, say),
-            options=_options(place, model, tools),
             resume=wanted.resume,
             on_held=wanted.on_held,
             private=wanted.private,
@@ -319,15 +317,6 @@ def _memory_tools(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:
     if memories is None:
         return ()
     return log_tools(memories) if flags.on("daily_log") else memory_tools(memories)
-
-
-def _options(place: Place, model: Model, tools: Registry) -> dict[str, Any]:
-    """What else a request carries: the provider's own clearing, where that is wanted."""
-    if not place.settings.api_context_management:
-        return {}
-    world = World(SystemClock(), NoDisk(), place.flags, place.settings, model)
-    found = context_management(world, tools.names, thinking=False)
-    return {"context_management": found} if found else {}
 
 
 def _context(place: Place, session: Session, memories: Memories | None) -> ToolContext:

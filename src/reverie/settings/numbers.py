@@ -79,7 +79,7 @@ class Settings:
 
     # Microcompaction
     microcompact_idle_minutes: float = number(
-        60, "4", "pause after which old tool results are cleared", 0, MINUTES
+        60, "4", "pause after which old results are cleared, if not cold before", 0, MINUTES
     )
     microcompact_kept: int = whole(5, "4", "newest results that are never cleared", 1, COUNT)
     api_clear_trigger_tokens: int = whole(
