@@ -19,7 +19,7 @@ KEYS = {
     "source",
     "place",
     "trusted",
-    "trusted_only",
+    "committed",
     "section",
     "about",
 }
@@ -70,12 +70,15 @@ def test_an_unknown_setting_is_refused_with_the_nearest(run: Run) -> None:
 
 def test_the_files_strongest_first(run: Run, project: Path) -> None:
     (project / ".reverie").mkdir()
-    (project / ".reverie" / "settings.local.json").write_text("{}")
+    (project / ".reverie" / "settings.local.json").write_text('{"recallFiles": 2}')
     files = run("config", "path", "--json").json()["files"]
     assert [file["source"] for file in files] == ["policy", "local", "project", "user"]
     assert [file["exists"] for file in files] == [False, True, False, False]
-    assert [file["trusted"] for file in files] == [True, True, False, True]
-    assert ".reverie/settings.local.json" in run("config", "path").out
+    assert [file["trusted"] for file in files] == [True, False, False, True]
+    assert "nobody has approved it" in files[1]["problems"][0]
+    human = run("config", "path")
+    assert ".reverie/settings.local.json" in human.out
+    assert "not trusted: nobody has approved it" in human.err
 
 
 def test_another_project(run: Run, tmp_path: Path) -> None:

@@ -141,3 +141,14 @@ def test_stats_tell_the_memory_and_its_trend(run: Run, home: Path, project: Path
     assert [row["score"] for row in trend] == [40, 100]
     assert "memory score 100 of 100" in run("stats", code=0).out
     assert all(json.loads(row) for row in kept.read_text().splitlines())
+
+
+@pytest.mark.spec("9.switch")
+@pytest.mark.usefixtures("twins")
+def test_with_the_flag_off_no_dream_runs(run: Run, home: Path) -> None:
+    run("flags", "set", "dream", "off")
+    for words in (("dream",), ("dream", "run", "--dry-run")):
+        assert "`reverie flags set dream on`" in run(*words, code=6).err
+    assert not list(home.glob("projects/*/dreams/*"))
+    run("flags", "set", "dream", "on")
+    run("dream", code=0)

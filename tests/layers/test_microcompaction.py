@@ -17,9 +17,11 @@ from reverie.transcript.records import (
     Attached,
     Entry,
     HeadSet,
+    Mark,
     Record,
     ResultDecided,
     Sent,
+    Ttl,
     UserMessage,
 )
 from reverie.transcript.request import render
@@ -59,9 +61,24 @@ async def cleared(view: View, where: World) -> list[str]:
     return [r.call for r in await by_time(view, where) if isinstance(r, ResultDecided)]
 
 
-@pytest.mark.parametrize(("idle", "count"), [(HOUR, 0), (HOUR + 1, 3)])
-async def test_only_once_the_long_lifetime_has_passed(idle: int, count: int):
-    assert len(await cleared(going(8), at(idle))) == count
+@pytest.mark.parametrize(
+    ("ttls", "marks", "minutes"),
+    [(("5m",), 4, 5), (("1h", "5m"), 4, 60), (("5m",), 0, 60), ((), 4, 60)],
+)
+async def test_only_once_the_marks_really_sent_have_run_out(
+    ttls: tuple[Ttl, ...], marks: int, minutes: int
+):
+    """A provider that takes no marks was sent none: then it is the longest time."""
+    model = ScriptedModel([], capabilities=Capabilities(marks=marks))
+    view = replace(going(8), marks=tuple(Mark("messages", 0, ttl) for ttl in ttls))
+    assert not await cleared(view, at(minutes * 60, model=model))
+    assert len(await cleared(view, at(minutes * 60 + 1, model=model))) == 3
+
+
+async def test_the_longest_time_is_a_setting():
+    model = ScriptedModel([], capabilities=Capabilities(marks=4))
+    soon = replace(DEFAULTS, microcompact_idle_minutes=1)
+    assert len(await cleared(going(8), at(61, model=model, settings=soon))) == 3
 
 
 async def test_the_newest_five_stay_and_the_bytes_are_frozen():

@@ -13,6 +13,7 @@ from reverie.layers.microcompaction import (
     by_time,
     context_management,
     freed,
+    managed_options,
 )
 from reverie.settings import DEFAULTS
 from reverie.simulator.answers import SimulatedAnswer
@@ -74,6 +75,26 @@ def test_only_where_the_provider_can_and_never_beside_collapse():
     assert context_management(plain, OFFERED, thinking=True) is None
     assert context_management(world(), OFFERED, thinking=True) is None
     assert asked(context_policy="collapse") is None
+
+
+@pytest.mark.parametrize(
+    ("thinking", "edits"),
+    [
+        ({"type": "enabled", "budget_tokens": 9}, 2),
+        ({"type": "adaptive"}, 2),
+        ({"type": "disabled"}, 1),
+        (None, 1),
+    ],
+)
+def test_a_session_that_thinks_has_its_thinking_cleared(thinking: object, edits: int):
+    model = ScriptedModel([], capabilities=CAN)
+    where = world(model=model, settings=replace(DEFAULTS, api_context_management=True))
+    options = {} if thinking is None else {"thinking": thinking}
+    found = managed_options(where, OFFERED, options)
+    assert len(found["context_management"]["edits"]) == edits
+    own = {**options, "context_management": {"edits": []}}
+    assert managed_options(where, OFFERED, own) == own
+    assert managed_options(world(model=model), OFFERED, options) == options
 
 
 def test_every_tool_that_may_not_be_cleared_is_excluded():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,14 @@ from reverie.session.hooks import (
     MAX_CONTEXT,
     MAX_OUTPUT,
     Hook,
+    HookEvent,
     Hooks,
     hooks_for,
     load_hooks,
 )
 from reverie.session.loop import run_turn
 from reverie.session.turn import ToolEnded, TurnEvent, TurnLimits
+from reverie.store import trusted
 from reverie.transcript.records import Attached, UserMessage
 from reverie.world import Notice
 from tests.faults import open_files
@@ -102,6 +103,7 @@ async def test_a_matcher_chooses_tools_by_their_whole_name(tmp_path: Path) -> No
 # --- bad hooks
 
 
+@pytest.mark.spec("13.hook-verdict")
 @pytest.mark.parametrize(
     ("command", "seconds", "said"),
     [
@@ -120,15 +122,18 @@ async def test_a_matcher_chooses_tools_by_their_whole_name(tmp_path: Path) -> No
         ("printf '\\377\\376'", 30, "not JSON"),
     ],
 )
-async def test_a_bad_hook_is_reported_and_never_fatal(
-    tmp_path: Path, command: str, seconds: float, said: str
+@pytest.mark.parametrize("event", ["PreToolUse", "Stop"])
+async def test_a_bad_hook_is_reported_never_fatal_and_allows_no_call(
+    tmp_path: Path, command: str, seconds: float, said: str, event: HookEvent
 ) -> None:
-    hooks, heard = hooked(tmp_path, Hook("PreToolUse", command), seconds=seconds)
-    verdict = await hooks.run("PreToolUse", tool_name="Bash")
-    assert not verdict.blocked
+    hooks, heard = hooked(tmp_path, Hook(event, command), seconds=seconds)
+    verdict = await hooks.run(event, tool_name="Bash")
+    judges = event == "PreToolUse"
+    assert verdict.blocked is judges
+    assert (said in verdict.reason) is judges
     assert len(heard) == 1
     assert said in heard[0].text
-    assert "the session goes on" in heard[0].text
+    assert ("the call is blocked" if judges else "the session goes on") in heard[0].text
 
 
 async def test_output_up_to_the_limit_is_read_and_context_is_bounded(tmp_path: Path) -> None:
@@ -195,7 +200,6 @@ async def test_a_hook_ends_with_a_program_that_was_killed(tmp_path: Path) -> Non
 
 
 def hook_files(tmp: Path) -> dict[str, Path]:
-    subprocess.run(["git", "init", "-q", str(tmp / "project")], check=True)
     return {
         "policy": tmp / "policy.json",
         "local": tmp / "project" / ".reverie" / "settings.local.json",
@@ -211,27 +215,21 @@ def loaded(tmp: Path) -> tuple[list[str], list[str]]:
     return [h.command for h in found], [str(p) for p in problems]
 
 
-@pytest.mark.needs("git")
 def test_only_files_that_a_repository_cannot_bring_may_name_hooks(tmp_path: Path) -> None:
     files = hook_files(tmp_path)
     for name, path in files.items():
         write(path, {"hooks": {"Stop": [{"command": f"from {name}"}]}})
     commands, problems = loaded(tmp_path)
+    assert commands == ["from policy", "from user"]
+    assert [
+        f"{files[name]}: hooks: ignored" in problem
+        for name, problem in zip(("local", "project"), problems, strict=True)
+    ] == [True, True]
+    assert all("cannot run commands" in problem for problem in problems)
+    trusted.decide(tmp_path / "home", files["local"], files["local"].read_bytes(), trusted=True)
+    commands, problems = loaded(tmp_path)
     assert commands == ["from policy", "from local", "from user"]
     assert len(problems) == 1
-    assert "cannot run commands" in problems[0]
-    assert str(files["project"]) in problems[0]
-
-
-@pytest.mark.needs("git")
-def test_a_committed_local_file_is_not_trusted(tmp_path: Path) -> None:
-    files = hook_files(tmp_path)
-    write(files["local"], {"hooks": {"Stop": [{"command": "hostile"}]}})
-    git = ["git", "-C", str(tmp_path / "project")]
-    subprocess.run([*git, "add", "-f", ".reverie/settings.local.json"], check=True)
-    commands, problems = loaded(tmp_path)
-    assert commands == []
-    assert "cannot run commands" in problems[0]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from reverie.errors import PathRefused
 from reverie.memory import paths
 from reverie.settings import Settings, load
+from reverie.store import trusted
 from reverie.store.home import canonical_root, project_folder
 from reverie.store.memories import Memories, memory_folder
 
@@ -60,7 +61,10 @@ def test_a_repository_cannot_move_memory(tmp_path: Path, home: Path) -> None:
     committed = root / ".reverie/settings.json"
     committed.write_text(json.dumps({"autoMemoryDirectory": "/home/user/.ssh"}))
     assert paths.resolve(settings_of(root, home), PROJECT).given_by == "project"
-    (root / ".reverie/settings.local.json").write_text(json.dumps({"autoMemoryDirectory": "~/m"}))
+    local = root / ".reverie/settings.local.json"
+    local.write_text(json.dumps({"autoMemoryDirectory": "~/m"}))
+    assert paths.resolve(settings_of(root, home), PROJECT).given_by == "project"
+    trusted.decide(home, local, local.read_bytes(), trusted=True)
     assert paths.resolve(settings_of(root, home), PROJECT).folder == Path("/home/user/m")
     settings = settings_of(root, home, REVERIE_MEMORY_PATH_OVERRIDE="/srv/m")
     assert paths.resolve(settings, PROJECT).folder == Path("/srv/m")

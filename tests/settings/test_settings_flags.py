@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import SettingsError
 from reverie.settings import FLAGS, Flags, Settings, flag_named, parse_flag, with_flag
+from reverie.store import trusted
 
 pytestmark = pytest.mark.spec("15")
 
@@ -46,9 +47,8 @@ class Place:
 
     base: Path
     environ: dict[str, str] = field(default_factory=dict[str, str])
-    tracked: bool = False
 
-    def write(self, source: str, flags: object) -> Path:
+    def write(self, source: str, flags: object, *, trust: bool = False) -> Path:
         path = {
             "policy": self.base / "etc.json",
             "flags": self.base / "home" / "flags.json",
@@ -58,6 +58,8 @@ class Place:
         }[source]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(flags if source == "flags" else {"flags": flags}))
+        if trust:
+            trusted.decide(self.base / "home", path, path.read_bytes(), trusted=True)
         return path
 
     def flags(self, **more: Any) -> Flags:
@@ -66,7 +68,6 @@ class Place:
             home=self.base / "home",
             root=self.base / "repo",
             policy=self.base / "etc.json",
-            tracks=lambda _: self.tracked,
             **more,
         )
 
@@ -90,7 +91,7 @@ def test_strongest_source_answers(place: Place) -> None:
     flags = place.flags()
     assert flags.number("extract_every") == 1
     for number, source in enumerate(("user", "local", "flags"), start=2):
-        place.write(source, {"extract_every": number})
+        place.write(source, {"extract_every": number}, trust=source == "local")
         assert flags.number("extract_every") == number
     place.environ["REVERIE_FLAG_EXTRACT_EVERY"] = "5"
     assert flags.number("extract_every") == 5
@@ -185,13 +186,25 @@ def test_our_name_goes_before_its_alias(place: Place) -> None:
 @pytest.mark.parametrize("name", SWITCHES)
 @pytest.mark.parametrize("source", ["project", "local"])
 def test_a_repository_can_only_switch_off(place: Place, name: str, source: str) -> None:
-    place.tracked = True
     flags = place.flags()
     place.write(source, {name: False})
-    assert flags.on(name) is False
+    assert flags.on(name) is (False if FLAGS[name].committed_off else FLAGS[name].default)
     place.write(source, {name: True})
     assert flags.get(name) == FLAGS[name].default
-    assert "can only switch off" in str(flags.problems()[0])
+    assert any("can only switch off" in str(problem) for problem in flags.problems())
+
+
+def test_a_repository_cannot_switch_off_what_saves_money(place: Place) -> None:
+    dear = {name: False for name, flag in FLAGS.items() if not flag.committed_off}
+    assert set(dear) == {
+        "session_memory_compaction",
+        "time_microcompact",
+        "cache_edit_microcompact",
+    }
+    place.write("project", dear)
+    flags = place.flags()
+    assert all(flags.on(name) for name in dear)
+    assert len(flags.problems()) == len(dear)
 
 
 @pytest.mark.parametrize(
@@ -204,9 +217,17 @@ def test_a_repository_cannot_set_values(place: Place, given: dict[str, Any]) -> 
     assert flags.problems()
 
 
-def test_a_local_file_that_git_does_not_track_can(place: Place) -> None:
-    place.write("local", {"team_memory": True})
-    assert place.flags().on("team_memory") is True
+def test_a_local_file_that_the_user_approved_can(place: Place) -> None:
+    path = place.write("local", {"team_memory": True})
+    flags = place.flags()
+    assert flags.on("team_memory") is False
+    for file in (path, path.parent):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    assert flags.on("team_memory") is False
+    place.write("local", {"team_memory": True}, trust=True)
+    assert flags.on("team_memory") is True
+    place.write("local", {"team_memory": True, "dream": True})
+    assert flags.on("team_memory") is False
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whether git tracks a file, read from real repositories' indexes."""
+"""Git's own files, read from real repositories without running git."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.settings import git, load
+from reverie.settings import git
 
 pytestmark = [pytest.mark.needs("git"), pytest.mark.spec("15")]
-
-LOCAL = ".reverie/settings.local.json"
 
 
 def run(folder: Path, *words: str) -> None:
@@ -49,98 +47,31 @@ def repo(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return made
 
 
-def test_untracked_and_tracked(repo: Path) -> None:
-    local = repo / LOCAL
-    assert git.tracks(local) is False
-    local.write_text("{}")
-    assert git.tracks(local) is False
-    run(repo, "add", "-f", LOCAL)
-    assert git.tracks(local) is True
-    run(repo, "commit", "-qm", "x")
-    assert git.tracks(local) is True
-    run(repo, "rm", "-q", "--cached", LOCAL)
-    assert git.tracks(local) is False
-    assert git.tracks(repo / ".reverie" / "settings.json") is True
+def names(repo: Path) -> set[bytes]:
+    sha256 = "sha256" in (git.small_text(repo / ".git" / "config") or "")
+    return set(git.index_names((repo / ".git" / "index").read_bytes(), 32 if sha256 else 20))
 
 
-def test_many_files(repo: Path) -> None:
+def test_the_names_are_those_that_git_lists(repo: Path) -> None:
     for number in range(300):
         (repo / f"file{number}").write_text("")
     run(repo, "add", ".")
-    assert git.tracks(repo / LOCAL) is False
-    add(repo, LOCAL)
-    assert git.tracks(repo / LOCAL) is True
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=repo, check=True, capture_output=True)
+    assert names(repo) == set(filter(None, listed.stdout.split(b"\0")))
 
 
-def test_outside_git(tmp_path: Path) -> None:
-    assert git.tracks(tmp_path / LOCAL) is False
-
-
-def test_a_repository_without_an_index(tmp_path: Path) -> None:
-    assert git.tracks(repository(tmp_path / "repo") / LOCAL) is False
-
-
-@pytest.mark.parametrize(
-    "name", [".Reverie/Settings.Local.json", ".rev\u200cerie/settings.local.json"]
-)
-def test_names_that_a_file_system_may_take_for_the_same(tmp_path: Path, name: str) -> None:
-    repo = repository(tmp_path / "repo")
-    add(repo, name)
-    assert git.tracks(repo / LOCAL) is True
-
-
-def test_a_tracked_link_in_place_of_the_folder(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "repo")
-    add(repo, "payload/settings.local.json")
-    (repo / ".reverie").symlink_to("payload")
-    run(repo, "add", ".reverie")
-    assert git.tracks(repo / LOCAL) is True
-
-
-def test_a_submodule_in_place_of_the_folder(tmp_path: Path) -> None:
-    inner = repository(tmp_path / "inner")
-    add(inner, "settings.local.json")
-    run(inner, "commit", "-qm", "x")
-    repo = repository(tmp_path / "repo")
-    run(repo, "-c", "protocol.file.allow=always", "submodule", "add", str(inner), ".reverie")
-    assert git.tracks(repo / LOCAL) is True
-
-
-def test_a_folder_inside_a_repository(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "repo")
-    add(repo, f"deep/er/{LOCAL}")
-    assert git.tracks(repo / "deep" / "er" / LOCAL) is True
-    assert git.tracks(repo / "deep" / LOCAL) is False
-
-
-def test_an_outer_repository_counts(tmp_path: Path) -> None:
-    outer = repository(tmp_path / "outer")
-    add(outer, f"inner/{LOCAL}")
-    repository(tmp_path / "other").joinpath(".git").rename(outer / "inner" / ".git")
-    assert git.tracks(outer / "inner" / LOCAL) is True
-
-
-def test_a_worktree_has_its_own_index(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "repo")
-    add(repo, "a")
-    run(repo, "commit", "-qm", "x")
-    run(repo, "worktree", "add", "-q", "../tree")
-    add(tmp_path / "tree", LOCAL)
-    assert git.tracks(tmp_path / "tree" / LOCAL) is True
-    assert git.tracks(repo / LOCAL) is False
-
-
-def test_a_split_index_is_doubt(tmp_path: Path) -> None:
+def test_a_split_index_is_refused(tmp_path: Path) -> None:
     repo = repository(tmp_path / "repo")
     add(repo, "a")
     run(repo, "update-index", "--split-index")
-    assert git.tracks(repo / LOCAL) is True
+    with pytest.raises(ValueError, match="changes what the index means"):
+        names(repo)
 
 
 @pytest.mark.parametrize("broken", ["gitdir: nowhere\n", "", "x", "gitdir: \n", "gitdir: a\0b"])
-def test_a_broken_git_file_is_doubt(tmp_path: Path, broken: str) -> None:
+def test_a_broken_git_file_names_no_folder(tmp_path: Path, broken: str) -> None:
     (tmp_path / ".git").write_text(broken)
-    assert git.tracks(tmp_path / LOCAL) is True
+    assert git.git_folder(tmp_path) is None
 
 
 @given(st.integers(0, 10_000), st.integers(0, 255), st.integers(0, 400))
@@ -157,17 +88,3 @@ def test_a_damaged_index_never_raises(cut: int, byte: int, at: int) -> None:
     except (ValueError, IndexError):
         return
     assert len(found) == int.from_bytes(data[8:12], "big")
-
-
-def test_loading_from_a_real_repository(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "repo")
-    text = '{"autoMemoryDirectory": "/srv/some/where"}'
-    (repo / ".reverie").mkdir()
-    (repo / LOCAL).write_text(text)
-    none = tmp_path / "none"
-    loaded = load({}, home=none, root=repo, policy=none)
-    assert loaded.settings.auto_memory_directory == "/srv/some/where"
-    run(repo, "add", "-f", LOCAL)
-    loaded = load({}, home=none, root=repo, policy=none)
-    assert loaded.settings.auto_memory_directory is None
-    assert loaded.problems

@@ -15,17 +15,22 @@ from hypothesis import strategies as st
 
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, camel, environment, load, variable
 from reverie.settings.values import folder
+from reverie.store import trusted
 
 pytestmark = pytest.mark.spec("15")
 
 
 @dataclass
 class Place:
-    """Settings files in a folder of their own; git tracks what `tracked` says."""
+    """Settings files in a folder of their own."""
 
     base: Path
     environ: dict[str, str] = field(default_factory=lambda: {"HOME": "/home/user"})
-    tracked: bool = False
+
+    def trust(self) -> None:
+        """The user approves the local file as it is."""
+        path = self.path("local")
+        trusted.decide(self.base / "home", path, path.read_bytes(), trusted=True)
 
     def write(self, source: str, content: object) -> Path:
         path = self.path(source)
@@ -47,7 +52,6 @@ class Place:
             home=self.base / "home",
             root=self.base / "repo",
             policy=self.path("policy"),
-            tracks=lambda _: self.tracked,
         )
 
 
@@ -74,28 +78,17 @@ def test_the_environment_is_live(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environ["REVERIE_RECALL_FILES"] == "3"
 
 
-def test_another_users_local_file_is_not_trusted(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = place.write("local", {"autoMemoryEnabled": False, "recallFiles": 2})
-    mine = path.stat().st_uid
-    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
-    if mine == 0:
-        os.chown(path, 12345, -1)
-    loaded = place.load()
-    assert loaded.settings.auto_memory_enabled is True
-    assert loaded.settings.recall_files == 2
-
-
 def test_strongest_source_answers(place: Place) -> None:
     order = ["user", "project", "local", "environment", "policy"]
-    for number, source in enumerate(order, start=10):
+    for number, source in enumerate(order):
         if source == "environment":
-            place.environ["REVERIE_RECALL_FILES"] = str(number)
+            place.environ["REVERIE_RECALL_FILES"] = str(9 - number)
         else:
-            place.write(source, {"recallFiles": number})
+            place.write(source, {"recallFiles": 9 - number})
+        if source == "local":
+            place.trust()
         loaded = place.load()
-        assert loaded.settings.recall_files == number
+        assert loaded.settings.recall_files == 9 - number
         assert loaded.origins["recall_files"].source == source
         assert loaded.problems == ()
 
@@ -120,66 +113,6 @@ def test_both_spellings_at_once_count_as_none(place: Place) -> None:
     loaded = place.load()
     assert loaded.settings.collapse_tail == 7_000
     assert said(loaded).count("given twice") == 2
-
-
-TRUSTED_ONLY = [name for name, known in SETTINGS.items() if known.trusted_only]
-
-
-def example(name: str) -> Any:
-    known = SETTINGS[name]
-    kinds: dict[str, Any] = {
-        "switch": not getattr(DEFAULTS, name),
-        "text": "words",
-        "folder": "/srv/some/where",
-    }
-    return kinds.get(known.kind, known.high)
-
-
-def test_what_moves_writes_or_guards_is_trusted_only() -> None:
-    assert {
-        "auto_memory_enabled",
-        "auto_memory_directory",
-        "memory_path_override",
-        "remote_memory_dir",
-        "background_tokens_per_day",
-        "retention_days",
-        "team_secret_rules",
-    } <= set(TRUSTED_ONLY)
-    assert "auto_compact_enabled" not in TRUSTED_ONLY
-
-
-@pytest.mark.parametrize("name", TRUSTED_ONLY)
-def test_a_repository_cannot_set_what_needs_trust(place: Place, name: str) -> None:
-    place.write("project", {camel(name): example(name)})
-    loaded = place.load()
-    assert loaded.settings == DEFAULTS
-    assert "may have brought" in said(loaded)
-    assert camel(name) in said(loaded)
-
-
-@pytest.mark.parametrize("name", TRUSTED_ONLY)
-@pytest.mark.parametrize("source", ["policy", "local", "user"])
-def test_trusted_files_can(place: Place, name: str, source: str) -> None:
-    place.write(source, {camel(name): example(name)})
-    loaded = place.load()
-    assert getattr(loaded.settings, name) == example(name)
-    assert loaded.problems == ()
-
-
-def test_a_tracked_local_file_is_the_repositorys(place: Place) -> None:
-    place.write("local", {"autoMemoryDirectory": "/srv/some/where", "recallFiles": 2})
-    place.tracked = True
-    loaded = place.load()
-    assert loaded.settings.auto_memory_directory is None
-    assert loaded.settings.recall_files == 2
-    assert loaded.origins["recall_files"].trusted is False
-
-
-def test_git_is_not_asked_without_a_local_file(place: Place) -> None:
-    def never(path: Path) -> bool:
-        raise AssertionError(path)
-
-    load({}, home=place.base, root=place.base, policy=place.path("policy"), tracks=never)
 
 
 def test_without_a_root_there_are_three_sources(place: Place) -> None:
@@ -410,7 +343,7 @@ def test_any_object_loads_to_values_in_range(content: dict[str, Any], source: st
         value = getattr(settings, name)
         if known.kind in ("whole", "number") and value is not None:
             assert known.low <= value <= known.high
-        if source == "project" and known.trusted_only:
+        if source == "project" and known.committed == "never":
             assert value == getattr(DEFAULTS, name)
 
 

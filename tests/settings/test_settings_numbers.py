@@ -91,13 +91,6 @@ SPEC_17 = {
     "dream_stale_lock_minutes": 60,
     "dream_limit_minutes": 50,
     "dream_shown_rounds": 30,
-    "agent_summary_seconds": 30,
-    "agent_summary_min_words": 3,
-    "agent_summary_max_words": 5,
-    "team_batch_bytes": 200_000,
-    "team_debounce_seconds": 2,
-    "team_conflict_retries": 5,
-    "team_secret_rules": 35,
     "instruction_characters": 40_000,
     "include_depth": 5,
 }

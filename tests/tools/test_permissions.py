@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from reverie.errors import PathRefused, StoreError
+from reverie.store import trusted
 from reverie.tools import (
     PermissionAnswer,
     PermissionPolicy,
@@ -312,7 +313,7 @@ async def test_an_answer_for_the_project_is_kept_in_the_local_settings(place: Pl
     person = Person(PermissionAnswer(True, "project"))
 
     async def kept(rule: PermissionRule) -> None:
-        await keep(place.root, rule)
+        await keep(place.home, place.root, rule)
 
     policy = PermissionPolicy(place.ground(), asker=person, keep=kept)
     await use(place.box(policy), "Bash", command="true")
@@ -377,7 +378,7 @@ async def test_settings_that_cannot_be_read_are_not_written_over(place: Place, t
     local.parent.mkdir()
     local.write_text(text)
     with pytest.raises(StoreError):
-        await keep(place.root, PermissionRule("Bash", "x"))
+        await keep(place.home, place.root, PermissionRule("Bash", "x"))
     assert local.read_text() == text
 
 
@@ -385,7 +386,7 @@ async def test_a_linked_settings_folder_is_not_written_through(place: Place) -> 
     (place.root / ".reverie").symlink_to(place.outside)
     before = snapshot(place.outside)
     with pytest.raises(PathRefused):
-        await keep(place.root, PermissionRule("Bash", "x"))
+        await keep(place.home, place.root, PermissionRule("Bash", "x"))
     assert snapshot(place.outside) == before
 
 
@@ -402,14 +403,23 @@ def test_a_repository_may_only_deny(place: Place) -> None:
     assert PermissionRule("Edit", "src/**") in load_rules(home=place.home, root=place.root)[0]
 
 
-def test_local_settings_that_git_tracks_may_only_deny(place: Place) -> None:
-    folder = place.root / ".reverie"
-    folder.mkdir()
-    (folder / "settings.local.json").write_text('{"permissions": {"allow": ["Bash"]}}')
-    assert load_rules(home=place.home, root=place.root)[0] == [PermissionRule("Bash")]
-    for argv in (["init", "-q"], ["add", "-f", ".reverie/settings.local.json"]):
-        subprocess.run(["git", *argv], cwd=place.root, check=True)
-    assert load_rules(home=place.home, root=place.root)[0] == []
+@pytest.mark.spec("15.trust")
+async def test_local_settings_that_nobody_approved_may_only_deny(place: Place) -> None:
+    """Nor does an answer at the prompt approve what else stands in them."""
+    local = place.root / ".reverie" / "settings.local.json"
+    local.parent.mkdir()
+    local.write_text('{"permissions": {"allow": ["Bash"], "deny": ["Read(.env)"]}}')
+    assert load_rules(home=place.home, root=place.root)[0] == [
+        PermissionRule("Read", ".env", "deny")
+    ]
+    with pytest.raises(StoreError, match="not trusted: nobody has approved it"):
+        await keep(place.home, place.root, PermissionRule("Edit", "a.py"))
+    assert "a.py" not in local.read_text()
+    trusted.decide(place.home, local, local.read_bytes(), trusted=True)
+    await keep(place.home, place.root, PermissionRule("Edit", "a.py"))
+    rules, problems = load_rules(home=place.home, root=place.root)
+    assert {PermissionRule("Bash"), PermissionRule("Edit", "a.py")} <= set(rules)
+    assert not problems
 
 
 @pytest.mark.parametrize("given", ['{"permissions": []}', '{"permissions": {"allow": "Bash"}}'])

@@ -13,19 +13,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
-from reverie.errors import NotAvailable
-from reverie.layers.microcompaction import context_management
+from reverie.errors import NotAvailable, StoreError
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
-from reverie.session.library import Library, NoDisk
+from reverie.session.library import Library
 from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
@@ -57,7 +56,7 @@ from reverie.tools.sandbox import Sandbox
 from reverie.tools.sealed import SealedCalls
 from reverie.tools.snip_tool import snip_tool
 from reverie.wire.given import Addable
-from reverie.world import Capabilities, Clock, Model, Notice, Say, World, say_nothing
+from reverie.world import Capabilities, Clock, Model, Notice, Say, say_nothing
 
 LEAST_THINKING = 1_024  # tokens of the smallest budget, and what is left for the answer
 
@@ -191,7 +190,7 @@ async def open_agent(
             system=system_prompt(place, wanted.system, memories, say),
             tools=tools.definitions(),
             context=head_context(place, timer, memories, say),
-            options=_options(place, model, tools),
+            options=thinking_options(place.settings, model.capabilities),
             resume=wanted.resume,
             on_held=wanted.on_held,
             private=wanted.private,
@@ -298,9 +297,14 @@ def _policy(
     own = () if memories is None else (Path(os.path.realpath(memories.root)),)
     readable = (Path(os.path.realpath(stored)), *own)
     ground = replace(ground, readable=readable, writable=own)
-    return PermissionPolicy(
-        ground, mode=mode, rules=rules, asker=asker, keep=partial(keep, place.root)
-    )
+
+    async def kept(rule: PermissionRule) -> None:
+        try:
+            await keep(place.home, place.root, rule)
+        except StoreError as error:  # the call was allowed all the same
+            session.world.say(Notice("permissions", str(error), "warning"))
+
+    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept)
 
 
 def _guards(
@@ -317,17 +321,6 @@ def _memory_tools(memories: Memories | None, flags: Flags) -> tuple[Tool, ...]:
     if memories is None:
         return ()
     return log_tools(memories) if flags.on("daily_log") else memory_tools(memories)
-
-
-def _options(place: Place, model: Model, tools: Registry) -> dict[str, Any]:
-    """What else a request carries: how the model is to think, where it can be told, and the
-    provider's own clearing, where that is wanted."""
-    options = thinking_options(place.settings, model.capabilities)
-    if not place.settings.api_context_management:
-        return options
-    world = World(SystemClock(), NoDisk(), place.flags, place.settings, model)
-    found = context_management(world, tools.names, thinking="thinking" in options)
-    return {**options, "context_management": found} if found else options
 
 
 def thinking_options(settings: Settings, known: Capabilities) -> dict[str, Any]:

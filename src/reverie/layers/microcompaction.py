@@ -1,8 +1,8 @@
 """Layer 2: microcompaction. Old tool results are cleared; nothing is summarised.
 
 Only results of tools whose output can be had again are cleared, never the newest, never
-what is still unsent, and never words or thinking. By time: once the provider's long
-cache lifetime has passed everything is written anew anyway, so the change is free. By
+what is still unsent, and never words or thinking. By time: once the marks that were really
+sent have run out everything is written anew anyway, so the change is free. By
 cache edit: where the provider can drop results from its own cached prefix, it is told to,
 and the local messages stay as they were. Both stay out of the way where the provider
 manages its context itself or the context is collapsed.
@@ -14,12 +14,14 @@ them by itself; `freed` says how much they were, and is never taken off again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import dropwhile
+from typing import Any
 
 from reverie.errors import InvalidMessage
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump, parse
 from reverie.transcript.records import AssistantMessage, Attached, Record, ResultDecided, Strip
+from reverie.transcript.request import LONG
 from reverie.transcript.view import View
 from reverie.world import World
 
@@ -42,7 +44,7 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
     if view.open_calls and world.binds:  # their message keeps its thinking
         return ()
     idle = world.clock.now() - view.last_assistant_at
-    if idle <= world.settings.microcompact_idle_minutes * 60:
+    if idle <= _lifetime(view, world):
         return ()
     old = _results(view)[: -max(1, world.settings.microcompact_kept)]
     wanted = [c for c in old if not _is_cleared(view, c)]
@@ -68,6 +70,19 @@ async def by_cache_edit(view: View, world: World) -> Sequence[Record]:
         return ()
     old = live[: -max(1, world.settings.cache_edit_kept)]
     return (Attached((block_of({"type": CACHE_EDITS, "delete": old}),), CACHE_EDITS),)
+
+
+def managed_options(
+    world: World, tools: Iterable[str], options: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """A request's options, with the provider's own clearing where that is wanted and not given.
+    Thinking is cleared where the options ask the model to think."""
+    if not world.settings.api_context_management or "context_management" in options:
+        return options
+    thinking = options.get("thinking")
+    on = isinstance(thinking, Mapping) and dict(thinking).get("type") != "disabled"
+    found = context_management(world, tools, thinking=on)
+    return {**options, "context_management": found} if found else options
 
 
 def context_management(world: World, tools: Iterable[str], *, thinking: bool) -> Object | None:
@@ -104,6 +119,18 @@ def freed(answer: AssistantMessage) -> int:
 
 def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
+
+
+def _lifetime(view: View, world: World) -> float:
+    """Seconds after which nothing of the last request is cached any more. A provider that takes
+    no marks does not tell: then it is the longest."""
+    settings = world.settings
+    most = settings.microcompact_idle_minutes * 60
+    takes_marks = world.model is None or world.model.capabilities.marks > 0
+    if not takes_marks or not view.marks:
+        return most
+    long = any(mark.ttl == LONG for mark in view.marks)
+    return min(most, (settings.cache_long_minutes if long else settings.cache_short_minutes) * 60)
 
 
 def _stays_out(view: View, world: World) -> bool:

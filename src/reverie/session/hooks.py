@@ -4,7 +4,8 @@ A hook is told what happens as JSON on its standard input and may answer with JS
 give a reason, add context for the model. It has a time limit and a bounded output, and it
 runs under a keeper that ends all it started, also when this program is killed.
 Only files that a repository cannot have brought may name hooks; others are ignored, and
-that is said. A hook that hangs, crashes or floods is reported and never stops a session.
+that is said. A hook that hangs, crashes, floods or cannot be understood is reported and never
+stops a session; one that was to judge a tool call has not allowed it, so the call is blocked.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Literal, TypeAlias, cast, get_args
 import anyio
 
 from reverie.errors import NotFound
-from reverie.settings import POLICY, Problem, environment, git
-from reverie.settings.sources import SettingsFile, Tracks, settings_files
-from reverie.settings.values import parse_object, read_object
+from reverie.settings import POLICY, Problem, environment
+from reverie.settings.kinds import REFUSED
+from reverie.settings.sources import SettingsFile, settings_files
+from reverie.settings.values import parse_object
 from reverie.tools.process import Command, Gathered, run
 from reverie.tools.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block
@@ -85,27 +87,27 @@ def framed(text: str) -> str:
 
 
 def load_hooks(
-    *, home: Path, root: Path | None, policy: Path = POLICY, tracks: Tracks = git.tracks
+    *, home: Path, root: Path | None, policy: Path = POLICY
 ) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
     """All hooks of trusted settings files, the strongest first, and what was not taken."""
     hooks: list[Hook] = []
     problems: list[Problem] = []
-    for file in settings_files(home=home, root=root, policy=policy, tracks=tracks):
-        given = read_object(file.path)[0].get(KEY)  # what else is wrong, `load` says
-        if given is None:
-            continue
-        if not file.origin.trusted:
-            reason = "ignored: a file that the repository may have brought cannot run commands"
+    for file in settings_files(home=home, root=root, policy=policy):
+        if not file.origin.trusted and KEY in file.value:
+            reason = f"{REFUSED} cannot run commands"
             problems.append(Problem("warning", file.origin.place, KEY, reason))
             continue
-        found, wrong = _of_file(file, given)
+        found, wrong = hooks_in(file)  # what else is wrong, `load` says
         hooks += found
         problems += wrong
     return tuple(hooks), tuple(problems)
 
 
-def _of_file(file: SettingsFile, given: object) -> tuple[list[Hook], list[Problem]]:
-    place = file.origin.place
+def hooks_in(file: SettingsFile) -> tuple[list[Hook], list[Problem]]:
+    """The hooks that a file names, whoever wrote it, and what was wrong with them."""
+    place, given = file.origin.place, file.value.get(KEY)
+    if given is None:
+        return [], []
     if not isinstance(given, dict):
         return [], [Problem("error", place, KEY, "must be an object of events")]
     hooks: list[Hook] = []
@@ -222,9 +224,12 @@ class Hooks:
         return HookVerdict(decision == "block", said, context)
 
     def _failed(self, hook: Hook, why: str) -> HookVerdict:
-        text = f"{hook.event} hook `{hook.command[:80]}` {why}; the session goes on"
-        self._say(Notice("hooks", text, "warning"))
-        return NOTHING
+        """A hook without a verdict: one that judges tool calls has not allowed this one."""
+        text = f"{hook.event} hook `{hook.command[:80]}` {why}"
+        blocks = hook.event == "PreToolUse"
+        then = "the call is blocked" if blocks else "the session goes on"
+        self._say(Notice("hooks", f"{text}; {then}", "warning"))
+        return HookVerdict(True, f"{text}, so the call is not allowed") if blocks else NOTHING
 
 
 NO_HOOKS = Hooks()

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from reverie import layers
 from reverie.clock import SystemClock
+from reverie.layers.microcompaction import managed_options
 from reverie.session.budget import Budget
 from reverie.session.compaction.summariser import NamedSummariser, summariser_for
 from reverie.session.conversation import ConversationParts, NoLog
@@ -176,9 +177,11 @@ class SessionWish:
     def name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
 
-    @property
-    def head(self) -> Head:
-        return Head(self.name, self.system, self.tools, self.context, self.options)
+    def head(self, world: World) -> Head:
+        """What a request is to carry; the provider's own clearing too, where that is wanted."""
+        names = (str(tool.get("name", "")) for tool in self.tools)
+        options = managed_options(world, names, self.options or {})
+        return Head(self.name, self.system, self.tools, self.context, options)
 
     def parts(self, project: str | Path) -> SessionParts:
         """The session's parts, its transcript open and locked."""

@@ -89,7 +89,7 @@ class Session(Parent):
         session: Session | None = None
         try:
             session = cls(parts)
-            await session._begin(parts.begun, wanted.head)
+            await session._begin(parts.begun, wanted.head(session.world))
         except BaseException:
             if session is not None:
                 session.close()

@@ -3,7 +3,7 @@
 Each look at a flag asks anew: policy, what the program itself set, the environment,
 `<home>/flags.json`, then the settings files. A file is read again when its stamp has
 changed, so a switch thrown in another window acts at the next look, without a restart.
-A file that a repository may have brought can switch a flag off, and nothing else.
+A file that a repository may have brought can switch some flags off, and nothing else.
 
 Nothing here writes: `with_flag` gives the text that a door then writes.
 """
@@ -18,9 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from reverie.errors import SettingsError
-from reverie.settings import git
 from reverie.settings.numbers import DEFAULTS, Settings
-from reverie.settings.sources import POLICY, Tracks, settings_files
+from reverie.settings.sources import POLICY, settings_file, settings_places
 from reverie.settings.switches import (
     BY_NAME,
     FLAGS,
@@ -31,9 +30,11 @@ from reverie.settings.switches import (
     from_json,
     from_text,
 )
+from reverie.settings.trust import record_key
 from reverie.settings.values import Problem, ValueOrigin, keys_of, nearest, read_object
 
 _RACY_NS = 50_000_000
+_PARTS = 5  # of one file's stamp; the first two are times
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class _Read:
 class Flags:
     """The flags of one process. `environ` may be live: it is asked at each look."""
 
-    __slots__ = ("_environ", "_home", "_overrides", "_paths", "_place", "_reads", "_settings")
+    __slots__ = ("_environ", "_home", "_overrides", "_places", "_reads", "_settings")
 
     def __init__(
         self,
@@ -67,16 +68,14 @@ class Flags:
         home: Path,
         root: Path | None = None,
         policy: Path = POLICY,
-        tracks: Tracks = git.tracks,
         settings: Settings = DEFAULTS,
     ) -> None:
         self._environ = environ
         self._home = home
-        self._place = (root, tracks)
-        self._paths = _paths(policy, home, root)
+        self._places = _places(policy, home, root)
         self._settings = settings
         self._overrides: dict[str, FlagValue] = {}
-        self._reads: dict[Path, _Read] = {}
+        self._reads: dict[str, _Read] = {}
 
     def get(self, name: str) -> FlagValue:
         """The flag's value now; SettingsError where there is no such flag."""
@@ -118,7 +117,7 @@ class Flags:
 
     def problems(self) -> tuple[Problem, ...]:
         """What was given and not used, or not known."""
-        found = [problem for path in self._paths for problem in self._read(path).problems]
+        found = [problem for source in self._places for problem in self._read(source).problems]
         for flag in FLAGS.values():
             for key, text in self._variables(flag):
                 _, reasons = from_text(flag, text)
@@ -134,7 +133,7 @@ class Flags:
 
     def _given(self, flag: Flag) -> Iterator[tuple[FlagValue, ValueOrigin]]:
         """Every value given for the flag, strongest first, found one by one."""
-        policy, *others = self._paths
+        policy, *others = self._places
         yield from self._in_file(flag, policy)
         if flag.name in self._overrides:
             yield self._overrides[flag.name], ValueOrigin("override", "", True)
@@ -142,11 +141,11 @@ class Flags:
             value, _ = from_text(flag, text)
             if value is not None:
                 yield value, ValueOrigin("environment", key, True)
-        for path in others:
-            yield from self._in_file(flag, path)
+        for source in others:
+            yield from self._in_file(flag, source)
 
-    def _in_file(self, flag: Flag, path: Path) -> Iterator[tuple[FlagValue, ValueOrigin]]:
-        read = self._read(path)
+    def _in_file(self, flag: Flag, source: str) -> Iterator[tuple[FlagValue, ValueOrigin]]:
+        read = self._read(source)
         if flag.name in read.values:
             yield read.values[flag.name], read.origin
 
@@ -156,45 +155,43 @@ class Flags:
             if text.strip():
                 yield key, text
 
-    def _read(self, path: Path) -> _Read:
-        stamp = _stamp(path)
-        before = self._reads.get(path)
+    def _read(self, source: str) -> _Read:
+        path = self._places[source]
+        stamp = self._stamp(source)
+        before = self._reads.get(source)
         if before is not None and stamp is not None and before.stamp == stamp:
             return before
         if stamp is None:
             return _Read(None, {}, ValueOrigin("", str(path), True), ())
-        read = _read_flags(self._origin(path), path, _settled(stamp))
-        self._reads[path] = read
+        read = _read_flags(source, path, self._home, _settled(stamp))
+        self._reads[source] = read
         return read
 
-    def _origin(self, path: Path) -> ValueOrigin:
-        if path.name == "flags.json":
-            return ValueOrigin("flags", str(path), True)
-        root, tracks = self._place
-        files = settings_files(home=self._home, root=root, policy=self._paths[0], tracks=tracks)
-        return next(file.origin for file in files if file.path == path)
+    def _stamp(self, source: str) -> tuple[int, ...] | None:
+        """What changes when the file does, or what the user decided about it."""
+        path = self._places[source]
+        stamp = _stamp(path)
+        if stamp is None or source != "local":
+            return stamp
+        return (*stamp, *(_stamp(self._home / record_key(path)) or ()))
 
 
-def _paths(policy: Path, home: Path, root: Path | None) -> tuple[Path, ...]:
-    """The files that may hold flags, strongest first."""
-    own, user = home / "flags.json", home / "settings.json"
-    if root is None:
-        return policy, own, user
-    folder = root / ".reverie"
-    return policy, own, folder / "settings.local.json", folder / "settings.json", user
+def _places(policy: Path, home: Path, root: Path | None) -> dict[str, Path]:
+    """The files that may hold flags by their sources, strongest first."""
+    first, *others = settings_places(home=home, root=root, policy=policy).items()
+    return dict((first, ("flags", home / "flags.json"), *others))
 
 
-def _read_flags(origin: ValueOrigin, path: Path, stamp: tuple[int, ...] | None) -> _Read:
+def _read_flags(source: str, path: Path, home: Path, stamp: tuple[int, ...] | None) -> _Read:
     """The flags in one file, without what it may not set."""
-    read, problems = read_object(path)
-    prefix = ""
-    if origin.source != "flags":
-        problems = [problem for problem in problems if problem.key in ("", "flags")]
-        given, prefix = read.get("flags"), "flags."
-        read = {}
-        if given is not None:
-            read, more = keys_of(given, origin.place, "flags")
-            problems += more
+    if source == "flags":
+        read, problems = read_object(path)
+        origin, prefix = ValueOrigin(source, str(path), True), ""
+    else:
+        file = settings_file(source, path, home)
+        origin, prefix = file.origin, "flags."
+        read, problems = _flags_in(file.value.get("flags"), origin.place)
+        problems += [one for one in file.problems if one.key in ("", "flags")]
     values: dict[str, FlagValue] = {}
     for key, raw in sorted(read.items(), key=lambda item: item[0] not in FLAGS):
         flag = BY_NAME.get(key)
@@ -203,13 +200,16 @@ def _read_flags(origin: ValueOrigin, path: Path, stamp: tuple[int, ...] | None) 
             problems.append(Problem("warning", origin.place, prefix + key, reason))
             continue
         value, reasons = from_json(flag, raw)
-        if value is not None and not origin.trusted and value is not False:
-            value = None
-            reasons = ["ignored: a file that the repository may have brought can only switch off"]
+        if value is not None and not origin.trusted and (reason := flag.refusal(value)):
+            value, reasons = None, [reason]
         problems += [Problem("error", origin.place, prefix + key, reason) for reason in reasons]
         if value is not None:
             values.setdefault(flag.name, value)
     return _Read(stamp, values, origin, tuple(problems))
+
+
+def _flags_in(given: object, place: str) -> tuple[dict[str, object], list[Problem]]:
+    return ({}, []) if given is None else keys_of(given, place, "flags")
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
@@ -222,8 +222,9 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 
 def _settled(stamp: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The stamp, unless the file is so new that one more write could leave it the same."""
-    return stamp if time.time_ns() - max(stamp[0], stamp[1]) > _RACY_NS else None
+    """The stamp, unless a file is so new that one more write could leave it the same."""
+    times = (*stamp[:2], *stamp[_PARTS : _PARTS + 2])
+    return stamp if time.time_ns() - max(times) > _RACY_NS else None
 
 
 def _other(name: str, kind: str) -> SettingsError:

@@ -1,8 +1,7 @@
 """What a repository's own files say, read without running git.
 
 Running git in a folder one does not trust can run that folder's programs, so only files
-are read here, bounded in size, and nothing is written. A folder that cannot be read
-with certainty is answered on the safe side.
+are read here, bounded in size, and nothing is written.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _SMALL = 64 * 1024
-_CONFIG = 1024 * 1024
-_INDEX = 512 * 1024 * 1024
 
 
 def git_folder(root: Path) -> Path | None:
@@ -34,51 +31,14 @@ def git_folder(root: Path) -> Path | None:
 
 def small_text(path: Path, limit: int = _SMALL) -> str | None:
     """The text of a small regular file; None where it is anything else."""
-    data = _bytes(path, limit)
-    return None if data is None else os.fsdecode(data)
-
-
-def tracks(path: Path) -> bool:
-    """Whether a repository around `path` tracks it, or anything it lies below.
-
-    True also in doubt: an index that cannot be read, is split, or is of a kind not known.
-    """
-    return any(_listed(root, path) for root in path.parents if os.path.lexists(root / ".git"))
-
-
-def _listed(root: Path, path: Path) -> bool:
-    git = git_folder(root)
-    if git is None:
-        return True
-    index = git / "index"
-    if not os.path.lexists(index):
-        return False
-    data = _bytes(index, _INDEX)
-    config = small_text(_common(git) / "config", _CONFIG)
-    if data is None or config is None:
-        return True
-    wanted = [_plain(part) for part in path.relative_to(root).parts]
-    first = wanted[0][:1].encode()
     try:
-        for name in index_names(data, 32 if "sha256" in config.lower() else 20):
-            if name[:1].isascii() and name[:1].lower() != first:
-                continue
-            parts = [_plain(part) for part in os.fsdecode(name).rstrip("/").split("/")]
-            if parts == wanted[: len(parts)]:
-                return True
-    except (ValueError, IndexError):
-        return True
-    return False
-
-
-def _common(git: Path) -> Path:
-    named = small_text(git / "commondir")
-    return git if named is None else Path(os.path.realpath(git / named.strip()))
-
-
-def _plain(part: str) -> str:
-    """A name as a file system might compare it that ignores case and invisible marks."""
-    return "".join(letter for letter in part.casefold() if letter.isascii())
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError):
+        return None
+    return None if len(data) > limit else os.fsdecode(data)
 
 
 def index_names(data: bytes, hash_size: int) -> Iterator[bytes]:
@@ -123,14 +83,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         value = ((value + 1) << 7) | (data[at] & 127)
     return value, at + 1
-
-
-def _bytes(path: Path, limit: int) -> bytes | None:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return None
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    except (OSError, ValueError):
-        return None
-    return None if len(data) > limit else data

@@ -17,7 +17,10 @@ from types import MappingProxyType
 from reverie.settings.kinds import (
     BYTES,
     COUNT,
+    FREE,
+    LESS,
     MINUTES,
+    MORE,
     SECONDS,
     TOKENS,
     Setting,
@@ -59,22 +62,24 @@ class Settings:
         13_000, "2", "distance of the auto-compact threshold from the effective window", 0, TOKENS
     )
     compact_buffer_share: float = share(0.065, "2", "the same as a share of the window")
-    provider_retries: int = whole(5, "2", "times a failed provider request is repeated", 0, 100)
+    provider_retries: int = whole(
+        5, "2", "times a failed provider request is repeated", 0, 100, LESS
+    )
 
     # Tool results
     result_characters: int = whole(
-        50_000, "3", "longest tool result that stays in the context", 1, BYTES
+        50_000, "3", "longest tool result that stays in the context", 1, BYTES, LESS
     )
     message_result_characters: int = whole(
-        200_000, "3", "most characters of results in one user message", 1, BYTES
+        200_000, "3", "most characters of results in one user message", 1, BYTES, LESS
     )
     result_preview_bytes: int = whole(
-        2_000, "3", "beginning of a stored result that the context shows", 1, BYTES
+        2_000, "3", "beginning of a stored result that the context shows", 1, BYTES, LESS
     )
 
     # Microcompaction
     microcompact_idle_minutes: float = number(
-        60, "4", "pause after which old tool results are cleared", 0, MINUTES
+        60, "4", "pause after which old results are cleared, if not cold before", 0, MINUTES
     )
     microcompact_kept: int = whole(5, "4", "newest results that are never cleared", 1, COUNT)
     api_clear_trigger_tokens: int = whole(
@@ -97,28 +102,30 @@ class Settings:
     cache_edit_kept: int = whole(5, "4", "newest results that cache editing keeps", 1, COUNT)
 
     # Session notes
-    notes_first_tokens: int = whole(10_000, "5", "conversation at the first notes", 0, TOKENS)
-    notes_growth_tokens: int = whole(5_000, "5", "growth between two updates", 0, TOKENS)
-    notes_tool_calls: int = whole(3, "5", "tool calls between two updates", 0, COUNT)
-    notes_section_tokens: int = whole(2_000, "5", "budget of one section", 1, TOKENS)
-    notes_total_tokens: int = whole(12_000, "5", "budget of all sections", 1, TOKENS)
+    notes_first_tokens: int = whole(10_000, "5", "conversation at the first notes", 0, TOKENS, MORE)
+    notes_growth_tokens: int = whole(5_000, "5", "growth between two updates", 0, TOKENS, MORE)
+    notes_tool_calls: int = whole(3, "5", "tool calls between two updates", 0, COUNT, MORE)
+    notes_section_tokens: int = whole(2_000, "5", "budget of one section", 1, TOKENS, LESS)
+    notes_total_tokens: int = whole(12_000, "5", "budget of all sections", 1, TOKENS, LESS)
     notes_compact_min_tokens: int = whole(
-        10_000, "5", "tokens kept after the notes take over, at least", 0, TOKENS
+        10_000, "5", "tokens kept after the notes take over, at least", 0, TOKENS, LESS
     )
     notes_compact_min_messages: int = whole(
-        5, "5", "messages with text kept after the notes take over, at least", 0, COUNT
+        5, "5", "messages with text kept after the notes take over, at least", 0, COUNT, LESS
     )
     notes_compact_max_tokens: int = whole(
-        40_000, "5", "tokens kept after the notes take over, at most", 1, TOKENS
+        40_000, "5", "tokens kept after the notes take over, at most", 1, TOKENS, LESS
     )
-    notes_wait_seconds: float = number(15, "5", "longest wait for an update under way", 0, SECONDS)
+    notes_wait_seconds: float = number(
+        15, "5", "longest wait for an update under way", 0, SECONDS, LESS
+    )
 
     # Compaction
-    auto_compact_enabled: bool = switch(True, "6", "compact at the threshold, and keep notes")
-    summary_model: str | None = text(
-        "6", "model that writes summaries; unset: the session's own", True
+    auto_compact_enabled: bool = switch(True, "6", "compact at the threshold, and keep notes", LESS)
+    summary_model: str | None = text("6", "model that writes summaries; unset: the session's own")
+    compact_tries: int = whole(
+        2, "6", "times a summary is asked for in one compaction", 1, 10, LESS
     )
-    compact_tries: int = whole(2, "6", "times a summary is asked for in one compaction", 1, 10)
     compact_by_provider: bool = switch(
         False, "6", "let the provider compact by itself, where it can"
     )
@@ -126,10 +133,10 @@ class Settings:
         False, "4", "let the provider clear old results by itself, where it can"
     )
     compact_breaker_failures: int = whole(
-        3, "6", "failures in a row that stop automatic compaction", 1, COUNT
+        3, "6", "failures in a row that stop automatic compaction", 1, COUNT, LESS
     )
     compact_too_long_retries: int = whole(
-        3, "6", "retries of a summary whose own request is too long", 0, 100
+        3, "6", "retries of a summary whose own request is too long", 0, 100, LESS
     )
     compact_dropped_share: float = share(
         0.20, "6", "share of the rounds dropped where the provider names no gap"
@@ -138,31 +145,33 @@ class Settings:
         0.20, "B10", "share of the window that a compaction must free to count"
     )
     compact_keep_list_tokens: int = whole(
-        2_000, "B10", "budget of what an audit adds to a summary", 0, TOKENS
+        2_000, "B10", "budget of what an audit adds to a summary", 0, TOKENS, LESS
     )
-    restore_files: int = whole(5, "6", "files restored after compaction", 0, COUNT)
-    restore_file_tokens: int = whole(5_000, "6", "of each restored file", 0, TOKENS)
-    restore_files_tokens: int = whole(50_000, "6", "of all restored files", 0, TOKENS)
-    restore_skill_tokens: int = whole(5_000, "6", "of each restored skill", 0, TOKENS)
-    restore_skills_tokens: int = whole(25_000, "6", "of all restored skills", 0, TOKENS)
+    restore_files: int = whole(5, "6", "files restored after compaction", 0, COUNT, LESS)
+    restore_file_tokens: int = whole(5_000, "6", "of each restored file", 0, TOKENS, LESS)
+    restore_files_tokens: int = whole(50_000, "6", "of all restored files", 0, TOKENS, LESS)
+    restore_skill_tokens: int = whole(5_000, "6", "of each restored skill", 0, TOKENS, LESS)
+    restore_skills_tokens: int = whole(25_000, "6", "of all restored skills", 0, TOKENS, LESS)
 
     # Context collapse
     context_policy: str = choice(
-        "classic", "B11", "how the context is kept small", ("classic", "collapse")
+        "classic", "B11", "how the context is kept small", ("classic", "collapse"), FREE
     )
-    collapse_tail: int = whole(40_000, "B11", "tokens of the live tail", 1, TOKENS)
-    collapse_kept: int = whole(4_000, "B11", "tokens kept live at a seal", 0, TOKENS)
+    collapse_tail: int = whole(40_000, "B11", "tokens of the live tail", 1, TOKENS, LESS)
+    collapse_kept: int = whole(4_000, "B11", "tokens kept live at a seal", 0, TOKENS, LESS)
     collapse_offload: int = whole(
-        4_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS
+        4_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS, LESS
     )
-    collapse_log: int = whole(5_000, "B11", "tokens of sealed lines before they fold", 100, TOKENS)
-    collapse_line: int = whole(120, "B11", "characters of one sealed line", 20, COUNT)
+    collapse_log: int = whole(
+        5_000, "B11", "tokens of sealed lines before they fold", 100, TOKENS, LESS
+    )
+    collapse_line: int = whole(120, "B11", "characters of one sealed line", 20, COUNT, LESS)
     collapse_reference: int = whole(
-        8_000, "B11", "tokens that one reference reads back, at most", 1, TOKENS
+        8_000, "B11", "tokens that one reference reads back, at most", 1, TOKENS, LESS
     )
 
     # Auto memory
-    auto_memory_enabled: bool = switch(True, "7", "long-term memory", trusted_only=True)
+    auto_memory_enabled: bool = switch(True, "7", "long-term memory")
     auto_memory_directory: str | None = folder("7", "memory folder in place of the project's own")
     memory_path_override: str | None = folder(
         "7", "full path of the memory folder, before all else", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
@@ -171,96 +180,84 @@ class Settings:
         "7", "base folder for memory in place of home", "CLAUDE_CODE_REMOTE_MEMORY_DIR"
     )
     memory_extra_guidelines: str | None = text(
-        "7", "text added to the memory prompt", True, "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES"
+        "7", "text added to the memory prompt", "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES"
     )
     disable_auto_memory: bool = switch(
-        False, "7", "no memory of any kind", True, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
+        False, "7", "no memory of any kind", alias="CLAUDE_CODE_DISABLE_AUTO_MEMORY"
     )
     simple: bool = switch(
-        False, "15", "no memory, notes, agent summaries and hooks", True, "CLAUDE_CODE_SIMPLE"
+        False, "15", "no memory, notes, agent summaries and hooks", alias="CLAUDE_CODE_SIMPLE"
     )
     remote: bool = switch(
-        False, "7", "runs on a machine without lasting storage", True, "CLAUDE_CODE_REMOTE"
+        False, "7", "runs on a machine without lasting storage", alias="CLAUDE_CODE_REMOTE"
     )
-    index_lines: int = whole(200, "7", "lines of the index that are sent", 1, COUNT)
-    index_bytes: int = whole(25_000, "7", "bytes of the index that are sent", 1, BYTES)
-    index_line_characters: int = whole(150, "7", "length of one index line", 20, COUNT)
-    extract_rounds: int = whole(5, "7", "rounds of one extraction", 1, 1_000)
+    index_lines: int = whole(200, "7", "lines of the index that are sent", 1, COUNT, LESS)
+    index_bytes: int = whole(25_000, "7", "bytes of the index that are sent", 1, BYTES, LESS)
+    index_line_characters: int = whole(150, "7", "length of one index line", 20, COUNT, LESS)
+    extract_rounds: int = whole(5, "7", "rounds of one extraction", 1, 1_000, LESS)
     extract_drain_seconds: float = number(
-        60, "7", "wait at exit for an extraction under way", 0, SECONDS
+        60, "7", "wait at exit for an extraction under way", 0, SECONDS, LESS
     )
     extract_every: int = whole(
-        1, "7", "extract after every Nth turn; the flag of this name goes first", 1, COUNT
+        1, "7", "extract after every Nth turn; the flag of this name goes first", 1, COUNT, MORE
     )
 
     # Recall
-    selector_model: str | None = text("8", "model that selects memories; unset: embedded", True)
+    selector_model: str | None = text("8", "model that selects memories; unset: embedded")
     selector_milliseconds: float = number(
-        30, "8", "time the local selector may take while a request is prepared", 0, 60_000
+        30, "8", "time the local selector may take while a request is prepared", 0, 60_000, LESS
     )
     embedding_model: str | None = text(
-        "8", "model whose vectors `reverie recall` weighs beside words; unset: words alone", True
+        "8", "model whose vectors `reverie recall` weighs beside words; unset: words alone"
     )
-    recall_min_words: int = whole(2, "8", "words a message needs for recall", 0, COUNT)
-    recall_files: int = whole(5, "8", "memories injected in one turn", 0, COUNT)
-    recall_lines: int = whole(200, "8", "lines of each", 1, COUNT)
-    recall_file_bytes: int = whole(4_096, "8", "bytes of each", 1, BYTES)
-    recall_total_bytes: int = whole(60_000, "8", "bytes in all between compactions", 0, BYTES)
-    recall_manifest_files: int = whole(200, "8", "files in a model's manifest", 1, COUNT)
-    recall_header_lines: int = whole(30, "8", "lines searched for frontmatter", 1, COUNT)
-    recall_output_tokens: int = whole(256, "8", "output of a selecting model", 1, TOKENS)
-    recall_timeout_seconds: float = number(5, "8", "time a selecting model has", 0, SECONDS)
-    recall_caution_days: int = whole(2, "8", "age at which a memory carries a caution", 0, COUNT)
+    recall_min_words: int = whole(2, "8", "words a message needs for recall", 0, COUNT, MORE)
+    recall_files: int = whole(5, "8", "memories injected in one turn", 0, COUNT, LESS)
+    recall_lines: int = whole(200, "8", "lines of each", 1, COUNT, LESS)
+    recall_file_bytes: int = whole(4_096, "8", "bytes of each", 1, BYTES, LESS)
+    recall_total_bytes: int = whole(60_000, "8", "bytes in all between compactions", 0, BYTES, LESS)
+    recall_manifest_files: int = whole(200, "8", "files in a model's manifest", 1, COUNT, LESS)
+    recall_header_lines: int = whole(30, "8", "lines searched for frontmatter", 1, COUNT, LESS)
+    recall_output_tokens: int = whole(256, "8", "output of a selecting model", 1, TOKENS, LESS)
+    recall_timeout_seconds: float = number(5, "8", "time a selecting model has", 0, SECONDS, LESS)
+    recall_caution_days: int = whole(
+        2, "8", "age at which a memory carries a caution", 0, COUNT, LESS
+    )
 
     # Dreaming
-    dream_hours: float = number(24, "9", "time between two dreams", 0, 24 * 366)
-    dream_sessions: int = whole(5, "9", "sessions between two dreams", 0, COUNT)
-    dream_scan_minutes: float = number(10, "9", "time between two looks", 0, MINUTES)
+    dream_hours: float = number(24, "9", "time between two dreams", 0, 24 * 366, MORE)
+    dream_sessions: int = whole(5, "9", "sessions between two dreams", 0, COUNT, MORE)
+    dream_scan_minutes: float = number(10, "9", "time between two looks", 0, MINUTES, MORE)
     dream_stale_lock_minutes: float = number(
         60, "9", "age at which a dream's lock may be taken over", 1, MINUTES
     )
-    dream_limit_minutes: float = number(50, "9", "time after which a dream ends", 1, MINUTES)
-    dream_rounds: int = whole(100, "9", "rounds that a dream may take", 1, COUNT)
-    dream_shown_rounds: int = whole(30, "9", "rounds of text shown while it runs", 1, COUNT)
-    dream_grep_hits: int = whole(50, "9", "hits a search of transcripts returns", 1, COUNT)
-    dream_review: bool = switch(False, "B6", "leave a dream's changes for review", True)
-
-    # Agents
-    agent_summary_seconds: float = number(30, "10", "time between two summaries", 1, SECONDS)
-    agent_summary_min_words: int = whole(3, "10", "words of a summary, at least", 1, 100)
-    agent_summary_max_words: int = whole(5, "10", "words of a summary, at most", 1, 100)
-
-    # Team memory
-    team_batch_bytes: int = whole(200_000, "11", "size of one push", 1_000, BYTES)
-    team_debounce_seconds: float = number(
-        2, "11", "quiet time after a write before a push", 0, SECONDS
-    )
-    team_conflict_retries: int = whole(5, "11", "tries after a conflict", 0, 100)
-    team_secret_rules: int = whole(
-        35, "11", "rules a secret scan must have before anything is pushed", 35, COUNT, True
-    )
+    dream_limit_minutes: float = number(50, "9", "time after which a dream ends", 1, MINUTES, LESS)
+    dream_rounds: int = whole(100, "9", "rounds that a dream may take", 1, COUNT, LESS)
+    dream_shown_rounds: int = whole(30, "9", "rounds of text shown while it runs", 1, COUNT, LESS)
+    dream_grep_hits: int = whole(50, "9", "hits a search of transcripts returns", 1, COUNT, LESS)
+    dream_review: bool = switch(False, "B6", "leave a dream's changes for review")
 
     # Instruction files
     instruction_characters: int = whole(
-        40_000, "12", "length at which an instruction file draws a warning", 1, BYTES
+        40_000, "12", "length at which an instruction file draws a warning", 1, BYTES, LESS
     )
-    include_depth: int = whole(5, "12", "depth of includes", 0, 100)
+    include_depth: int = whole(5, "12", "depth of includes", 0, 100, LESS)
 
     # Hooks and tools
     hook_seconds: float = number(60, "13", "time one user hook has", 0, SECONDS)
-    tool_seconds: float = number(120, "13", "time one tool call has", 0, SECONDS)
+    tool_seconds: float = number(120, "13", "time one tool call has", 0, SECONDS, LESS)
     max_output_tokens: int = whole(
         32_000,
         "13",
         "tokens one answer may have, or the model's own limit",
         1,
         TOKENS,
+        LESS,
     )
     thinking: str = choice(
         "off", "13", "whether a model that can is to think first", ("off", "adaptive", "budget")
     )
     thinking_tokens: int = whole(
-        10_000, "13", "tokens it may think, where it has a budget", 1_024, TOKENS
+        10_000, "13", "tokens it may think, where it has a budget", 1_024, TOKENS, LESS
     )
     effort: str = choice(
         "default",
@@ -277,26 +274,26 @@ class Settings:
 
     # Cost of what runs unasked
     background_tokens_per_day: int = whole(
-        2_000_000, "B18", "price-weighted tokens a day for what runs unasked", 0, 10**12, True
+        2_000_000, "B18", "price-weighted tokens a day for what runs unasked", 0, 10**12
     )
     background_calls_per_day: int = whole(
-        500, "B18", "requests a day for what runs unasked", 0, 10**9, True
+        500, "B18", "requests a day for what runs unasked", 0, 10**9
     )
     background_processes: int = whole(
-        4, "B18", "background jobs at once in all processes", 0, 1_000, True
+        4, "B18", "background jobs at once in all processes", 0, 1_000
     )
-    price_read: float = number(0.1, "B18", "weight of a token read from cache", 0, 1_000, True)
+    price_read: float = number(0.1, "B18", "weight of a token read from cache", 0, 1_000)
     price_write_short: float = number(
-        1.25, "B18", "weight of a token written to the short cache", 0, 1_000, True
+        1.25, "B18", "weight of a token written to the short cache", 0, 1_000
     )
     price_write_long: float = number(
-        2.0, "B18", "weight of a token written to the long cache", 0, 1_000, True
+        2.0, "B18", "weight of a token written to the long cache", 0, 1_000
     )
-    price_output: float = number(5.0, "B18", "weight of an output token", 0, 1_000, True)
+    price_output: float = number(5.0, "B18", "weight of an output token", 0, 1_000)
 
     # Retention
     retention_days: int = whole(
-        90, "18", "age at which transcripts and stored results may be pruned", 1, COUNT, True
+        90, "18", "age at which transcripts and stored results may be pruned", 1, COUNT
     )
 
     @property

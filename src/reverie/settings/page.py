@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from reverie.settings.kinds import Setting, SettingValue, camel
+from reverie.settings.kinds import Committed, Setting, SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS
 from reverie.settings.sources import variable
 from reverie.settings.switches import FLAGS, Flag
@@ -28,14 +28,24 @@ Strongest first. The first source with a good value answers, for each setting by
 Files are JSON objects. A setting may be spelt as its JSON key or as its name. A value that
 cannot be used is reported with its file, key and reason, and the next source answers.
 
-Settings marked *trusted* are ignored in the project's file, and in the local file where
-git tracks it, where it cannot be told whether git does, or where another user owns it.
+The local file is trusted where its digest stands in home: recorded when you answered "always" at
+a permission prompt, or ran `reverie trust`, which shows what the file would do. A file that
+nobody approved, that was declined, or that has changed since counts as committed, like the
+project's file. The column *committed* says what such a file can do to a setting, compared with
+the value that holds without it: nothing where it says *ignored*.
 
 A `share` is a fraction between 0 and 1. A folder must be absolute or begin with `~/`, lie at
 least two folders deep, and not be the user's own folder or above it.
 
 ## Settings
 """
+
+_COMMITTED: Mapping[Committed, str] = {
+    "never": "ignored",
+    "less": "can lower",
+    "more": "can raise",
+    "free": "can set",
+}
 
 _FLAGS_HEAD = """
 ## Flags
@@ -44,7 +54,7 @@ Flags act while the program runs, without a restart. Strongest first: policy, wh
 itself has set, the environment, `flags.json` in home (`reverie flags set NAME VALUE`), and an
 object `flags` in the local, project and user settings. An alias is accepted wherever a name
 is, also as an environment variable. A file that a repository may have brought can
-switch a flag off, and do nothing else.
+switch off the flags marked so, and do nothing else.
 """
 
 
@@ -52,17 +62,19 @@ def page() -> str:
     """The whole page, as Markdown."""
     defaults: Mapping[str, SettingValue] = asdict(DEFAULTS)
     settings = _table(
-        ("name", "JSON key", "environment", "default", "range", "§", "what for", "trusted"),
+        ("name", "JSON key", "environment", "default", "range", "§", "what for", "committed"),
         (_setting(name, known, defaults[name]) for name, known in SETTINGS.items()),
     )
     flags = _table(
-        ("name", "default", "environment", "aliases", "§", "what for"), map(_flag, FLAGS.values())
+        ("name", "default", "environment", "aliases", "§", "what for", "committed"),
+        map(_flag, FLAGS.values()),
     )
     return f"{_HEAD}\n{settings}{_FLAGS_HEAD}\n{flags}"
 
 
 def _setting(name: str, known: Setting, default: SettingValue) -> tuple[str, ...]:
     variables = [variable(name)] + ([known.alias] if known.alias else [])
+    can = _COMMITTED[known.committed]
     return (
         f"`{name}`",
         f"`{camel(name)}`",
@@ -71,7 +83,7 @@ def _setting(name: str, known: Setting, default: SettingValue) -> tuple[str, ...
         _range(known),
         known.section,
         known.about,
-        "trusted" if known.trusted_only else "",
+        "can switch off" if known.kind == "switch" and known.committed == "less" else can,
     )
 
 
@@ -79,7 +91,8 @@ def _flag(flag: Flag) -> tuple[str, ...]:
     aliases = ", ".join(f"`{alias}`" for alias in flag.aliases)
     default = "{}" if flag.kind == "object" else _shown(flag.default)
     variables = f"`{flag.variables[0]}`"
-    return f"`{flag.name}`", default, variables, aliases, flag.section, flag.about
+    can = "can switch off" if flag.kind == "switch" and flag.committed_off else "ignored"
+    return f"`{flag.name}`", default, variables, aliases, flag.section, flag.about, can
 
 
 def _shown(value: object) -> str:

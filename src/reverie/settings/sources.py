@@ -1,23 +1,32 @@
 """Where settings come from: policy, environment, local, project and user, in this order.
 
-A repository's own files are not trusted: what could move writes, spend money or switch
-off a guard is ignored from them, and it is said. Nothing here raises for a bad setting,
-follows a value into a program, or writes. `environment()` is the only place that hands
-out the process's environment.
+A repository's own files are not trusted, nor is a local one that the user has not approved:
+what could move writes, spend money or weaken a guard is ignored from them, and it is said.
+Each file is read once, so that what is judged is what is used. Nothing here raises for a bad
+setting, follows a value into a program, or writes. `environment()` is the only place that
+hands out the process's environment.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from reverie.settings import git
-from reverie.settings.kinds import Setting, SettingValue, camel
+from reverie.settings.kinds import SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
-from reverie.settings.values import Problem, ValueOrigin, from_json, from_text, nearest, read_object
+from reverie.settings.trust import distrust
+from reverie.settings.values import (
+    Problem,
+    ValueOrigin,
+    from_json,
+    from_text,
+    nearest,
+    object_in,
+    read_bytes,
+)
 
 POLICY = Path("/etc/reverie/settings.json")
 OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})
@@ -34,15 +43,12 @@ ORDERED = (
     ("collapse_kept", "collapse_tail"),
     ("recall_file_bytes", "recall_total_bytes"),
     ("dream_limit_minutes", "dream_stale_lock_minutes"),
-    ("agent_summary_min_words", "agent_summary_max_words"),
     ("cache_short_minutes", "cache_long_minutes"),
 )
 """Pairs of which the first may not exceed the second."""
 
 _FIELD_OF = {camel(name): name for name in SETTINGS} | {name: name for name in SETTINGS}
 _DEFAULT = ValueOrigin("default", "", True)
-
-Tracks = Callable[[Path], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +62,14 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One settings file, and whether its word counts for everything."""
+    """One settings file as it was read, and whether its word counts for everything."""
 
     origin: ValueOrigin
     path: Path
+    data: bytes | None
+    """None where it is not there or cannot be read."""
+    value: Mapping[str, object]
+    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,66 +89,71 @@ def variable(name: str) -> str:
 
 
 def load(
-    environ: Mapping[str, str],
-    *,
-    home: Path,
-    root: Path | None,
-    policy: Path = POLICY,
-    tracks: Tracks = git.tracks,
+    environ: Mapping[str, str], *, home: Path, root: Path | None, policy: Path = POLICY
 ) -> Loaded:
     """All settings for `root`, each from the strongest source that gives a good value."""
-    files = settings_files(home=home, root=root, policy=policy, tracks=tracks)
-    given = [_from_file(file, environ) for file in files]
-    given.insert(1, _from_environment(environ))
+    first, *files = settings_files(home=home, root=root, policy=policy)
     values: dict[str, SettingValue] = {}
     origins = dict.fromkeys(SETTINGS, _DEFAULT)
-    for source in reversed(given):
-        for name, (value, origin) in source.values.items():
+    problems: list[Problem] = []
+
+    def take(given: _Given) -> None:
+        for name, (value, origin) in given.values.items():
             values[name], origins[name] = value, origin
+        problems[:0] = given.problems
+
+    for file in reversed(files):
+        take(_from_file(file, environ, replace(DEFAULTS, **values)))
+    take(_from_environment(environ))
+    take(_from_file(first, environ, DEFAULTS))
     settings, misfits = _ordered(replace(DEFAULTS, **values), origins)
-    problems = [problem for source in given for problem in source.problems] + misfits
-    return Loaded(settings, MappingProxyType(origins), tuple(problems))
+    return Loaded(settings, MappingProxyType(origins), (*problems, *misfits))
 
 
 def settings_files(
-    *, home: Path, root: Path | None, policy: Path = POLICY, tracks: Tracks = git.tracks
-) -> list[SettingsFile]:
-    """The settings files, strongest first; they need not exist."""
-    found = [SettingsFile(ValueOrigin("policy", str(policy), True), policy)]
+    *, home: Path, root: Path | None, policy: Path = POLICY
+) -> tuple[SettingsFile, ...]:
+    """The settings files, strongest first, each read once; they need not exist."""
+    places = settings_places(home=home, root=root, policy=policy)
+    return tuple(settings_file(source, path, home) for source, path in places.items())
+
+
+def settings_places(*, home: Path, root: Path | None, policy: Path = POLICY) -> dict[str, Path]:
+    """Where each settings file would be, strongest first."""
+    places = {"policy": policy}
     if root is not None:
-        local = root / ".reverie" / "settings.local.json"
-        own = not os.path.lexists(local) or (_owned(local) and not tracks(local))
-        found.append(SettingsFile(ValueOrigin("local", str(local), own), local))
-        project = root / ".reverie" / "settings.json"
-        found.append(SettingsFile(ValueOrigin("project", str(project), False), project))
-    user = home / "settings.json"
-    found.append(SettingsFile(ValueOrigin("user", str(user), True), user))
-    return found
+        places["local"] = root / ".reverie" / "settings.local.json"
+        places["project"] = root / ".reverie" / "settings.json"
+    return {**places, "user": home / "settings.json"}
 
 
-def _owned(path: Path) -> bool:
-    """Whether the file is this user's or the system's."""
-    try:
-        return path.stat().st_uid in (os.getuid(), 0)
-    except OSError:
-        return False
+def settings_file(source: str, path: Path, home: Path) -> SettingsFile:
+    """One settings file, read."""
+    data, problems = read_bytes(path)
+    value: Mapping[str, object] = {}
+    why = ""
+    if data is not None:
+        value, problems = object_in(data, str(path))
+        why = distrust(home, path, data) if source == "local" else ""
+    if why and value:
+        problems.append(Problem("warning", str(path), "", f"{why}; it counts as committed"))
+    origin = ValueOrigin(source, str(path), source != "project" and not why)
+    return SettingsFile(origin, path, data, value, tuple(problems))
 
 
-def _from_file(file: SettingsFile, environ: Mapping[str, str]) -> _Given:
-    place = file.origin.place
-    read, problems = read_object(file.path)
+def _from_file(file: SettingsFile, environ: Mapping[str, str], held: Settings) -> _Given:
+    """What a file gives where `held` holds without it."""
+    problems = list(file.problems)
     values: dict[str, tuple[SettingValue, ValueOrigin]] = {}
-    for key, raw in read.items():
+    place = file.origin.place
+    for key in file.value:
         name = _FIELD_OF.get(key)
         if name is None:
             if key not in OTHER_KEYS:
                 hint = nearest(key, _FIELD_OF)
                 problems.append(Problem("warning", place, key, f"unknown setting{hint}"))
             continue
-        value: SettingValue = None
-        reason = _refused(file.origin, SETTINGS[name]) or _twice(key, name, read)
-        if not reason:
-            value, reason = from_json(SETTINGS[name], raw, environ)
+        value, reason = _checked(file, key, name, environ, held)
         if reason:
             problems.append(Problem("error", place, key, reason))
         else:
@@ -146,10 +161,16 @@ def _from_file(file: SettingsFile, environ: Mapping[str, str]) -> _Given:
     return _Given(values, problems)
 
 
-def _refused(origin: ValueOrigin, known: Setting) -> str:
-    if origin.trusted or not known.trusted_only:
-        return ""
-    return "ignored: a file that the repository may have brought cannot set this"
+def _checked(
+    file: SettingsFile, key: str, name: str, environ: Mapping[str, str], held: Settings
+) -> tuple[SettingValue, str]:
+    """A value that the file may give, or why it is not taken."""
+    known = SETTINGS[name]
+    value, reason = from_json(known, file.value[key], environ)
+    reason = reason or _twice(key, name, file.value)
+    if not reason and not file.origin.trusted:
+        reason = known.refusal(value, getattr(held, name))
+    return value, reason
 
 
 def _twice(key: str, name: str, read: Mapping[str, object]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from reverie.errors import SettingsError
-from reverie.settings.kinds import camel
+from reverie.settings.kinds import REFUSED, camel
 from reverie.settings.numbers import NOTES, SETTINGS
 from reverie.settings.values import nearest, parse_object, switch, to_number
 
@@ -42,6 +42,15 @@ class Flag:
     aliases: tuple[str, ...]
     section: str
     about: str
+    committed_off: bool = True
+    """Whether a file that the repository may have brought can switch it off: not where that
+    would make the session dearer."""
+
+    def refusal(self, value: FlagValue) -> str:
+        """Why a committed `value` is not taken, or nothing."""
+        if value is not False:
+            return f"{REFUSED} can only switch off"
+        return "" if self.committed_off else f"{REFUSED} cannot set this"
 
     @property
     def kind(self) -> str:
@@ -71,6 +80,7 @@ _ALL = (
         ("tengu_sm_compact",),
         "5",
         "the notes stand in for a summary where they can",
+        committed_off=False,
     ),
     Flag(
         "session_memory_config",
@@ -95,13 +105,21 @@ _ALL = (
         "extraction also where no person is there",
     ),
     Flag("extract_every", 1, ("tengu_bramble_lintel",), "7", "extract after every Nth turn"),
-    Flag("time_microcompact", True, ("tengu_slate_heron",), "4", "clearing after a long pause"),
+    Flag(
+        "time_microcompact",
+        True,
+        ("tengu_slate_heron",),
+        "4",
+        "clearing after a long pause",
+        committed_off=False,
+    ),
     Flag(
         "cache_edit_microcompact",
         True,
         ("CACHED_MICROCOMPACT",),
         "4",
         "clearing inside the provider's cache, where the provider can",
+        committed_off=False,
     ),
     Flag(
         "tool_result_thresholds",

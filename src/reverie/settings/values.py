@@ -68,10 +68,17 @@ class _Twice(dict[str, object]):
 
 def read_object(path: Path) -> tuple[dict[str, object], list[Problem]]:
     """The file's object without twice-given keys, and what was wrong with it."""
-    text, reason = _file_text(path)
-    if text is None:
-        return {}, [Problem("error", str(path), "", reason)] if reason else []
-    return parse_object(text, str(path))
+    data, problems = read_bytes(path)
+    return ({}, problems) if data is None else object_in(data, str(path))
+
+
+def object_in(data: bytes, place: str) -> tuple[dict[str, object], list[Problem]]:
+    """The object that a file's bytes are, and what was wrong with it."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return {}, [Problem("error", place, "", f"not UTF-8: {error}")]
+    return parse_object(text, place)
 
 
 def parse_object(text: str, place: str) -> tuple[dict[str, object], list[Problem]]:
@@ -98,8 +105,13 @@ def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _file_text(path: Path) -> tuple[str | None, str]:
-    """The file's text, or None and the reason; a missing file has no reason."""
+def read_bytes(path: Path) -> tuple[bytes | None, list[Problem]]:
+    """The file's bytes, or None and what was wrong; that a file is missing is not wrong."""
+    data, reason = _bytes(path)
+    return data, [Problem("error", str(path), "", reason)] if reason else []
+
+
+def _bytes(path: Path) -> tuple[bytes | None, str]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -117,10 +129,7 @@ def _file_text(path: Path) -> tuple[str | None, str]:
         os.close(handle)
     if len(data) > LIMIT:
         return None, f"too large: more than {LIMIT:,} bytes"
-    try:
-        return data.decode("utf-8-sig"), ""
-    except UnicodeDecodeError as error:
-        return None, f"not UTF-8: {error}"
+    return data, ""
 
 
 _ON = frozenset({"1", "true", "yes", "on"})

@@ -2,8 +2,9 @@
 
     {"permissions": {"allow": ["Bash(npm test)", "Edit(src/**)"], "deny": ["Read(.env)"]}}
 
-A file that the repository brings along may only deny. A rule that cannot be read is
-said and left out; a file that cannot be read as JSON is never written over.
+A file that the repository may have brought may only deny. A rule that cannot be read is
+said and left out; a file that cannot be read as JSON is never written over, and one that the
+user has not approved is not added to: that would approve all of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from anyio import to_thread
 
 from reverie.errors import NotFound, StoreError
 from reverie.settings.sources import SettingsFile, settings_files
-from reverie.settings.values import parse_object, read_object
+from reverie.settings.trust import distrust
+from reverie.settings.values import parse_object
+from reverie.store import trusted
 from reverie.store.files import Folder
 from reverie.store.plain import digest
 from reverie.tools.permissions import PermissionRule, Verdict
@@ -41,12 +44,8 @@ def load_rules(*, home: Path, root: Path) -> tuple[list[PermissionRule], list[st
     rules: list[PermissionRule] = []
     problems: list[str] = []
     for file in settings_files(home=home, root=root):
-        value, bad = read_object(file.path)
-        problems += [str(p) for p in bad]
-        given = value.get(KEY)
-        if given is None:
-            continue
-        for rule in _rules(given, file, problems):
+        problems += [str(p) for p in file.problems if p.level == "error"]
+        for rule in rules_in(file, problems):
             if rule.verdict == "deny" or file.origin.trusted:
                 rules.append(rule)
             else:
@@ -54,7 +53,11 @@ def load_rules(*, home: Path, root: Path) -> tuple[list[PermissionRule], list[st
     return rules, problems
 
 
-def _rules(given: object, file: SettingsFile, problems: list[str]) -> Iterator[PermissionRule]:
+def rules_in(file: SettingsFile, problems: list[str]) -> Iterator[PermissionRule]:
+    """The rules that a file gives, whoever wrote it; what is wrong joins the problems."""
+    given = file.value.get(KEY)
+    if given is None:
+        return
     if not isinstance(given, Mapping):
         problems.append(f"{file.path}: {KEY} is not an object")
         return
@@ -87,17 +90,27 @@ def with_rule(text: str, rule: PermissionRule, place: str = LOCAL) -> str:
     return json.dumps({**value, KEY: lists}, indent=2, ensure_ascii=False) + "\n"
 
 
-async def keep(root: Path, rule: PermissionRule) -> None:
-    """Put a rule into the project's local settings, which are not committed."""
-    await to_thread.run_sync(_keep, root, rule)
+async def keep(home: Path, root: Path, rule: PermissionRule) -> None:
+    """Put a rule into the project's local settings, which are not committed, at the user's
+    word; they are trusted from then on as they were before."""
+    await to_thread.run_sync(_keep, home, root, rule)
 
 
-def _keep(root: Path, rule: PermissionRule) -> None:
+def _keep(home: Path, root: Path, rule: PermissionRule) -> None:
+    path = root / FOLDER / LOCAL
     with Folder(root, create=False) as project, project.sub(FOLDER) as folder:
         try:
             data = folder.read(LOCAL)
         except NotFound:
-            folder.write(LOCAL, with_rule("", rule).encode(), exclusive=True)
-            return
-        text = with_rule(data.decode("utf-8-sig"), rule)
-        folder.write(LOCAL, text.encode(), expect=digest(data))
+            text = with_rule("", rule).encode()
+            folder.write(LOCAL, text, exclusive=True)
+        else:
+            text = with_rule(data.decode("utf-8-sig"), rule).encode()
+            if why := distrust(home, path, data):
+                raise StoreError(
+                    f"the rule holds for this session and was not kept: {LOCAL} is {why}",
+                    where=str(path),
+                    do="Look at that file, and approve it if it is yours",
+                )
+            folder.write(LOCAL, text, expect=digest(data))
+    trusted.decide(home, path, text, trusted=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from reverie.errors import ReverieError
+from reverie.settings.trust import FOLDER as TRUSTED
 from reverie.store import home as places
 from reverie.store.approvals import RECORD
 from reverie.store.files import Folder
@@ -83,7 +84,8 @@ def _ours(home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
         yield home
         yield from _below(home)
         return
-    yield from (home / name for name in _OURS)
+    yield from (home / name for name in (*_OURS, TRUSTED))
+    yield from _below(home / TRUSTED)
     for project in _listed(home / "projects"):
         yield project / places.OWNER
         if (project / "reverie").is_dir():

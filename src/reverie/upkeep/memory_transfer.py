@@ -1,8 +1,9 @@
 """Memories in from other programs, and everything out as files.
 
 An import only reads where it comes from; each file is one memory with the origin `import`, as
-trusted as its source: what the user or their agent kept is, what a repository brought is not and
-waits for review where it reads like instructions. What is here under the same name with other
+trusted as its source: what the user or their agent kept is; what a repository brought, and what
+is named by its path alone, is not unless the user says so, and waits for review where it reads
+like instructions. What is here under the same name with other
 contents stays as it is and is named. An export holds memory, every version and the review queue
 as plain files, and importing it into an empty project gives the same project back.
 """
@@ -135,7 +136,7 @@ def _one(path: Path, program: str, trust: Trust) -> Iterator[ImportCandidate]:
 
 
 def files_at(paths: Sequence[Path]) -> Iterator[ImportCandidate]:
-    """Files and folders that the user names; what they chose is theirs."""
+    """Files and folders that the user names. That they chose a file does not say who wrote it."""
     for path in paths:
         if not path.exists():
             raise NotFound("There is no such file", where=str(path))
@@ -150,9 +151,9 @@ def files_at(paths: Sequence[Path]) -> Iterator[ImportCandidate]:
                 continue
             if data.startswith(b"---"):
                 name = file.name if entries.is_topic(file.name) else f"{file.stem}.md"
-                yield ImportCandidate(file, name, data, "file", Trust.USER)
+                yield ImportCandidate(file, name, data, "file", Trust.UNTRUSTED)
             else:
-                yield from _one(file, "file", Trust.USER)
+                yield from _one(file, "file", Trust.UNTRUSTED)
 
 
 def _markdown(folder: Path) -> list[Path]:
@@ -199,21 +200,23 @@ def is_export(path: Path) -> bool:
     return (path / MEMORY).is_dir()
 
 
-def restore(memories: Memories, path: Path, dry_run: bool) -> list[ImportedFile]:
+def restore(
+    memories: Memories, path: Path, dry_run: bool, *, trusted: bool = False
+) -> list[ImportedFile]:
     """An export put back: whole into an empty project, else its memories as an import."""
     empty = not memories.history.log() and not memories.folder.keys()
     with Folder(path.absolute(), create=False) as source:
         if not empty or dry_run or not source.exists(f"{HISTORY}/{LOG}"):
-            folder = path / MEMORY
-            return [import_file(memories, one, dry_run) for one in _export_topics(folder)]
+            folder, trust = path / MEMORY, Trust.USER if trusted else Trust.UNTRUSTED
+            return [import_file(memories, one, dry_run) for one in _export_topics(folder, trust)]
         return list(_put_back(memories, source))
 
 
-def _export_topics(folder: Path) -> Iterator[ImportCandidate]:
+def _export_topics(folder: Path, trust: Trust) -> Iterator[ImportCandidate]:
     for path in _markdown(folder):
         data, key = _read(path), path.relative_to(folder).as_posix()
         if data is not None and entries.is_topic(key):
-            yield ImportCandidate(path, key, data, "export", Trust.USER)
+            yield ImportCandidate(path, key, data, "export", trust)
 
 
 def _put_back(memories: Memories, source: Folder) -> Iterator[ImportedFile]:

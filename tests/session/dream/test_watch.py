@@ -41,7 +41,11 @@ class Counting(ScriptedModel):
 
 @asynccontextmanager
 async def session(
-    stage: Stage, model: ScriptedModel, said: list[Notice] | None = None, **environ: str
+    stage: Stage,
+    model: ScriptedModel,
+    said: list[Notice] | None = None,
+    interactive: bool = True,
+    **environ: str,
 ) -> AsyncGenerator[Session]:
     heard: list[Notice] = [] if said is None else said
     parts: dict[str, Any] = {
@@ -49,6 +53,7 @@ async def session(
         "memories": stage.memories,
         "clock": stage.clock,
         "say": heard.append,
+        "interactive": interactive,
     }
     async with opened(stage.home, stage.base / "project", model=model, **parts) as s:
         yield s
@@ -163,3 +168,27 @@ async def test_a_person_skips_the_gates_but_not_the_lock(stage: Stage) -> None:
         await s.jobs.wait("dream", 20)
     assert model.dreams == 1
     assert any("under way in process" in notice.text for notice in said)
+
+
+@pytest.mark.spec("9.switch")
+async def test_with_the_flag_off_a_person_gets_a_sentence_and_no_dream(stage: Stage) -> None:
+    model = Counting()
+    async with session(stage, model, REVERIE_FLAG_DREAM="0") as s:
+        assert "reverie flags set dream on" in await s.dreams.start(s)
+        assert not s.jobs.running
+    assert model.dreams == 0
+
+
+@pytest.mark.spec("9.switch")
+async def test_where_no_person_is_there_a_due_dream_is_left_to_the_next_session(
+    stage: Stage,
+) -> None:
+    """`-p` ends with its answer: a dream begun behind it would die at exit."""
+    model = Counting()
+    sessions(stage, 5)
+    async with session(stage, model, interactive=False) as s:
+        await turn(s)
+    assert (model.dreams, doors.known(stage.memories)) == (0, [])
+    async with session(stage, model) as s:
+        await turn(s)
+    assert model.dreams == 1

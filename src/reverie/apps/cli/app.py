@@ -56,6 +56,9 @@ COMMANDS = {
     ),
     "config": LazyCommand(f"{HERE}.config:app", "Show every setting and where it comes from."),
     "flags": LazyCommand(f"{HERE}.flags:app", "Show and set feature flags."),
+    "trust": LazyCommand(
+        f"{HERE}.trust:trust", "Look at a project's local settings and trust them."
+    ),
     "doctor": LazyCommand(
         f"{HERE}.doctor:doctor", "Check this installation and fix what can be fixed."
     ),

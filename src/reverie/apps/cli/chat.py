@@ -99,7 +99,9 @@ def chat(
     _welcome(place, private)
     if prompt is None:
         from reverie.apps.cli.interactive import converse
+        from reverie.apps.cli.trust import offer
 
+        offer(place)
         converse(place, wanted, model)
         return
     code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)

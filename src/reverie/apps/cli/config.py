@@ -86,6 +86,7 @@ def path(as_json: JsonOption = False, project: Project = CURRENT) -> None:
             "path": str(file.path),
             "exists": file.path.exists(),
             "trusted": file.origin.trusted,
+            "problems": [problem.reason for problem in file.problems],
         }
         for file in settings_files(home=place.home, root=place.root)
     ]
@@ -95,6 +96,9 @@ def path(as_json: JsonOption = False, project: Project = CURRENT) -> None:
     columns = (Column("source"), Column("exists"), Column("trusted"), Column("path", wraps=True))
     keys = ("source", "exists", "trusted", "path")
     table(columns, [[shown(row[key]) for key in keys] for row in rows])
+    for row in rows:
+        for reason in row["problems"]:
+            note(f"{row['path']}: {reason}")
 
 
 def described(loaded: Loaded, name: str) -> dict[str, Any]:
@@ -109,7 +113,7 @@ def described(loaded: Loaded, name: str) -> dict[str, Any]:
         "source": origin.source,
         "place": origin.place,
         "trusted": origin.trusted,
-        "trusted_only": known.trusted_only,
+        "committed": known.committed,
         "section": known.section,
         "about": known.about,
     }
@@ -130,3 +134,5 @@ def tell_problems(problems: tuple[Problem, ...]) -> None:
         note(f"\n{plural(len(problems), 'value was', 'values were')} rejected or changed:")
     for problem in problems:
         note(f"  {problem.level}: {problem}")
+    if any(problem.reason.startswith("not trusted") for problem in problems):
+        note("`reverie trust` shows what an untrusted file would do, and asks.")

@@ -19,7 +19,7 @@ from reverie.upkeep.place import ProjectPlace
 _HINTS = {
     "rights": "`reverie doctor --fix`",
     "temporary": "`reverie doctor --fix`",
-    "settings": "`reverie config path` lists the files",
+    "settings": "`reverie config path` lists the files; `reverie trust` looks at a local one",
 }
 
 

@@ -20,7 +20,7 @@ import typer
 from reverie.apps.cli.memory_open import find_memory, open_memory
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.show import Column, age, document, line, note, say, table
-from reverie.errors import NotFound
+from reverie.errors import NotAvailable, NotFound
 from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
@@ -76,6 +76,10 @@ def run(
 
     place = ProjectPlace.of(project)
     chosen = model_named(place, model)
+    if not everything and not place.flags().on("dream"):
+        from reverie.session.dream.watch import OFF
+
+        raise NotAvailable(OFF)
     if everything:
         from reverie.apps.cli.dream_all import run_all
 

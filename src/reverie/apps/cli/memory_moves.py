@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.show import document, say, tell, watched
 from reverie.errors import InvalidInput
+from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
 from reverie.text.counts import plural
@@ -40,6 +41,9 @@ def import_memories(
         Program | None,
         typer.Option("--from", help="Import what another program stores for this project."),
     ] = None,
+    trusted: Annotated[
+        bool, typer.Option("--trust", help="The files are your own words: no review.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be imported.")
     ] = False,
@@ -52,9 +56,13 @@ def import_memories(
     place = ProjectPlace.of(project)
     with open_memory(project) as memories:
         exported = [path for path in paths or () if is_export(path)]
-        brought = [one for path in exported for one in restore(memories, path, dry_run)]
+        brought = [
+            one for path in exported for one in restore(memories, path, dry_run, trusted=trusted)
+        ]
         loose = [path for path in paths or () if path not in exported]
-        found = list(files_of_program(source, place)) if source else list(files_at(loose))
+        found = list(files_of_program(source, place) if source else files_at(loose))
+        if trusted:
+            found = [replace(one, trust=Trust.USER) for one in found]
 
         def work(one: ImportCandidate) -> ImportedFile:
             return import_file(memories, one, dry_run)

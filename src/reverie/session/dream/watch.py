@@ -2,7 +2,9 @@
 
 With a language model configured a dream costs money, so the first one is asked for: until a
 person has run one (`/dream`, `reverie dream run`), the session says once that one is due. After a
-failure or a kill this session does not try again; the next may.
+failure or a kill this session does not try again; the next may. Where no person is there the
+session ends with its answer, and a dream would end with it: the next with a person dreams. With
+the flag `dream` off none begins, also where a person asks.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from reverie.session.dream.run import Dreamer, DreamTrigger
 
 ALLOWED = "dreams-allowed"
+OFF = "Dreams are switched off; `reverie flags set dream on` allows them again"
 
 
 @dataclass
@@ -49,6 +52,8 @@ class DreamWatch:
 
     async def start(self, host: Host) -> str:
         """Dream because a person asked; says what happens."""
+        if not host.world.flags.get(NAME):
+            return OFF
         dreamer = dreamer_of(host)
         if dreamer is None:
             return "There is no long-term memory here to dream about"
@@ -63,7 +68,7 @@ class DreamWatch:
     async def consider(self, host: Host) -> None:
         """Ask the gates; where all stand open, dream in the background."""
         world, memories = host.world, host.memories
-        if memories is None or world.model is None or self.ended:
+        if memories is None or world.model is None or self.ended or not host.interactive:
             return
         settings, now = world.settings, world.clock.now()
         lock = Consolidation.of(memories.root, world.clock.now, settings)

@@ -1,0 +1,128 @@
+"""`reverie trust`: look at a project's local settings and say that they are yours.
+
+`.reverie/settings.local.json` counts like the repository's committed settings until the user has
+approved it: an archive, or whoever else wrote into the folder, may have brought it. What is
+shown is what was read, and exactly those bytes are approved; a file that changes later is asked
+about again. The settings file itself is never written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.show import document, note, say
+from reverie.errors import InvalidInput, SettingsError
+from reverie.session.hooks import hooks_in
+from reverie.settings.kinds import REFUSED
+from reverie.settings.sources import SettingsFile, settings_file, settings_places
+from reverie.settings.trust import distrust, was_declined
+from reverie.store import trusted
+from reverie.tools.rules import rules_in
+from reverie.transcript.blocks import dump
+from reverie.upkeep.place import ProjectPlace
+
+_SHOWN = 4_000  # characters of one line
+
+
+def trust(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Take back what was decided about the file.")
+    ] = False,
+    as_json: JsonOption = False,
+    project: Project = CURRENT,
+) -> None:
+    """Show what a project's local settings would do, and trust them if they are yours."""
+    place = ProjectPlace.of(project)
+    file = local_file(place)
+    if forget:
+        gone = trusted.forget(place.home, file.path)
+        _answer(place, as_json, "Forgotten." if gone else "Nothing was decided about the file.")
+        return
+    _refuse_broken(file)
+    if file.data is None or file.origin.trusted:
+        missing = f"There is no {file.path}; nothing needs your trust."
+        _answer(place, as_json, missing if file.data is None else f"{file.path} is trusted.")
+        return
+    if not yes:
+        if as_json:
+            raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
+        _show(place, file)
+        typer.confirm("Trust this file?", abort=True)
+    trusted.decide(place.home, file.path, file.data, trusted=True)
+    _answer(place, as_json, f"{file.path} is trusted until it changes.")
+
+
+def local_file(place: ProjectPlace) -> SettingsFile:
+    """The project's local settings as they are now."""
+    path = settings_places(home=place.home, root=place.root)["local"]
+    return settings_file("local", path, place.home)
+
+
+def offer(place: ProjectPlace) -> None:
+    """Ask a person at a terminal, once, about local settings that nobody has decided about."""
+    file = local_file(place)
+    if file.data is None or file.origin.trusted or was_declined(place.home, file.path, file.data):
+        return
+    if not list(powers(place, file)):
+        return
+    _show(place, file)
+    answer = typer.confirm("Trust this file?", default=False)
+    trusted.decide(place.home, file.path, file.data, trusted=answer)
+    if not answer:
+        note("It counts like the repository's committed settings; `reverie trust` asks again.")
+
+
+def powers(place: ProjectPlace, file: SettingsFile) -> Iterator[str]:
+    """What an untrusted file would do that committed settings may not, line by line."""
+    for hook in hooks_in(file)[0]:
+        yield f"run at {hook.event}: {hook.command}"
+    for rule in rules_in(file, []):
+        if rule.verdict != "deny":
+            yield f"{rule.verdict} {rule}"
+    flags: Any = file.value.get("flags")
+    for problem in (*place.loaded().problems, *place.flags().problems()):
+        if problem.place == str(file.path) and problem.reason.startswith(REFUSED):
+            name = problem.key.removeprefix("flags.")
+            held = flags if name != problem.key else file.value
+            yield f"set {problem.key} to {dump(held[name])}"
+
+
+def _refuse_broken(file: SettingsFile) -> None:
+    wrong = [problem for problem in file.problems if problem.level == "error"]
+    if wrong:
+        raise SettingsError(
+            "The file cannot be used, so it cannot be trusted",
+            where=str(wrong[0]),
+            do="Repair or remove that file.",
+        )
+
+
+def _show(place: ProjectPlace, file: SettingsFile) -> None:
+    say(f"{file.path} is {distrust(place.home, file.path, file.data or b'')}.")
+    lines = list(powers(place, file))
+    if not lines:
+        say("It asks for nothing that committed settings may not do.")
+        return
+    say("If you trust it, it will:")
+    for line in lines:
+        more = f" [{len(line) - _SHOWN:,} more characters]" if len(line) > _SHOWN else ""
+        say(f"  {line[:_SHOWN]}{more}")
+
+
+def _answer(place: ProjectPlace, as_json: bool, text: str) -> None:
+    if not as_json:
+        say(text)
+        return
+    file = local_file(place)
+    document(
+        {
+            "file": str(file.path),
+            "exists": file.data is not None,
+            "trusted": file.data is not None and file.origin.trusted,
+        }
+    )
