@@ -62,7 +62,8 @@ class Version:
     """One step of one file. `before` and `after` name bytes; empty = there was no file.
 
     Steps with the same `group` were made as one: a topic file and the pointer to it.
-    `undoes` names the versions that this one takes back.
+    `undoes` names the versions that this one takes back. `was` is the time, in nanoseconds, that
+    the file of `before` had; 0 where nobody knows.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Version:
     origin: Origin
     group: str = ""
     undoes: tuple[str, ...] = ()
+    was: int = 0
 
 
 def outside(trust: Trust = Trust.AGENT) -> Origin:
@@ -98,6 +100,7 @@ def encode(version: Version) -> str:
     }
     body |= {"group": version.group} if version.group else {}
     body |= {"undoes": list(version.undoes)} if version.undoes else {}
+    body |= {"was": version.was} if version.was else {}
     return dump(body)
 
 
@@ -113,7 +116,7 @@ def decode(text: str) -> Version | tuple[str, str] | None:
         return None
     try:
         return _version(cast("dict[str, Any]", value))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidMessage(f"a version cannot be read: {error}") from error
 
 
@@ -137,7 +140,18 @@ def _version(value: dict[str, Any]) -> Version:
         origin,
         str(value.get("group", "")),
         tuple(map(str, value.get("undoes", ()))),
+        _time(value.get("was")),
     )
+
+
+def _time(value: object) -> int:
+    return value if type(value) is int and 0 < value < 2**63 else 0
+
+
+def time_before(versions: Iterable[Version], key: str, name: str) -> int:
+    """The time that a file had when it held these bytes, by the steps that took them away."""
+    found = (v.was for v in versions if v.key == key and v.before == name)
+    return next(found, 0)
 
 
 # Reading a log

@@ -140,19 +140,20 @@ class Folder:
         durable: bool = True,
         expect: str | None = None,
         exclusive: bool = False,
+        modified: int = 0,
     ) -> None:
         """Put `data` in place of whatever the file held, whole or not at all.
 
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written. `durable` returns only when a
-        power loss cannot take it back.
+        power loss cannot take it back. `modified` is the file's time in nanoseconds, if not now.
         """
         with (
             self._walk.writes(key, "The file could not be written", "Its old contents are intact"),
             self._walk.parent(key, create=True) as (at, name),
         ):
             with temporary(at) as temp:
-                fill(at, temp, data, durable=durable)
+                fill(at, temp, data, durable=durable, modified=modified)
                 with self._walk.locked(at, key):
                     self._admit(at, name, key, expect=expect, exclusive=exclusive)
                     os.rename(temp, name, src_dir_fd=at, dst_dir_fd=at)

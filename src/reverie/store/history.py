@@ -19,6 +19,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -119,7 +120,8 @@ class History:
         before = self.state.heads.get(key, ABSENT)
         after = ABSENT if data is None else self.put(data)
         if before != after:
-            self._append([encode(self._version(key, before, after))], durable=True)
+            intent = replace(self._version(key, before, after), was=self._time_of(key))
+            self._append([encode(intent)], durable=True)
 
     def _land(self, change: FileChange) -> None:
         self.refresh()
@@ -206,6 +208,12 @@ class History:
         except StoreError:  # a link, or closed to us: not ours to judge
             return self.state.heads.get(key, ABSENT)
         return name
+
+    def _time_of(self, key: str) -> int:
+        try:
+            return self._bound().stat(key).modified
+        except (NotFound, StoreError):
+            return 0
 
     def _keep(self, key: str) -> str:
         memory = self._bound()

@@ -23,7 +23,16 @@ from reverie.memory.format.entry import TopicFile, sort_of, title_of
 from reverie.memory.format.index import shorten
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
-from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
+from reverie.memory.versions import (
+    ABSENT,
+    By,
+    Origin,
+    Undone,
+    Version,
+    from_origin,
+    trust_in,
+    undo_all,
+)
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
@@ -206,6 +215,7 @@ class Memories:
             self.allow(key, data)
             return Remembered(key, None, self.review.add(key, text, self._now(), origin, evidence))
         with self.folder.locked(), self.history.by(origin):
+            landing.finish(self)
             done = self.folder.save(key, data, hook=hook, expect=expect, exclusive=exclusive)
         return Remembered(key, done)
 
@@ -239,6 +249,7 @@ class Memories:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(entries.INDEX))
         with self.folder.locked(), self.history.by(origin):
+            landing.finish(self)
             if self.folder.exists(index):
                 self.history.intend(index, self.folder.index(index).without(name))
             self.history.intend(key, None)
@@ -256,6 +267,7 @@ class Memories:
     def undo(self, name: str, origin: Origin) -> Reverted:
         """Take one change back, with all that was made in the same step; all of it or nothing."""
         with self.folder.locked():
+            landing.finish(self)
             self.look()
             chosen = self.history.find(name) if name else self._newest()
             steps = from_origin(self.history.log(), "group", chosen.group or chosen.id)
@@ -264,6 +276,7 @@ class Memories:
     def revert(self, by: By, value: str, origin: Origin) -> Reverted:
         """Take back all that came from one origin; what cannot be is left and named."""
         with self.folder.locked():
+            landing.finish(self)
             self.look()
             every = self.history.log()
             undone = {name for version in every for name in version.undoes}
@@ -291,9 +304,9 @@ class Memories:
             )
         done = tuple(one for one in found if not one.refusal)
         undoes = tuple(name for one in done for name in one.undoes)
-        with self.history.by(origin, undoes) as group:
-            for one in sorted(done, key=lambda undone: entries.is_index(undone.key)):
-                self._restore(one)
+        here = {one.key: one.expect for one in done}
+        changes = {one.key: one.data for one in done if not _is_there(one)}
+        group = landing.land_over(self, changes, here, origin, undoes)
         return Reverted(group, done, refused)
 
     def take_out(self, key: str, expect: str) -> None:
@@ -303,16 +316,6 @@ class Memories:
         before = files.read(key)
         files.remove(key, expect=expect)
         self.history.landed(FileChange(key, before, None))
-
-    def _restore(self, undone: Undone) -> None:
-        if undone.data is not None:
-            same = undone.expect == digest(undone.data)
-            if not same:
-                expect, new = undone.expect or None, not undone.expect
-                self.folder.write(undone.key, undone.data, expect=expect, exclusive=new)
-            return
-        if undone.expect:
-            self.take_out(undone.key, undone.expect)
 
     # The review queue
 
@@ -336,6 +339,10 @@ def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
     """Where the versions of a project's memory are kept; nothing is made."""
     project = places.find_project_folder(home, root)
     return places.transcripts_folder(project, home, environ) / NAME
+
+
+def _is_there(undone: Undone) -> bool:
+    return undone.expect == (ABSENT if undone.data is None else digest(undone.data))
 
 
 # What a bare text is

@@ -238,12 +238,19 @@ class MemoryFolder:
         return Saved(key, tuple(changes), tuple(warnings))
 
     def write(
-        self, key: str, data: bytes, *, expect: str | None = None, exclusive: bool = False
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: str | None = None,
+        exclusive: bool = False,
+        modified: int = 0,
     ) -> Saved:
-        """Write any file of the folder, an index among them, and nothing else."""
+        """Write any file of the folder, an index among them, and nothing else; `modified` is its
+        time in nanoseconds, if not now."""
         with self.locked():
             self._allow(key, data)
-            change = self._put(key, data, expect=expect, exclusive=exclusive)
+            change = self._put(key, data, expect=expect, exclusive=exclusive, modified=modified)
         return Saved(key, (change,), self._over(key, data))
 
     @contextlib.contextmanager
@@ -279,9 +286,11 @@ class MemoryFolder:
                 raise
             release(fd)
 
-    def _put(self, key: str, data: bytes, *, expect: str | None, exclusive: bool) -> FileChange:
+    def _put(
+        self, key: str, data: bytes, *, expect: str | None, exclusive: bool, modified: int = 0
+    ) -> FileChange:
         before = self._before(key)
-        self.files.write(key, data, expect=expect, exclusive=exclusive)
+        self.files.write(key, data, expect=expect, exclusive=exclusive, modified=modified)
         return self._told(FileChange(key, before, data))
 
     def _change_index(

@@ -141,13 +141,15 @@ def temporary(at: int) -> Generator[str]:
         _BUSY.discard(name)
 
 
-def fill(at: int, temp: str, data: bytes, *, durable: bool) -> None:
-    """Make a file of exactly these bytes."""
+def fill(at: int, temp: str, data: bytes, *, durable: bool, modified: int = 0) -> None:
+    """Make a file of exactly these bytes, with its time in nanoseconds where one is given."""
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE, 0o600, dir_fd=at)
     try:
         write_whole(fd, data)
         if os.fstat(fd).st_size != len(data):
             raise OSError(errno.EIO, "the file has not the size that was written")
+        if modified:
+            os.utime(fd, ns=(modified, modified))
         if durable:
             flush_file(fd)
     except BaseException:
