@@ -33,6 +33,7 @@ from reverie.store.plain import (
     digest_of,
     fill,
     flush_directory,
+    flush_file,
     is_being_written,
     read_open,
     temporary,
@@ -165,10 +166,11 @@ class Folder:
         with self._walk.writes(key, what, "Check the disk, then write again"):
             flush_directory(at)
 
-    def append_line(self, key: str, line: bytes) -> None:
+    def append_line(self, key: str, line: bytes, *, durable: bool = False) -> None:
         """Add one line to a file that several processes add to: whole, and on a line of its own.
 
-        Not durable by itself, and not for a journal, which has one writer.
+        `durable` waits for its bytes, not for the file's name: see `flush`. Not for a journal,
+        which has one writer.
         """
         if b"\n" in line:
             raise ValueError("a line holds no newline")
@@ -177,6 +179,8 @@ class Folder:
             try:
                 take_soon(fd, self._walk.shown(key))
                 append_whole(fd, line + b"\n")
+                if durable:
+                    flush_file(fd)
             finally:
                 release(fd)
 

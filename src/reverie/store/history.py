@@ -41,6 +41,7 @@ LARGEST = 16 * 2**20
 """Bytes of a file whose versions are kept; of a larger one only the hash is."""
 
 _PREFIX = 4
+_LONG = 64 * 2**10
 _TICK = 2 * 10**9
 
 
@@ -75,6 +76,7 @@ class History:
         self._group = ""
         self._undoes: tuple[str, ...] = ()
         self._read: tuple[int, int] = (0, 0)  # the log's inode, and how far it was read
+        self._sound: set[str] = set()  # objects that were read and are as their names say
         self._seen: dict[str, tuple[int, int, str]] = {}  # size, time and hash of files
 
     def bind(self, memory: MemoryFolder) -> None:
@@ -167,6 +169,8 @@ class History:
 
     def _settle(self, keys: Iterable[str] | None) -> None:
         """Decide what became of writes that nobody reported back on."""
+        if not self.state.pending:
+            return
         only = None if keys is None else set(keys)
         heads = dict(self.state.heads)
         lines: list[str] = []
@@ -302,9 +306,20 @@ class History:
         """Keep bytes; gives their name."""
         name = digest(data)
         key = object_key(name)
-        if len(data) <= LARGEST and not self.files.exists(key):
-            self.files.write(key, zlib.compress(data, 6))
+        if len(data) <= LARGEST and not self._holds(key, name):
+            self.files.write(key, zlib.compress(data, 6 if len(data) < _LONG else 1))
+            self._sound.add(name)
         return name
+
+    def _holds(self, key: str, name: str) -> bool:
+        """Whether an object is there as its name says; each is read once."""
+        if name in self._sound:
+            return self.files.exists(key)
+        with contextlib.suppress(NotFound, StoreError):
+            self.content(name)
+            self._sound.add(name)
+            return True
+        return False
 
     def _version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
         known = origin or self._origin or Origin("save", Trust.AGENT)

@@ -304,8 +304,11 @@ class FolderWalk:
 
     def refuse_twin(self, at: int, name: str, key: str) -> None:
         """Refuse a new name that some file system would take for one that is there."""
-        folded = fold_key(name)
-        for other in os.listdir(at):
+        folded, size = fold_key(name), len(name)
+        others = os.listdir(at)
+        if name.isascii():  # nothing else of ASCII alone and of another length folds to it
+            others = [one for one in others if len(one) == size or not one.isascii()]
+        for other in others:
             if other != name and fold_key(other) == folded:
                 raise self.refused(
                     key, f"{shown(other)} is already there, the same but for case or accents"

@@ -79,7 +79,8 @@ class ForgottenWords:
         )
         for mark in marks:
             body = {"v": 1, "hash": mark.id, "length": mark.length, "at": at, "done": done}
-            self.files.append_line(LIST, json.dumps(body, separators=(",", ":")).encode())
+            line = json.dumps(body, separators=(",", ":")).encode()
+            self.files.append_line(LIST, line, durable=True)
         self.files.flush(LIST)
         return marks
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reverie.errors import InvalidInput, NotFound, ReverieError
+from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, sort_of, title_of
-from reverie.memory.format.index import shorten
+from reverie.memory.format.index import pointers_with, shorten, without
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import (
@@ -44,6 +44,7 @@ from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
 _LINE = 140
+_ALIKE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +162,12 @@ class Memories:
     def _fresh(self, key: str, data: bytes) -> bytes:
         """The lines of an index that are new: what stands there already is not this write's."""
         try:
-            known = set(self.folder.bytes_of(key).splitlines())
+            old = self.folder.bytes_of(key)
         except NotFound:
             return data
-        return b"\n".join(line for line in data.splitlines() if line not in known)
+        before, after = changed_lines(old, data)
+        known = set(before.splitlines())
+        return b"\n".join(line for line in after.splitlines() if line not in known)
 
     # Saving
 
@@ -182,14 +185,16 @@ class Memories:
         body = text.strip()
         if not body:
             raise InvalidInput("There is nothing to remember", do="Say what to remember")
-        known = self._known(body)
-        if known is not None and not key:
-            return Remembered(known)
         title = name or title_of(body)
         kind = type or sort_of(body)
-        taken = frozenset(self.folder.keys())
+        known, free = self._known(body, entries.key_for(title, kind))
+        if known and not key:
+            with self.folder.locked(), self.history.by(origin):
+                landing.finish(self)
+                pointed = self.folder.point(known)
+            return Remembered(known, pointed if pointed.changes else None)
         made = entries.new(
-            key or entries.key_for(title, kind, taken),
+            key or free,
             name=title,
             description=description or summary_of(body),
             type=kind,
@@ -219,12 +224,26 @@ class Memories:
             done = self.folder.save(key, data, hook=hook, expect=expect, exclusive=exclusive)
         return Remembered(key, done)
 
-    def _known(self, body: str) -> str | None:
-        topics = self.folder.keys()
-        for key in topics:
-            if self.folder.read(key).body.strip() == body:
-                return key
-        return None
+    def _known(self, body: str, key: str) -> tuple[str, str]:
+        """The memory with just this body, of those that are named or described like it, or
+        nothing; and the first free file name. The others are not read."""
+        stem, number, free = key.removesuffix(".md"), 1, key
+        while self.folder.exists(free):
+            if self._body(free) == body:
+                return free, ""
+            number += 1
+            free = f"{stem}_{number}.md"
+        about = summary_of(body)[:_ALIKE].encode()
+        for one in pointers_with(self.folder.index_data(), about):
+            if one.key and self._body(one.key) == body:
+                return one.key, ""
+        return "", free
+
+    def _body(self, key: str) -> str:
+        try:
+            return self.folder.read(key).body.strip()
+        except (NotFound, StoreError):
+            return ""
 
     # Removing
 
@@ -251,7 +270,7 @@ class Memories:
         with self.folder.locked(), self.history.by(origin):
             landing.finish(self)
             if self.folder.exists(index):
-                self.history.intend(index, self.folder.index(index).without(name))
+                self.history.intend(index, without(self.folder.bytes_of(index), name))
             self.history.intend(key, None)
             return self.folder.remove(key)
 
@@ -353,3 +372,26 @@ def summary_of(text: str) -> str:
     one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
     end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
     return one[: end.end()] if end else shorten(one, _LINE)
+
+
+def changed_lines(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """The lines of two texts between their first difference and their last."""
+    start = old.rfind(b"\n", 0, _alike(old, new)) + 1
+    same = _alike(old[start:][::-1], new[start:][::-1])
+    ends = [old.find(b"\n", len(old) - same), new.find(b"\n", len(new) - same)]
+    return tuple(
+        text[start:] if end < 0 else text[start : end + 1]
+        for text, end in zip((old, new), ends, strict=True)
+    )
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -126,6 +126,15 @@ def flush_directory(fd: int) -> None:
             raise
 
 
+def flush_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    fd = os.open(path, FOLDER)
+    try:
+        flush_directory(fd)
+    finally:
+        close(fd)
+
+
 @contextlib.contextmanager
 def temporary(at: int) -> Generator[str]:
     """Give a name for a file in a directory that is to be renamed; on an error it goes again."""
