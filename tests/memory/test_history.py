@@ -272,9 +272,7 @@ def test_a_log_line_of_any_content_is_passed_over(memories: Memories, at: str) -
     line += ',"origin":{"kind":"save"}}'
     deep = '{"v":1,"type":"version","id":' + "[" * 100_000 + "]" * 100_000 + "}"
     with Journal.open(memories.history.files, "log.jsonl") as log:
-        log.append(
-            [line % at, '{"v":1,"type":"version","id":' + "[" * 100_000 + "]" * 100_000 + "}"]
-        )
+        log.append([line % at, deep])
     with Memories(memories.root, memories.beside.root, memories.home, now=lambda: 1.0) as again:
         assert [v.key for v in again.history.log()][:1] == ["t.md"]
         again.save("t.md", topic("two"), AGENT)

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
 from reverie.memory.format.entry import is_index
-from reverie.memory.merge import Merged, lines_of, merge
+from reverie.memory.merge import Merged, lines_of, matching, merge
 from reverie.memory.trust import Trust, trust_of
 from reverie.transcript.blocks import dump, parse
 
@@ -224,13 +224,9 @@ def blame(versions: Sequence[Version], content: ReadContent) -> list[Blamed]:
     found: list[Blamed] = []
     for version in versions:
         lines = lines_of(_text(version.after, content))
-        matcher = difflib.SequenceMatcher(None, [b.line for b in found], lines, autojunk=False)
-        made: list[Blamed] = []
-        for op, low, high, start, end in matcher.get_opcodes():
-            if op == "equal":
-                made += found[low:high]
-            else:
-                made += [Blamed(line, version) for line in lines[start:end]]
+        made = [Blamed(line, version) for line in lines]
+        for old, new, size in matching([b.line for b in found], lines):
+            made[new : new + size] = found[old : old + size]
         found = made
     return found
 

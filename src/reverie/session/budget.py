@@ -25,6 +25,7 @@ from reverie.transcript.records import Usage
 from reverie.world import Clock, Model
 
 PATIENCE = 5.0
+_MOST_WEIGHT = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,9 @@ class Budget:
         prices: dict[str, tuple[str, float]] = {}
         for line in self._lines(day):
             name, price = line.get("id"), line.get("spent", line.get("reserved"))
-            if isinstance(name, str) and isinstance(price, (int, float)):
-                prices[name] = str(line.get("source", "")), float(price)
+            known = isinstance(price, (int, float)) and abs(price) < _MOST_WEIGHT
+            if isinstance(name, str) and known:
+                prices[name] = str(line.get("source", "")), float(cast("float", price))
         found: dict[str, Spent] = {}
         for source, price in prices.values():
             before = found.get(source, Spent())
@@ -161,7 +163,7 @@ class Budget:
         for text in data.splitlines():
             try:
                 value: object = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
                 yield cast("dict[str, object]", value)

@@ -27,7 +27,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store.lock import release, take_soon
+from reverie.store.lock import NO_LOCKS, release, take_soon
 from reverie.store.plain import FOLDER, SAFE, close, flush_directory, words
 
 NAME_BYTES = 255
@@ -140,7 +140,6 @@ def _refused(key: str, what: str, do: str = _RENAME) -> PathRefused:
 _GENERATION = 0x80087601  # FS_IOC_GETVERSION
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
-_NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
 _NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
 
 
@@ -296,7 +295,7 @@ class FolderWalk:
             try:
                 take_soon(fd, self.shown(key))
             except OSError as error:
-                if error.errno not in _NO_LOCKS:
+                if error.errno not in NO_LOCKS:
                     raise
             yield
         finally:

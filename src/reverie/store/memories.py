@@ -269,6 +269,8 @@ class Memories:
         name = key.removeprefix(index.removesuffix(entries.INDEX))
         with self.folder.locked(), self.history.by(origin):
             landing.finish(self)
+            if not self.folder.exists(key):
+                raise NotFound("There is no such memory", where=key, do="List the memories")
             if self.folder.exists(index):
                 self.history.intend(index, without(self.folder.bytes_of(index), name))
             self.history.intend(key, None)

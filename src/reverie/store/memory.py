@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,13 +45,23 @@ from reverie.memory.ranking import (
     record,
 )
 from reverie.store.files import Changed, Folder, Stat
-from reverie.store.lock import held_by, holder_of, release, take_turn
+from reverie.store.lock import (
+    NO_LOCKS,
+    held_up_by,
+    holder_of,
+    is_stopped,
+    release,
+    take_turn,
+    without_locks,
+)
 from reverie.store.plain import digest, words
 from reverie.world import Notice, Say, say_nothing
 
 LOCK = ".reverie-memory.lock"
 PATIENCE = 60.0
 """Seconds to wait for others that write to the same folder."""
+MOMENT = 3.0
+"""Seconds after which one looks who it is that holds the lock."""
 MAX_INDEX = 16 * 1024 * 1024
 """Bytes of an index that are read; a longer one is not changed either."""
 MAX_KEPT = 16 * 1024 * 1024
@@ -295,18 +306,27 @@ class MemoryFolder:
         while True:
             fd = self.files.open_append(LOCK)
             try:
-                if not take_turn(fd, PATIENCE):
-                    raise held_by(holder_of(fd), str(self.root))
+                self._wait(fd)
                 if self.files.is_current(LOCK, fd):
                     return fd
             except OSError as error:
                 release(fd)
+                if error.errno in NO_LOCKS:
+                    raise without_locks(str(self.root)) from error
                 what = f"The memory folder could not be locked: {words(error)}"
                 raise WriteFailed(what, where=str(self.root)) from error
             except BaseException:
                 release(fd)
                 raise
             release(fd)
+
+    def _wait(self, fd: int) -> None:
+        """Take the lock in turn; whoever was stopped while holding it is not waited for."""
+        began = time.monotonic()
+        while not take_turn(fd, MOMENT):
+            holder, waited = holder_of(fd), time.monotonic() - began
+            if waited >= PATIENCE or (holder is not None and is_stopped(holder.pid)):
+                raise held_up_by(holder, str(self.root), waited)
 
     def _put(
         self, key: str, data: bytes, *, expect: str | None, exclusive: bool, modified: int = 0
