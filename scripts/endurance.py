@@ -6,7 +6,7 @@ A finished slice is noted at once, so that a run that was stopped goes on with t
 was in; and it adds a row to bench/RESULTS.md. A slice that fails is noted too and ends the
 run; it is run again next time. Nothing else is written.
 
-    python -m scripts.endurance --part kills|properties --seed N [--hours H] [--slices N]
+    python -m scripts.endurance --part kills|power|properties --seed N [--hours H] [--slices N]
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ FIRST_EXAMPLES = 1_000
 MAX_EXAMPLES = 64_000
 KILLS = re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(")
 PROPERTIES = re.compile(r"^from hypothesis", re.MULTILINE)
-PARTS = {"kills": KILLS, "properties": PROPERTIES}
+POWER = re.compile(r"\bpower_states\(")
+PARTS = {"kills": KILLS, "power": POWER, "properties": PROPERTIES}
 HEAD = """# What ran for hours
 
 `make endurance` adds a row for each slice it finishes.

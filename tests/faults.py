@@ -41,6 +41,7 @@ WRITES = (
     "os.unlink",
     "os.rmdir",
     "os.mkdir",
+    "os.utime",
     "os.close",
 )
 READS = ("os.dup", "os.fstat", "os.lstat", "os.listdir", "os.scandir", "os.read", "os.pread")

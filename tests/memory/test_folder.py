@@ -26,7 +26,7 @@ from reverie.settings import Settings
 from reverie.store.files import Changed
 from reverie.store.keys import is_temporary
 from reverie.store.lock import release, take, take_turn
-from reverie.store.memory import FileChange, MemoryFolder
+from reverie.store.memory import MAX_INDEX, FileChange, MemoryFolder
 from reverie.store.plain import digest
 from reverie.world import Notice
 from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder, run_with_error
@@ -274,7 +274,7 @@ def test_a_folder_in_use_is_waited_for_and_given_up_in_the_end(memory: MemoryFol
 
 def test_an_endless_index_is_not_changed(memory: MemoryFolder) -> None:
     with open(memory.root / "MEMORY.md", "wb") as file:
-        file.truncate(5 * 1024 * 1024)
+        file.truncate(MAX_INDEX + 1)
     with pytest.raises(InvalidInput, match="Shorten it by hand"):
         memory.save("a.md", topic("Ay"))
     assert memory.keys() == ()

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from reverie.errors import InvalidInput, NotFound, ReverieError
+from reverie.errors import InvalidInput, NotFound, ReverieError, WriteFailed
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
 from reverie.store.history import Damaged, object_key
+from reverie.store.journal import Journal
 from reverie.store.memories import Memories
+from reverie.store.memory import FileChange
 from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import Death, every_error, every_kill, quick_folder
@@ -228,6 +230,52 @@ def test_a_flipped_bit_is_found_and_never_handed_out(memories: Memories) -> None
     file.write_bytes(b"no zlib")
     with pytest.raises(Damaged):
         memories.history.content(name)
+
+
+def test_a_damaged_version_is_kept_anew_when_its_bytes_are_at_hand(tmp_path: Path) -> None:
+    with opened(tmp_path) as memories:
+        memories.save("t.md", topic("one"), AGENT)
+        name = memories.history.log("t.md")[0].after
+        file = memories.history.files.root / object_key(name)
+        file.write_bytes(b"no zlib")
+    with opened(tmp_path) as memories:
+        memories.save("t.md", topic("two"), AGENT)
+        assert memories.history.content(name) == topic("one")
+        assert memories.history.check() == ()
+        memories.undo("", UNDO)
+        assert memories.folder.bytes_of("t.md") == topic("one")
+
+
+def test_a_full_disk_between_file_and_pointer_is_mended_by_remembering_again(
+    memories: Memories,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+
+        def full(*_: object, **__: object) -> list[FileChange]:
+            raise WriteFailed("The disk is full")
+
+        patch.setattr(memories.folder, "_change_index", full)
+        with pytest.raises(WriteFailed):
+            memories.remember("The mill stands by the river.", USER)
+    assert index_faults(memories.folder) != ()
+    done = memories.remember("The mill stands by the river.", USER)
+    assert done.outcome == "saved"
+    assert index_faults(memories.folder) == ()
+    assert memories.remember("The mill stands by the river.", USER).outcome == "unchanged"
+    whole(memories)
+
+
+@pytest.mark.parametrize("at", ["1" + "0" * 400, '"x"', "null", "[]", "{}", "1e999"])
+def test_a_log_line_of_any_content_is_passed_over(memories: Memories, at: str) -> None:
+    memories.save("t.md", topic("one"), AGENT)
+    line = '{"v":1,"type":"version","id":"x","key":"k","before":"","after":"","at":%s'
+    line += ',"origin":{"kind":"save"}}'
+    deep = '{"v":1,"type":"version","id":' + "[" * 100_000 + "]" * 100_000 + "}"
+    with Journal.open(memories.history.files, "log.jsonl") as log:
+        log.append([line % at, deep])
+    with Memories(memories.root, memories.beside.root, memories.home, now=lambda: 1.0) as again:
+        assert [v.key for v in again.history.log()][:1] == ["t.md"]
+        again.save("t.md", topic("two"), AGENT)
 
 
 def test_a_torn_log_line_is_passed_over(memories: Memories) -> None:

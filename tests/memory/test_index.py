@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.memory.format import index as indexes
-from reverie.memory.format.index import IndexFault, parse
+from reverie.memory.format.index import IndexFault, find_pointer, parse, pointers_to, put, without
 from reverie.memory.ranking import IndexLimits, limits_hit, plain_cut, sent, write_warning
 
 pytestmark = pytest.mark.spec("7.index")
@@ -33,22 +33,22 @@ def test_pointers_are_read() -> None:
 
 
 def test_a_pointer_is_added_behind_the_last_one() -> None:
-    new = parse(SAMPLE.encode()).put("x.md", "X", "y").decode()
+    new = put(SAMPLE.encode(), "x.md", "X", "y").decode()
     assert new == SAMPLE.replace("percent\n", "percent\n- [X](x.md) — y\n")
-    assert parse(b"").put("x.md", "X", "y").decode() == "- [X](x.md) — y\n"
-    assert parse(b"prose").put("x.md", "X", "").decode() == "prose\n- [X](x.md)\n"
+    assert put(b"", "x.md", "X", "y").decode() == "- [X](x.md) — y\n"
+    assert put(b"prose", "x.md", "X", "").decode() == "prose\n- [X](x.md)\n"
 
 
 def test_a_pointer_is_changed_in_its_place() -> None:
     data = b"\xef\xbb\xbf  - [A](a.md) \xe2\x80\x94 old\r\nkept \xff\r\n- [B](b.md)"
-    assert parse(data).put("a.md", "A", "new") == data.replace(b"old", b"new")
-    assert parse(data).put("b.md", "B", "new") == data + " — new".encode()
+    assert put(data, "a.md", "A", "new") == data.replace(b"old", b"new")
+    assert put(data, "b.md", "B", "new") == data + " — new".encode()
 
 
 def test_a_pointer_is_taken_out_with_its_line_alone() -> None:
     data = b"a\r\n- [A](a.md)\r\n- [B](b.md)\n- [A again](./a.md)\nz"
-    assert parse(data).without("a.md") == b"a\r\n- [B](b.md)\nz"
-    assert parse(data).without("c.md") == data
+    assert without(data, "a.md") == b"a\r\n- [B](b.md)\nz"
+    assert without(data, "c.md") == data
 
 
 def test_a_line_is_kept_short() -> None:
@@ -178,17 +178,42 @@ def test_a_change_and_its_reverse_leave_every_byte(lines: list[str], end: str, r
     text = end.join((*lines, "")).encode("utf-8", "replace")
     data = text + raw.replace(b"\r", b"") + (b"\n" if raw else b"")
     key = "new-one.md"
-    added = parse(data).put(key, "T", "hook")
+    added = put(data, key, "T", "hook")
     found = parse(added).find(key)
     assert found is not None
     assert (found.title, found.hook) == ("T", "hook")
-    assert parse(added).without(key) == data
-    assert parse(added).put(key, "T", "hook") == added
+    assert without(added, key) == data
+    assert put(added, key, "T", "hook") == added
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     index = parse(data)
-    assert parse(index.put("a.md", "A", "b")).find("a.md") is not None
+    assert parse(put(index.data, "a.md", "A", "b")).find("a.md") is not None
     assert all(one.key or one.fault for one in index.pointers)
     indexes.check(index, ["z.md"])
+
+
+@given(
+    LINES,
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["a.md", "K.md", "é.md", "d/a.md"]),
+)
+def test_looking_for_one_pointer_finds_what_reading_all_does(
+    lines: list[str], end: str, key: str
+) -> None:
+    ways = [
+        key,
+        f"./{key}",
+        key.replace("a", "%61"),
+        key.replace("K", "\u212a"),
+        "e\u0301.md",
+        "b.md",
+    ]
+    data = end.join((*lines, *(f"- [T]({way}) - x" for way in ways), *lines)).encode(
+        "utf-8", "replace"
+    )
+    found = [(one.start, one.end, one.key) for one in pointers_to(data, key)]
+    assert found == [(o.start, o.end, o.key) for o in parse(data).pointers if o.key == key]
+    assert found
+    assert find_pointer(data, "nothing.md") is None

@@ -16,7 +16,7 @@ from reverie.errors import InvalidInput
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import MAX_READ, TopicFile
 from reverie.memory.format.frontmatter import MAX_BYTES
-from reverie.memory.format.index import parse, resolve
+from reverie.memory.format.index import put, resolve, without
 from reverie.memory.instructions import InstructionFile, render
 from reverie.memory.prompt import Options, section
 from reverie.memory.ranking import IndexLimits, ManifestLine, manifest, record
@@ -70,7 +70,7 @@ def test_row_16_an_edit_keeps_bytes_that_are_no_text() -> None:
     changed = TopicFile("a.md", data).with_value("b", "name").data
     assert changed == data.replace(b"name: a", b"name: b")
     index = b"\xff\xfe\n- [A](a.md) \x80\n\xc3"
-    assert parse(parse(index).put("z.md", "Z", "")).without("z.md") == index
+    assert without(put(index, "z.md", "Z", ""), "z.md") == index
 
 
 # -- row 17: marks and line ends -------------------------------------------------------

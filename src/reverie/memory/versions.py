@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
 from reverie.memory.format.entry import is_index
-from reverie.memory.merge import Merged, lines_of, merge
+from reverie.memory.merge import Merged, lines_of, matching, merge
 from reverie.memory.trust import Trust, trust_of
 from reverie.transcript.blocks import dump, parse
 
@@ -62,7 +62,8 @@ class Version:
     """One step of one file. `before` and `after` name bytes; empty = there was no file.
 
     Steps with the same `group` were made as one: a topic file and the pointer to it.
-    `undoes` names the versions that this one takes back.
+    `undoes` names the versions that this one takes back. `was` is the time, in nanoseconds, that
+    the file of `before` had; 0 where nobody knows.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Version:
     origin: Origin
     group: str = ""
     undoes: tuple[str, ...] = ()
+    was: int = 0
 
 
 def outside(trust: Trust = Trust.AGENT) -> Origin:
@@ -98,6 +100,7 @@ def encode(version: Version) -> str:
     }
     body |= {"group": version.group} if version.group else {}
     body |= {"undoes": list(version.undoes)} if version.undoes else {}
+    body |= {"was": version.was} if version.was else {}
     return dump(body)
 
 
@@ -113,7 +116,7 @@ def decode(text: str) -> Version | tuple[str, str] | None:
         return None
     try:
         return _version(cast("dict[str, Any]", value))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidMessage(f"a version cannot be read: {error}") from error
 
 
@@ -137,7 +140,18 @@ def _version(value: dict[str, Any]) -> Version:
         origin,
         str(value.get("group", "")),
         tuple(map(str, value.get("undoes", ()))),
+        _time(value.get("was")),
     )
+
+
+def _time(value: object) -> int:
+    return value if type(value) is int and 0 < value < 2**63 else 0
+
+
+def time_before(versions: Iterable[Version], key: str, name: str) -> int:
+    """The time that a file had when it held these bytes, by the steps that took them away."""
+    found = (v.was for v in versions if v.key == key and v.before == name)
+    return next(found, 0)
 
 
 # Reading a log
@@ -210,13 +224,9 @@ def blame(versions: Sequence[Version], content: ReadContent) -> list[Blamed]:
     found: list[Blamed] = []
     for version in versions:
         lines = lines_of(_text(version.after, content))
-        matcher = difflib.SequenceMatcher(None, [b.line for b in found], lines, autojunk=False)
-        made: list[Blamed] = []
-        for op, low, high, start, end in matcher.get_opcodes():
-            if op == "equal":
-                made += found[low:high]
-            else:
-                made += [Blamed(line, version) for line in lines[start:end]]
+        made = [Blamed(line, version) for line in lines]
+        for old, new, size in matching([b.line for b in found], lines):
+            made[new : new + size] = found[old : old + size]
         found = made
     return found
 

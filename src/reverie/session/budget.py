@@ -27,7 +27,7 @@ from reverie.transcript.request import Request
 from reverie.world import Capabilities, Clock, Event, Model, Retrying
 
 PATIENCE = 5.0
-MOST = 2.0**63  # what a line may say that a request cost
+MAX_PRICE = 2.0**63  # what a line may say that a request cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Budget:
         prices: dict[str, tuple[str, float]] = {}
         for line in self._lines(day):
             name, price = line.get("id"), line.get("spent", line.get("reserved"))
-            if isinstance(name, str) and isinstance(price, (int, float)) and 0 <= price < MOST:
+            if isinstance(name, str) and isinstance(price, (int, float)) and 0 <= price < MAX_PRICE:
                 prices[name] = str(line.get("source", "")), float(price)
         found: dict[str, Spent] = {}
         for source, price in prices.values():

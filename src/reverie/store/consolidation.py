@@ -4,7 +4,7 @@
 one runs its body names the holder's process and, on a second line, the time before, so that other
 programs that know the convention see it too. Below stand what tells two processes of one number
 apart, and a name for this one take. The file is replaced whole, never edited: who dies in between
-leaves the state before or after.
+leaves the state before or after, and what was told survives a power loss.
 
 Every step happens under an OS lock, which the kernel frees with its process. A holder that lives
 and is young is left alone; one that is dead, or older than a dream may get, loses the lock, and
@@ -28,7 +28,7 @@ from uuid import uuid4
 from reverie.errors import Held, PathRefused, StoreError, WriteFailed
 from reverie.settings import Settings
 from reverie.store.lock import FileLock, alive, process_start
-from reverie.store.plain import read_plain, words
+from reverie.store.plain import flush_folder, read_plain, words
 
 NAME = ".consolidate-lock"
 GATE = ".reverie-consolidate.lock"
@@ -180,6 +180,7 @@ class Consolidation:
             return
         with self._failing():
             os.unlink(self.path)
+            flush_folder(self.path.parent)
 
     def _must_be(self, taken: Taken) -> None:
         body = self._read()
@@ -253,6 +254,7 @@ class Consolidation:
                 finally:
                     os.close(fd)
                 os.rename(beside, self.path)
+                flush_folder(self.path.parent)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(beside)

@@ -33,6 +33,7 @@ from reverie.store.plain import (
     digest_of,
     fill,
     flush_directory,
+    flush_file,
     is_being_written,
     read_open,
     temporary,
@@ -140,19 +141,20 @@ class Folder:
         durable: bool = True,
         expect: str | None = None,
         exclusive: bool = False,
+        modified: int = 0,
     ) -> None:
         """Put `data` in place of whatever the file held, whole or not at all.
 
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written. `durable` returns only when a
-        power loss cannot take it back.
+        power loss cannot take it back. `modified` is the file's time in nanoseconds, if not now.
         """
         with (
             self._walk.writes(key, "The file could not be written", "Its old contents are intact"),
             self._walk.parent(key, create=True) as (at, name),
         ):
             with temporary(at) as temp:
-                fill(at, temp, data, durable=durable)
+                fill(at, temp, data, durable=durable, modified=modified)
                 with self._walk.locked(at, key):
                     self._admit(at, name, key, expect=expect, exclusive=exclusive)
                     os.rename(temp, name, src_dir_fd=at, dst_dir_fd=at)
@@ -164,10 +166,11 @@ class Folder:
         with self._walk.writes(key, what, "Check the disk, then write again"):
             flush_directory(at)
 
-    def append_line(self, key: str, line: bytes) -> None:
+    def append_line(self, key: str, line: bytes, *, durable: bool = False) -> None:
         """Add one line to a file that several processes add to: whole, and on a line of its own.
 
-        Not durable by itself, and not for a journal, which has one writer.
+        `durable` waits for its bytes, not for the file's name: see `flush`. Not for a journal,
+        which has one writer.
         """
         if b"\n" in line:
             raise ValueError("a line holds no newline")
@@ -176,6 +179,8 @@ class Folder:
             try:
                 take_soon(fd, self._walk.shown(key))
                 append_whole(fd, line + b"\n")
+                if durable:
+                    flush_file(fd)
             finally:
                 release(fd)
 

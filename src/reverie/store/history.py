@@ -19,6 +19,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -40,6 +41,7 @@ LARGEST = 16 * 2**20
 """Bytes of a file whose versions are kept; of a larger one only the hash is."""
 
 _PREFIX = 4
+_LONG = 64 * 2**10
 _TICK = 2 * 10**9
 
 
@@ -74,6 +76,7 @@ class History:
         self._group = ""
         self._undoes: tuple[str, ...] = ()
         self._read: tuple[int, int] = (0, 0)  # the log's inode, and how far it was read
+        self._sound: set[str] = set()  # objects that were read and are as their names say
         self._seen: dict[str, tuple[int, int, str]] = {}  # size, time and hash of files
 
     def bind(self, memory: MemoryFolder) -> None:
@@ -119,7 +122,8 @@ class History:
         before = self.state.heads.get(key, ABSENT)
         after = ABSENT if data is None else self.put(data)
         if before != after:
-            self._append([encode(self._version(key, before, after))], durable=True)
+            intent = replace(self._version(key, before, after), was=self._time_of(key))
+            self._append([encode(intent)], durable=True)
 
     def _land(self, change: FileChange) -> None:
         self.refresh()
@@ -165,6 +169,8 @@ class History:
 
     def _settle(self, keys: Iterable[str] | None) -> None:
         """Decide what became of writes that nobody reported back on."""
+        if not self.state.pending:
+            return
         only = None if keys is None else set(keys)
         heads = dict(self.state.heads)
         lines: list[str] = []
@@ -206,6 +212,12 @@ class History:
         except StoreError:  # a link, or closed to us: not ours to judge
             return self.state.heads.get(key, ABSENT)
         return name
+
+    def _time_of(self, key: str) -> int:
+        try:
+            return self._bound().stat(key).modified
+        except (NotFound, StoreError):
+            return 0
 
     def _keep(self, key: str) -> str:
         memory = self._bound()
@@ -294,9 +306,20 @@ class History:
         """Keep bytes; gives their name."""
         name = digest(data)
         key = object_key(name)
-        if len(data) <= LARGEST and not self.files.exists(key):
-            self.files.write(key, zlib.compress(data, 6))
+        if len(data) <= LARGEST and not self._holds(key, name):
+            self.files.write(key, zlib.compress(data, 6 if len(data) < _LONG else 1))
+            self._sound.add(name)
         return name
+
+    def _holds(self, key: str, name: str) -> bool:
+        """Whether an object is there as its name says; each is read once."""
+        if name in self._sound:
+            return self.files.exists(key)
+        with contextlib.suppress(NotFound, StoreError):
+            self.content(name)
+            self._sound.add(name)
+            return True
+        return False
 
     def _version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
         known = origin or self._origin or Origin("save", Trust.AGENT)

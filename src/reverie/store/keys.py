@@ -27,7 +27,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
-from reverie.store.lock import release, take_soon
+from reverie.store.lock import NO_LOCKS, release, take_soon
 from reverie.store.plain import FOLDER, SAFE, close, flush_directory, words
 
 NAME_BYTES = 255
@@ -143,7 +143,6 @@ def _refused(key: str, what: str, do: str = _RENAME) -> PathRefused:
 _GENERATION = 0x80087601  # FS_IOC_GETVERSION
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
-_NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
 _NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
 
 
@@ -299,7 +298,7 @@ class FolderWalk:
             try:
                 take_soon(fd, self.shown(key))
             except OSError as error:
-                if error.errno not in _NO_LOCKS:
+                if error.errno not in NO_LOCKS:
                     raise
             yield
         finally:
@@ -310,8 +309,11 @@ class FolderWalk:
         was drawn by chance has no twin, and sessions may be many."""
         if _BY_CHANCE.fullmatch(name):
             return
-        folded = fold_key(name)
-        for other in os.listdir(at):
+        folded, size = fold_key(name), len(name)
+        others = os.listdir(at)
+        if name.isascii():  # nothing else of ASCII alone and of another length folds to it
+            others = [one for one in others if len(one) == size or not one.isascii()]
+        for other in others:
             if other != name and fold_key(other) == folded:
                 raise self.refused(
                     key, f"{shown(other)} is already there, the same but for case or accents"

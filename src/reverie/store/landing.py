@@ -3,7 +3,8 @@
 Under the folder's lock every new byte is kept in the history, then the plan is put on the disk.
 Only then are files changed, each through the folder's own guards and history, and the plan
 removed. A process that dies in between leaves the plan, and whoever opens the memory next carries
-it out: no reader of ours ever works on half of it. A file that somebody changed after the plan
+it out: no reader of ours ever works on half of it. What is taken back goes the same way, and a
+file that comes back has its old time. A file that somebody changed after the plan
 was made keeps their words. A plan with words that may no longer be written is given up: what it
 would have removed stays.
 
@@ -18,10 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reverie.errors import InvalidInput, InvalidMessage, NotFound, SecretFound
+from reverie.errors import InvalidInput, InvalidMessage, NotFound, PathRefused, SecretFound
 from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
-from reverie.memory.versions import ABSENT, Origin, Version, decode, encode
+from reverie.memory.versions import ABSENT, Origin, Version, decode, encode, time_before
 from reverie.store.files import Changed
 from reverie.store.history import LARGEST, Damaged
 from reverie.store.lists import Forgotten
@@ -45,9 +46,21 @@ def land(
     `here` is what the changes were made from: where the folder holds something else by now, or a
     guard refuses one file, nothing is changed.
     """
+    before = {key: digest(data) for key, data in here.items()}
+    return land_over(memories, changes, before, origin)
+
+
+def land_over(
+    memories: Memories,
+    changes: Mapping[str, bytes | None],
+    here: Mapping[str, str],
+    origin: Origin,
+    undoes: tuple[str, ...] = (),
+) -> str:
+    """The same, where `here` is the SHA-256 of each file, and the step takes others back."""
     with memories.folder.locked():
         finish(memories)
-        step = Version("", "", ABSENT, ABSENT, 0.0, origin, memories.history.new_id())
+        step = Version("", "", ABSENT, ABSENT, 0.0, origin, memories.history.new_id(), undoes)
         steps = [_planned(memories, key, changes[key], here, step) for key in sorted(changes)]
         if not steps:
             return ""
@@ -81,10 +94,10 @@ def _planned(
     memories: Memories,
     key: str,
     data: bytes | None,
-    here: Mapping[str, bytes],
+    here: Mapping[str, str],
     step: Version,
 ) -> Version:
-    before = digest(here[key]) if key in here else ABSENT
+    before = here.get(key, ABSENT)
     if _now(memories, key) != before:
         raise Changed("The file has changed since it was read", where=key)
     if data is None:
@@ -100,7 +113,8 @@ def _carry_out(memories: Memories) -> str:
     steps = _read(memories)
     if not steps:
         return ""
-    with memories.history.by(steps[0].origin, group=steps[0].group) as group:
+    first = steps[0]
+    with memories.history.by(first.origin, first.undoes, first.group) as group:
         try:
             for step in sorted(steps, key=_place):
                 _step(memories, step)
@@ -139,8 +153,16 @@ def _step(memories: Memories, step: Version) -> None:
     if step.after == ABSENT:
         memories.take_out(step.key, now)
         return
-    data = memories.history.content(step.after)
-    memories.folder.write(step.key, data, expect=now or None, exclusive=not now)
+    history = memories.history
+    history.refresh()
+    undone = [history.state.versions[one] for one in step.undoes if one in history.state.versions]
+    memories.folder.write(
+        step.key,
+        history.content(step.after),
+        expect=now or None,
+        exclusive=not now,
+        modified=time_before(undone, step.key, step.after),
+    )
 
 
 def _now(memories: Memories, key: str) -> str:
@@ -148,3 +170,5 @@ def _now(memories: Memories, key: str) -> str:
         return memories.folder.digest(key)
     except NotFound:
         return ABSENT
+    except PathRefused:
+        return "not ours"

@@ -79,7 +79,8 @@ class ForgottenWords:
         )
         for mark in marks:
             body = {"v": 1, "hash": mark.id, "length": mark.length, "at": at, "done": done}
-            self.files.append_line(LIST, json.dumps(body, separators=(",", ":")).encode())
+            line = json.dumps(body, separators=(",", ":")).encode()
+            self.files.append_line(LIST, line, durable=True)
         self.files.flush(LIST)
         return marks
 
@@ -154,11 +155,12 @@ def _mark(line: bytes) -> ForgottenMark | None:
         return ForgottenMark(
             str(found["hash"]), int(found["length"]), float(found["at"]), bool(found["done"])
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
 REVIEW = "review"
+_NO_ITEM = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class Review:
         data = self._files.read(_key(name))
         try:
             return _decode(name, json.loads(data))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _NO_ITEM as error:
             raise StoreError("An item of the review queue is damaged", where=name) from error
 
 

@@ -32,6 +32,9 @@ from reverie.store.plain import SAFE, open_plain
 PATIENCE = 10.0
 """Seconds to wait for another process that is about to be done with a file or a directory."""
 
+NO_LOCKS = frozenset([errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL])
+"""What the system says where a file system has no locks."""
+
 _BODY_LIMIT = 4096
 _OPEN = os.O_RDWR | os.O_CREAT | SAFE
 _PID_MAX = 2**31 - 1
@@ -139,6 +142,8 @@ class FileLock:
         )
 
     def _failed(self, error: OSError) -> StoreError:
+        if error.errno in NO_LOCKS:
+            return without_locks(str(self.path))
         return StoreError(
             f"The lock could not be taken: {os.strerror(error.errno or 0)}",
             where=str(self.path),
@@ -202,6 +207,35 @@ def holder_of(fd: int) -> Holder | None:
 def held_by(holder: Holder | None, where: str) -> Held:
     who = "another process" if holder is None else str(holder)
     return Held(f"In use by {who}", where=where, do="Close it there, or open it here only to read")
+
+
+def without_locks(where: str) -> StoreError:
+    """What is said of a file system on which no file can be locked."""
+    return StoreError(
+        "The file system has no locks, so nothing can be written safely",
+        where=where,
+        do="Use a folder on a disk of this machine",
+    )
+
+
+def held_up_by(holder: Holder | None, where: str, waited: float) -> Held:
+    """What is said of a process that holds others up; one that was stopped is named as that."""
+    if holder is None:
+        return held_by(None, where)
+    if is_stopped(holder.pid):
+        what, do = f"In use by {holder}, which was stopped", f"kill -CONT {holder.pid}"
+        return Held(what, where=where, do=f"Let it go on (`{do}`), or end it")
+    what = f"In use by {holder}, for {waited:.0f} seconds and more"
+    return Held(what, where=where, do="Wait until it is done, or end it")
+
+
+def is_stopped(pid: int) -> bool:
+    """Say whether a process was stopped, by a signal or a debugger, as far as that is known."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
 
 
 def alive(pid: int) -> bool:

@@ -16,14 +16,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reverie.errors import InvalidInput, NotFound, ReverieError
+from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, sort_of, title_of
-from reverie.memory.format.index import shorten
+from reverie.memory.format.index import pointers_with, shorten, without
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
-from reverie.memory.versions import By, Origin, Undone, Version, from_origin, trust_in, undo_all
+from reverie.memory.versions import (
+    ABSENT,
+    By,
+    Origin,
+    Undone,
+    Version,
+    from_origin,
+    trust_in,
+    undo_all,
+)
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
@@ -35,6 +44,7 @@ from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
 _LINE = 140
+_ALIKE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +162,12 @@ class Memories:
     def _fresh(self, key: str, data: bytes) -> bytes:
         """The lines of an index that are new: what stands there already is not this write's."""
         try:
-            known = set(self.folder.bytes_of(key).splitlines())
+            old = self.folder.bytes_of(key)
         except NotFound:
             return data
-        return b"\n".join(line for line in data.splitlines() if line not in known)
+        before, after = changed_lines(old, data)
+        known = set(before.splitlines())
+        return b"\n".join(line for line in after.splitlines() if line not in known)
 
     # Saving
 
@@ -173,14 +185,16 @@ class Memories:
         body = text.strip()
         if not body:
             raise InvalidInput("There is nothing to remember", do="Say what to remember")
-        known = self._known(body)
-        if known is not None and not key:
-            return Remembered(known)
         title = name or title_of(body)
         kind = type or sort_of(body)
-        taken = frozenset(self.folder.keys())
+        known, free = self._known(body, entries.key_for(title, kind))
+        if known and not key:
+            with self.folder.locked(), self.history.by(origin):
+                landing.finish(self)
+                pointed = self.folder.point(known)
+            return Remembered(known, pointed if pointed.changes else None)
         made = entries.new(
-            key or entries.key_for(title, kind, taken),
+            key or free,
             name=title,
             description=description or summary_of(body),
             type=kind,
@@ -206,15 +220,30 @@ class Memories:
             self.allow(key, data)
             return Remembered(key, None, self.review.add(key, text, self._now(), origin, evidence))
         with self.folder.locked(), self.history.by(origin):
+            landing.finish(self)
             done = self.folder.save(key, data, hook=hook, expect=expect, exclusive=exclusive)
         return Remembered(key, done)
 
-    def _known(self, body: str) -> str | None:
-        topics = self.folder.keys()
-        for key in topics:
-            if self.folder.read(key).body.strip() == body:
-                return key
-        return None
+    def _known(self, body: str, key: str) -> tuple[str, str]:
+        """The memory with just this body, of those that are named or described like it, or
+        nothing; and the first free file name. The others are not read."""
+        stem, number, free = key.removesuffix(".md"), 1, key
+        while self.folder.exists(free):
+            if self._body(free) == body:
+                return free, ""
+            number += 1
+            free = f"{stem}_{number}.md"
+        about = summary_of(body)[:_ALIKE].encode()
+        for one in pointers_with(self.folder.index_data(), about):
+            if one.key and self._body(one.key) == body:
+                return one.key, ""
+        return "", free
+
+    def _body(self, key: str) -> str:
+        try:
+            return self.folder.read(key).body.strip()
+        except (NotFound, StoreError):
+            return ""
 
     # Removing
 
@@ -239,8 +268,11 @@ class Memories:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(entries.INDEX))
         with self.folder.locked(), self.history.by(origin):
+            landing.finish(self)
+            if not self.folder.exists(key):
+                raise NotFound("There is no such memory", where=key, do="List the memories")
             if self.folder.exists(index):
-                self.history.intend(index, self.folder.index(index).without(name))
+                self.history.intend(index, without(self.folder.bytes_of(index), name))
             self.history.intend(key, None)
             return self.folder.remove(key)
 
@@ -256,6 +288,7 @@ class Memories:
     def undo(self, name: str, origin: Origin) -> Reverted:
         """Take one change back, with all that was made in the same step; all of it or nothing."""
         with self.folder.locked():
+            landing.finish(self)
             self.look()
             chosen = self.history.find(name) if name else self._newest()
             steps = from_origin(self.history.log(), "group", chosen.group or chosen.id)
@@ -264,6 +297,7 @@ class Memories:
     def revert(self, by: By, value: str, origin: Origin) -> Reverted:
         """Take back all that came from one origin; what cannot be is left and named."""
         with self.folder.locked():
+            landing.finish(self)
             self.look()
             every = self.history.log()
             undone = {name for version in every for name in version.undoes}
@@ -291,9 +325,9 @@ class Memories:
             )
         done = tuple(one for one in found if not one.refusal)
         undoes = tuple(name for one in done for name in one.undoes)
-        with self.history.by(origin, undoes) as group:
-            for one in sorted(done, key=lambda undone: entries.is_index(undone.key)):
-                self._restore(one)
+        here = {one.key: one.expect for one in done}
+        changes = {one.key: one.data for one in done if not _is_there(one)}
+        group = landing.land_over(self, changes, here, origin, undoes)
         return Reverted(group, done, refused)
 
     def take_out(self, key: str, expect: str) -> None:
@@ -303,16 +337,6 @@ class Memories:
         before = files.read(key)
         files.remove(key, expect=expect)
         self.history.landed(FileChange(key, before, None))
-
-    def _restore(self, undone: Undone) -> None:
-        if undone.data is not None:
-            same = undone.expect == digest(undone.data)
-            if not same:
-                expect, new = undone.expect or None, not undone.expect
-                self.folder.write(undone.key, undone.data, expect=expect, exclusive=new)
-            return
-        if undone.expect:
-            self.take_out(undone.key, undone.expect)
 
     # The review queue
 
@@ -338,6 +362,10 @@ def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
     return places.transcripts_folder(project, home, environ) / NAME
 
 
+def _is_there(undone: Undone) -> bool:
+    return undone.expect == (ABSENT if undone.data is None else digest(undone.data))
+
+
 # What a bare text is
 
 
@@ -346,3 +374,26 @@ def summary_of(text: str) -> str:
     one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
     end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
     return one[: end.end()] if end else shorten(one, _LINE)
+
+
+def changed_lines(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """The lines of two texts between their first difference and their last."""
+    start = old.rfind(b"\n", 0, _alike(old, new)) + 1
+    same = _alike(old[start:][::-1], new[start:][::-1])
+    ends = [old.find(b"\n", len(old) - same), new.find(b"\n", len(new) - same)]
+    return tuple(
+        text[start:] if end < 0 else text[start : end + 1]
+        for text, end in zip((old, new), ends, strict=True)
+    )
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

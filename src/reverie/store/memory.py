@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +45,24 @@ from reverie.memory.ranking import (
     record,
 )
 from reverie.store.files import Changed, Folder, Stat
-from reverie.store.lock import held_by, holder_of, release, take_turn
+from reverie.store.lock import (
+    NO_LOCKS,
+    held_up_by,
+    holder_of,
+    is_stopped,
+    release,
+    take_turn,
+    without_locks,
+)
 from reverie.store.plain import digest, words
 from reverie.world import Notice, Say, say_nothing
 
 LOCK = ".reverie-memory.lock"
 PATIENCE = 60.0
 """Seconds to wait for others that write to the same folder."""
-MAX_INDEX = 4 * 1024 * 1024
+MOMENT = 3.0
+"""Seconds after which one looks who it is that holds the lock."""
+MAX_INDEX = 16 * 1024 * 1024
 """Bytes of an index that are read; a longer one is not changed either."""
 MAX_KEPT = 16 * 1024 * 1024
 """Bytes of a file's old contents that a change carries."""
@@ -166,7 +177,11 @@ class MemoryFolder:
 
     def index(self, key: str = INDEX) -> Index:
         """The index, or the team's; an empty one where there is none."""
-        return indexes.parse(self._soft(lambda: self._index_bytes(key), b""))
+        return indexes.parse(self.index_data(key))
+
+    def index_data(self, key: str = INDEX) -> bytes:
+        """The bytes of an index; none where there is none."""
+        return self._soft(lambda: self._index_bytes(key), b"")
 
     def index_sent(self, key: str = INDEX) -> SentIndex:
         """What of an index a session is sent."""
@@ -206,20 +221,36 @@ class MemoryFolder:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
 
-        def pointed(index: Index) -> bytes:
-            known = index.find(name)
+        def pointed(old: bytes) -> bytes:
+            known = None if title else indexes.find_pointer(old, name)
             called = title or (known.title if known else "") or one.title
             about = hook or one.description
-            return (
-                index.put(name, called, about, width=self.limits.width) if pointer else index.data
-            )
+            return indexes.put(old, name, called, about, width=self.limits.width)
 
+        edit = pointed if pointer else _unchanged
         warnings: list[str] = []
         with self.locked():
             self._allow(key, data)
-            self._allow(index, pointed(indexes.parse(self._whole_index(index) or b"")))
+            allowed = edit(self._whole_index(index) or b"")
+            self._allow(index, allowed)
             changes = [self._put(key, data, expect=expect, exclusive=exclusive)]
-            changes += self._change_index(index, pointed, warnings)
+            changes += self._change_index(index, edit, warnings, allowed=allowed)
+        return Saved(key, tuple(changes), tuple(warnings))
+
+    def point(self, key: str) -> Saved:
+        """Put the pointer to a topic file in its index, where there is none."""
+        index = entries.index_of(key)
+        name = key.removeprefix(index.removesuffix(INDEX))
+        warnings: list[str] = []
+        with self.locked():
+            one = self.read(key)
+
+            def pointed(old: bytes) -> bytes:
+                if indexes.find_pointer(old, name) is not None:
+                    return old
+                return indexes.put(old, name, one.title, one.description, width=self.limits.width)
+
+            changes = self._change_index(index, pointed, warnings)
         return Saved(key, tuple(changes), tuple(warnings))
 
     def remove(self, key: str, *, expect: str | None = None) -> Saved:
@@ -232,18 +263,27 @@ class MemoryFolder:
             found = self.files.digest(key)
             if expect not in (None, found):
                 raise Changed("The file has changed since it was read", where=key)
-            changes = self._change_index(index, lambda i: i.without(name), warnings, asked=False)
+            changes = self._change_index(
+                index, lambda old: indexes.without(old, name), warnings, asked=False
+            )
             self.files.remove(key, expect=found)
             changes.append(self._told(FileChange(key, before, None)))
         return Saved(key, tuple(changes), tuple(warnings))
 
     def write(
-        self, key: str, data: bytes, *, expect: str | None = None, exclusive: bool = False
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: str | None = None,
+        exclusive: bool = False,
+        modified: int = 0,
     ) -> Saved:
-        """Write any file of the folder, an index among them, and nothing else."""
+        """Write any file of the folder, an index among them, and nothing else; `modified` is its
+        time in nanoseconds, if not now."""
         with self.locked():
             self._allow(key, data)
-            change = self._put(key, data, expect=expect, exclusive=exclusive)
+            change = self._put(key, data, expect=expect, exclusive=exclusive, modified=modified)
         return Saved(key, (change,), self._over(key, data))
 
     @contextlib.contextmanager
@@ -266,12 +306,13 @@ class MemoryFolder:
         while True:
             fd = self.files.open_append(LOCK)
             try:
-                if not take_turn(fd, PATIENCE):
-                    raise held_by(holder_of(fd), str(self.root))
+                self._wait(fd)
                 if self.files.is_current(LOCK, fd):
                     return fd
             except OSError as error:
                 release(fd)
+                if error.errno in NO_LOCKS:
+                    raise without_locks(str(self.root)) from error
                 what = f"The memory folder could not be locked: {words(error)}"
                 raise WriteFailed(what, where=str(self.root)) from error
             except BaseException:
@@ -279,27 +320,39 @@ class MemoryFolder:
                 raise
             release(fd)
 
-    def _put(self, key: str, data: bytes, *, expect: str | None, exclusive: bool) -> FileChange:
+    def _wait(self, fd: int) -> None:
+        """Take the lock in turn; whoever was stopped while holding it is not waited for."""
+        began = time.monotonic()
+        while not take_turn(fd, MOMENT):
+            holder, waited = holder_of(fd), time.monotonic() - began
+            if waited >= PATIENCE or (holder is not None and is_stopped(holder.pid)):
+                raise held_up_by(holder, str(self.root), waited)
+
+    def _put(
+        self, key: str, data: bytes, *, expect: str | None, exclusive: bool, modified: int = 0
+    ) -> FileChange:
         before = self._before(key)
-        self.files.write(key, data, expect=expect, exclusive=exclusive)
+        self.files.write(key, data, expect=expect, exclusive=exclusive, modified=modified)
         return self._told(FileChange(key, before, data))
 
     def _change_index(
         self,
         key: str,
-        edit: Callable[[Index], bytes],
+        edit: Callable[[bytes], bytes],
         warnings: list[str],
         *,
         asked: bool = True,
+        allowed: bytes | None = None,
     ) -> list[FileChange]:
-        """Land an edit on the index as it is by then; others may write it without our lock."""
+        """Land an edit on the index as it is by then; others may write it without our lock.
+        No guard is asked about bytes that are allowed already."""
         for attempt in range(_TRIES):
             before = self._whole_index(key)
             old = before or b""
-            new = edit(indexes.parse(old))
+            new = edit(old)
             if new == old:
                 return []
-            if asked:
+            if asked and new != allowed:
                 self._allow(key, new)
             try:
                 known = None if before is None else digest(before)
@@ -377,3 +430,7 @@ class MemoryFolder:
             self._said.add(error.what)
             text = f"long-term memory cannot be used as it should; the session goes on: {error}"
             self._say(Notice("memory", text, "warning"))
+
+
+def _unchanged(data: bytes) -> bytes:
+    return data

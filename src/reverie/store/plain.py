@@ -126,6 +126,15 @@ def flush_directory(fd: int) -> None:
             raise
 
 
+def flush_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    fd = os.open(path, FOLDER)
+    try:
+        flush_directory(fd)
+    finally:
+        close(fd)
+
+
 @contextlib.contextmanager
 def temporary(at: int) -> Generator[str]:
     """Give a name for a file in a directory that is to be renamed; on an error it goes again."""
@@ -141,13 +150,15 @@ def temporary(at: int) -> Generator[str]:
         _BUSY.discard(name)
 
 
-def fill(at: int, temp: str, data: bytes, *, durable: bool) -> None:
-    """Make a file of exactly these bytes."""
+def fill(at: int, temp: str, data: bytes, *, durable: bool, modified: int = 0) -> None:
+    """Make a file of exactly these bytes, with its time in nanoseconds where one is given."""
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE, 0o600, dir_fd=at)
     try:
         write_whole(fd, data)
         if os.fstat(fd).st_size != len(data):
             raise OSError(errno.EIO, "the file has not the size that was written")
+        if modified:
+            os.utime(fd, ns=(modified, modified))
         if durable:
             flush_file(fd)
     except BaseException:

@@ -23,6 +23,7 @@ _GLOBS = "*?["
 _SPACE = " \t"
 _PLAIN = re.compile(r"[\w./,:=@%+^\]-]")
 _LITERAL = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]")
+_MOST_READ = 20_000
 _BREAKS = re.compile(r"[;&|\n\r(){}`<>]|\$\(")
 
 
@@ -154,8 +155,10 @@ def segments(line: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for piece in _BREAKS.split(line):
         try:
-            words = shlex.split(piece)
+            words = shlex.split(piece) if len(piece) <= _MOST_READ else None
         except ValueError:
+            words = None
+        if words is None:
             words = piece.replace("'", "").replace('"', "").split()
         if words:
             found.append(tuple(words))

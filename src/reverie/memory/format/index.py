@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -37,6 +37,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _LIKE_A_FILE = re.compile(r"\S+\.[A-Za-z0-9]{1,8}|\S*[/\\]\S*|[A-Za-z][\w+.-]*:\S+")
 _UNSAFE_IN_LINK = re.compile(r"[\s()<>%]")
+_KELVIN = "\u212a".encode()  # the one character outside ASCII that NFC makes a letter of ASCII
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,72 @@ class Index:
         """The first pointer to a file."""
         return next((one for one in self.pointers if one.key == key), None)
 
-    def put(self, key: str, title: str, hook: str, *, width: int = WIDTH) -> bytes:
-        """The index with a pointer to `key`: its line replaced where there is one."""
-        text = line(key, title, hook, width=width).encode()
-        found = self.find(key)
-        if found is not None:
-            return _replaced(self.data, found, text)
-        return _added(self.data, self.pointers[-1].end if self.pointers else None, text)
 
-    def without(self, key: str) -> bytes:
-        """The index without any line that points to `key`."""
-        return _cut_out(self.data, [one for one in self.pointers if one.key == key])
+def put(data: bytes, key: str, title: str, hook: str, *, width: int = WIDTH) -> bytes:
+    """The index with a pointer to `key`: its line replaced where there is one."""
+    text = line(key, title, hook, width=width).encode()
+    found = find_pointer(data, key)
+    if found is not None:
+        return _replaced(data, found, text)
+    return _added(data, _end_of_pointers(data), text)
+
+
+def without(data: bytes, key: str) -> bytes:
+    """The index without any line that points to `key`."""
+    return _cut_out(data, pointers_to(data, key))
+
+
+def find_pointer(data: bytes, key: str) -> Pointer | None:
+    """The first pointer to a file; its number is 0."""
+    return next(iter(pointers_to(data, key)), None)
+
+
+def pointers_to(data: bytes, key: str) -> list[Pointer]:
+    """All pointers to a file, in their order; their numbers are 0.
+
+    Only lines that may be one are read, so that the length of the index hardly counts.
+    """
+    plain = key.isascii() and "/" not in key
+    needles = (key.encode(), b"%", _KELVIN) if plain else (b"](",)
+    return [one for one in pointers_with(data, *needles) if one.key == key]
+
+
+def pointers_with(data: bytes, *needles: bytes) -> list[Pointer]:
+    """The pointers whose lines hold one of some bytes, in their order; their numbers are 0."""
+    if _has_bare_returns(data):
+        rows = [(one.start, one.end) for one in parse(data).pointers]
+        found = {row for row in rows if any(needle in data[slice(*row)] for needle in needles)}
+    else:
+        found = {row for needle in needles for row in _rows_with(data, needle)}
+    read = (_pointer(0, start, data[start:end]) for start, end in sorted(found))
+    return [one for one in read if one is not None]
+
+
+def _has_bare_returns(data: bytes) -> bool:
+    """Whether a line may end in a `\\r` alone."""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
+def _rows_with(data: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+    at = data.find(needle)
+    while at >= 0:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1 or len(data)
+        yield start, end
+        at = data.find(needle, end)
+
+
+def _end_of_pointers(data: bytes) -> int | None:
+    """Where the last pointer's line ends."""
+    if _has_bare_returns(data):
+        pointers = parse(data).pointers
+        return pointers[-1].end if pointers else None
+    end = len(data)
+    while end:
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        if _pointer(0, start, data[start:end]) is not None:
+            return end
+        end = start
+    return None
 
 
 def parse(data: bytes) -> Index:

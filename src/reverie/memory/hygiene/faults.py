@@ -134,9 +134,9 @@ _STATE = re.compile(
 )
 _TASK = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\]", re.MULTILINE)
 _TRACE = re.compile(
-    r"^(?:Traceback \(most recent call last\)|\s+File \"[^\"]+\", line \d+|"
-    r"\s+at [\w.$<>]+ ?\(.+:\d+|"
-    r"\w*(?:Error|Exception)\b: |thread '.*' panicked at|\s+\d+: 0x[0-9a-f]+)",
+    r"^(?:Traceback \(most recent call last\)|[ \t]+File \"[^\"\n]+\", line \d+|"
+    r"[ \t]+at [\w.$<>]+ ?\(.+:\d+|"
+    r"\w*(?:Error|Exception)\b: |thread '.*' panicked at|[ \t]+\d+: 0x[0-9a-f]+)",
     re.MULTILINE,
 )
 _RECIPE = re.compile(

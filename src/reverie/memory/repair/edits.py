@@ -309,7 +309,7 @@ class Pointers:
             if name not in listed and key not in self.unread:
                 entry = TopicFile(key, self.files[key])
                 width = self.limits.width
-                data = indexes.parse(data).put(name, entry.title, entry.description, width=width)
+                data = indexes.put(data, name, entry.title, entry.description, width=width)
                 self.edits.append(Edit(self.key, "", entry.title, "pointer", key))
         return data
 

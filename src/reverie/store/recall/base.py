@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from reverie.memory.recall.meaning import Meaning, Vector
-from reverie.store.plain import SAFE
+from reverie.store.plain import SAFE, read_plain
 from reverie.world import Notice, Say
 
 VERSION = "1"
 PATIENCE = 0.5
 """Seconds to wait for another process that is writing."""
 
+_HEADER = 100
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE total (kind TEXT PRIMARY KEY, texts, path, name, about, heads, body) WITHOUT ROWID;
@@ -79,6 +80,7 @@ def opened(path: Path, say: Say) -> sqlite3.Connection:
 def _ready(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | SAFE, 0o600))
+    _check_header(path)
     base = _connected(str(path))
     try:
         base.execute("PRAGMA journal_mode = WAL")
@@ -92,6 +94,14 @@ def _ready(path: Path) -> sqlite3.Connection:
         base.close()
         raise
     return base
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a header that SQLite would open, and then not write to or not understand."""
+    head = read_plain(path, _HEADER) or b""
+    formats = set(head[18:20]) <= {1, 2} and int.from_bytes(head[44:48]) <= 4
+    if len(head) > _HEADER and not (formats and head[20:24] == b"\0@  "):
+        raise sqlite3.DatabaseError("its header is damaged")
 
 
 def _connected(name: str) -> sqlite3.Connection:

@@ -1,0 +1,176 @@
+"""Taking back is all or nothing, and the next time the next thing is taken back."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reverie.errors import ReverieError
+from reverie.memory.format.entry import new
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.store import landing
+from reverie.store.memories import Memories
+from tests.conftest import Scale
+from tests.faults import Ack, Death, Outcome, every_error, every_kill, quick_folder
+
+pytestmark = [pytest.mark.spec("B3.undo")]
+
+AGENT = Origin("save", Trust.AGENT, agent="main", session="s1")
+UNDO = Origin("undo", Trust.USER)
+State = dict[str, tuple[bytes, int]]
+
+
+def opened(base: Path) -> Memories:
+    ticks = itertools.count(1.0)
+    return Memories(
+        base / "p" / "memory", base / "p" / "memory-history", base, now=lambda: next(ticks)
+    )
+
+
+def topic(name: str, text: str) -> bytes:
+    return new("t.md", name=name, description="about it", type="project", body=text).data
+
+
+STEPS: tuple[Callable[[Memories], object], ...] = (
+    lambda m: m.save("a.md", topic("A", "first"), AGENT),
+    lambda m: m.save("a.md", topic("A", "second"), AGENT),
+    lambda m: m.save("b.md", topic("B", "other"), AGENT),
+    lambda m: m.remove("a.md", AGENT),
+)
+
+
+def seen(base: Path) -> State:
+    """Every file of the folder with its bytes and its time."""
+    found = (base / "p" / "memory").rglob("[!.]*")
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+
+class Stage:
+    """Copies of a memory that a number of steps were made in, and how it was after each."""
+
+    def __init__(self, base: Path, steps: int) -> None:
+        self._base, self._first, self._count = base, base / "first", itertools.count()
+        self.states: list[State] = []
+        self.now = base
+        with opened(self._first) as memories:
+            for step in STEPS[:steps]:
+                step(memories)
+                self.states.append(seen(self._first))
+
+    def fresh(self) -> Path:
+        if self.now != self._base:
+            shutil.rmtree(self.now)
+        self.now = Path(shutil.copytree(self._first, self._base / str(next(self._count))))
+        return self.now
+
+    def check(self, *, done: bool = False) -> None:
+        """All of it was taken back or nothing, and the next one takes back the next."""
+        with opened(self.now) as memories:
+            pointed = {one.key for one in memories.folder.index().pointers}
+            assert pointed <= set(memories.folder.keys()), "a pointer leads to nothing"
+            landing.finish(memories)
+            found = seen(self.now)
+            assert found in (self.states[-1], self.states[-2])
+            assert not done or found == self.states[-2]
+            memories.undo("", UNDO)
+            assert seen(self.now) == self.states[self.states.index(found) - 1]
+            assert memories.look() == ()
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+def test_an_undo_that_fails_anywhere_is_whole_or_not_there(steps: int, scale: Scale) -> None:
+    with quick_folder() as base:
+        stage = Stage(base, steps)
+
+        def attempt() -> Callable[[], object]:
+            home = stage.fresh()
+
+            def work() -> None:
+                with opened(home) as memories:
+                    memories.undo("", UNDO)
+
+            return work
+
+        def check(outcome: Outcome) -> None:
+            assert outcome.error is None or isinstance(outcome.error, ReverieError), outcome
+            stage.check()
+
+        codes = scale.pick((28,), (28, 5, 30, 13))
+        points = every_error(attempt, check, codes=codes, calls=scale.pick(SOME, MANY))
+        print(f"{points} error points in an undo")
+        assert points > 40
+
+
+SOME = ("os.write", "os.fsync", "os.rename", "os.unlink", "os.utime")
+MANY = (*SOME, "os.open", "os.close", "os.mkdir", "os.read", "os.fstat", "fcntl.flock")
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+def test_an_undo_that_is_killed_anywhere_is_whole_or_not_there(steps: int, scale: Scale) -> None:
+    with quick_folder() as base:
+        stage = Stage(base, steps)
+
+        def attempt() -> Callable[[Ack], object]:
+            home = stage.fresh()
+
+            def work(ack: Ack) -> None:
+                with opened(home) as memories:
+                    memories.undo("", UNDO)
+                    ack("done")
+
+            return work
+
+        def check(death: Death) -> None:
+            stage.check(done=bool(death.acked))
+
+        points = every_kill(attempt, check, stride=scale.pick(5, 1))
+        print(f"{points} kill points in an undo")
+        assert points > 25
+
+
+def test_a_file_that_comes_back_has_its_old_time(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 4)
+    with opened(stage.fresh()) as memories:
+        for state in reversed([{"MEMORY.md": (b"", 0)}, *stage.states[:-1]]):
+            memories.undo("", UNDO)
+            if state in stage.states:
+                assert seen(stage.now) == state
+
+
+def test_a_save_after_an_undo_that_was_cut_off_sees_it_through_first(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 3)
+    home = stage.fresh()
+    with opened(home) as memories:
+        with pytest.MonkeyPatch.context() as patch:
+
+            def fails(*_: object) -> None:
+                raise ReverieError("cut off")
+
+            patch.setattr(landing, "_step", fails)
+            with pytest.raises(ReverieError, match="cut off"):
+                memories.undo("", UNDO)
+        assert seen(home) == stage.states[2]
+        memories.save("c.md", topic("C", "third"), AGENT)
+        assert memories.folder.keys() == ("a.md", "c.md")
+        assert b"b.md" not in memories.folder.bytes_of("MEMORY.md")
+
+
+def test_a_plan_for_what_is_a_link_by_now_leaves_the_link_alone(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 3)
+    home = stage.fresh()
+    with opened(home) as memories:
+        plan = tmp_path / "plan"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(landing, "_carry_out", lambda _: "")
+            memories.undo("", UNDO)
+        shutil.copy(memories.beside.root / landing.PLAN, plan)
+        (home / "p" / "memory" / "b.md").unlink()
+        (home / "p" / "memory" / "b.md").symlink_to(plan)
+        landing.finish(memories)
+        assert not landing.is_planned(memories)
+        assert (home / "p" / "memory" / "b.md").is_symlink()

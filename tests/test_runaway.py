@@ -1,0 +1,135 @@
+"""No text makes a pattern or a merge run away: ten times the text costs about ten times the time.
+
+Every regular expression of `src` is run over texts made to lead such patterns astray. Each is
+allowed what a pattern costs that looks at every character once, times a generous factor.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import reverie
+from reverie.memory.hygiene.faults import _TRACE
+from reverie.memory.merge import merge_text, union
+from reverie.tools.command import segments
+
+pytestmark = [pytest.mark.spec("1.runaway")]
+
+SIZE = 2_000
+LIMIT = 1.0
+MOST = 0.1  # seconds for one pattern and one text
+PIECES = (" ", "\n", "\t", "\r\n", "a", "A", "0", "-", "_", ".", "/", "\\", "'", '"', "`", "(", "[")
+MORE = (
+    "{",
+    "<",
+    "a ",
+    "a.",
+    "a-",
+    "a\n",
+    "0,",
+    "- ",
+    "> ",
+    "* ",
+    "](",
+    "a/",
+    "==",
+    "é",
+    "我",
+    "\0",
+)
+
+
+def texts() -> Iterator[str]:
+    for piece in (*PIECES, *MORE):
+        many = piece * (SIZE // len(piece))
+        yield many
+        yield f"{many}!"
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[str], bool]]:
+    """Every pattern that a module holds by name, and whether it is looked for anywhere in a text
+    rather than at one place."""
+    for found in pkgutil.walk_packages(reverie.__path__, "reverie."):
+        if found.name.endswith("__main__"):
+            continue
+        try:
+            module = importlib.import_module(found.name)
+        except ImportError:
+            continue  # an extra that is not installed here
+        source = Path(module.__file__ or "").read_text(encoding="utf-8")
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+                placed = re.findall(rf"\b{re.escape(name)}\.(\w*match)\(", source)
+                anywhere = re.findall(rf"\b{re.escape(name)}\b(?!\.\w*match\()", source)
+                yield f"{found.name}.{name}", value, not placed or len(anywhere) > 1
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def slow_text(look: Callable[[str], object]) -> str:
+    """A text that takes a pattern too long, by its first characters; nothing where none does."""
+    for text in texts():
+        for part, most in ((text[: SIZE // 8], MOST / 8), (text, MOST)):
+            if seconds(lambda part=part: look(part)) > most:
+                return text[:4]
+    return ""
+
+
+def test_no_pattern_runs_away() -> None:
+    looks: dict[tuple[str, int, bool], tuple[str, Callable[[str], object]]] = {}
+    for name, pattern, anywhere in patterns():
+        look = pattern.search if anywhere else pattern.fullmatch
+        looks.setdefault((pattern.pattern, pattern.flags, anywhere), (name, look))
+    slow = {name: slow_text(look) for name, look in looks.values()}
+    print(f"{len(slow)} patterns, {len(list(texts()))} texts each")
+    assert len(slow) > 100
+    assert {name: text for name, text in slow.items() if text} == {}
+
+
+def test_blank_lines_cost_a_check_no_more_than_other_lines() -> None:
+    assert seconds(lambda: _TRACE.search("\n" * 200_000)) < LIMIT
+    assert _TRACE.search('x\n\n  File "a.py", line 3\n')
+
+
+@pytest.mark.parametrize("line", ["\n", "same\n"])
+def test_a_merge_of_many_equal_lines_ends_soon(line: str) -> None:
+    base = line * 8_000
+    ours, theirs = f"{line * 100}ours\n{base}", f"{base}{line * 30}theirs\n{line * 50}"
+    assert seconds(lambda: merge_text(base, ours, theirs)) < LIMIT
+    text = merge_text(base, ours, theirs).text
+    assert "ours\n" in text
+    assert "theirs\n" in text
+    mixed = "".join(f"{n % 7}\n" for n in range(8_000))
+    assert seconds(lambda: merge_text(mixed, f"x\n{mixed}y\n", mixed[400:])) < LIMIT
+    assert seconds(lambda: union(mixed.split("\n"), mixed[300:].split("\n"))) < LIMIT
+
+
+def test_a_long_merge_keeps_what_each_side_did() -> None:
+    lines = [f"line {n}\n" for n in range(6_000)]
+    ours, theirs = list(lines), list(lines)
+    ours[10], theirs[5_000] = "ours\n", "theirs\n"
+    ours.insert(3_000, "added\n")
+    del theirs[4_000]
+    done = merge_text("".join(lines), "".join(ours), "".join(theirs))
+    assert done.clean
+    wanted = list(lines)
+    wanted[10], wanted[5_000] = "ours\n", "theirs\n"
+    del wanted[4_000]
+    wanted.insert(3_000, "added\n")
+    assert done.text == "".join(wanted)
+
+
+def test_a_long_word_of_a_command_is_cut_up_soon() -> None:
+    assert seconds(lambda: segments("x" * 2_000_000)) < LIMIT
+    assert segments("ls 'a b'; rm x") == [("ls", "a b"), ("rm", "x")]
