@@ -1,0 +1,266 @@
+"""MemoryCode: a mentor gives coding rules over many sessions, changes some, and talks of other
+things; what does the memory say at the end? Needs the dialogues (`REVERIE_SHARED`).
+
+Every dialogue is learned in a fresh home by the command that people have, `reverie memory learn`,
+one session file after the other, with the embedded model. Then the memory folder is read as text.
+The judge knows the rules alone (an object and a pattern) and nothing of the product: a rule holds
+where one sentence of a memory names its literal part and, there or in the memory's head, its
+object. A sentence's words behind "instead of", "no longer" and the like are told as old.
+
+    python -m bench memorycode
+    python -m bench.memorycode --most 72 --show
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.__main__ import ROOT_SHARED, Row
+from bench.memorycode_rules import Page, Rule, rule_of, speaks_of, told
+
+DATA = ROOT_SHARED / "data" / "memorycode_dev.jsonl.gz"
+HOLDS = 0.60
+REPLACED = 0.02
+MOST = 54
+"""Dialogues that are played unless more are asked for: those of up to 30 sessions."""
+HALVES = ("dev", "held")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    id: str
+    sessions: list[Any]
+
+    @property
+    def half(self) -> str:
+        return HALVES[hashlib.sha256(self.id.encode()).digest()[0] % 2]
+
+    @property
+    def final(self) -> list[Rule]:
+        return [rule_of(*one) for one in self.sessions[-1]["rules"]]
+
+    @property
+    def replaced(self) -> list[Rule]:
+        """Rules that were given and no longer hold at the end."""
+        given = [told(topic) for topic in self.topics("instruction")]
+        return [one for one in dict.fromkeys(given) if one and one not in self.final]
+
+    def topics(self, kind: str) -> list[str]:
+        return [
+            topic
+            for session in self.sessions
+            for type_, topic in zip(session["type"], session["topic"], strict=True)
+            if type_.startswith(kind)
+        ]
+
+
+@functools.cache
+def dialogues() -> list[Dialogue]:
+    rows = gzip.decompress(DATA.read_bytes()).splitlines()
+    found = [Dialogue(row["id"], row["sessions"]) for row in map(json.loads, rows)]
+    return sorted(found, key=lambda one: (len(one.sessions), one.id))
+
+
+# What it comes to
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one dialogue came to."""
+
+    dialogue: Dialogue
+    pages: tuple[Page, ...]
+    queued: int = 0
+
+    @property
+    def held(self) -> list[Rule]:
+        return [
+            rule for rule in self.dialogue.final if any(page.states(rule) for page in self.topics)
+        ]
+
+    @property
+    def stale(self) -> list[Rule]:
+        """Replaced rules that a file or the index tells as current."""
+        return [
+            rule for rule in self.dialogue.replaced if any(page.states(rule) for page in self.pages)
+        ]
+
+    @property
+    def topics(self) -> tuple[Page, ...]:
+        return tuple(page for page in self.pages if page.key != "MEMORY.md")
+
+    @property
+    def others(self) -> list[Page]:
+        """Saves that state none of the rules ever given."""
+        rules = [*self.dialogue.final, *self.dialogue.replaced]
+        return [one for one in self.topics if not any(one.states(rule) for rule in rules)]
+
+    @property
+    def orders(self) -> list[Page]:
+        """Those among them that keep one of the mentor's orders that concern no code."""
+        given = self.dialogue.topics("filler-instruction")
+        return [one for one in self.others if any(speaks_of(one, topic) for topic in given)]
+
+
+# Playing a dialogue
+
+
+def session_file(dialogue: Dialogue, number: int) -> str:
+    """One session as a recording of a coding agent's has it; a day lies between two."""
+    rows: list[dict[str, Any]] = []
+    name = f"{dialogue.id}-{number:03d}"
+    for n, turn in enumerate(dialogue.sessions[number]["turns"]):
+        day = f"2026-{1 + number // 28:02d}-{1 + number % 28:02d}"
+        text = turn["text"]
+        content = text if turn["role"] == "user" else [{"type": "text", "text": text}]
+        rows.append(
+            {
+                "type": turn["role"],
+                "uuid": f"{name}-{n}",
+                "parentUuid": f"{name}-{n - 1}" if n else None,
+                "timestamp": f"{day}T09:{n // 60:02d}:{n % 60:02d}Z",
+                "sessionId": name,
+                "cwd": "/work",
+                "message": {"role": turn["role"], "id": f"{name}-m{n}", "content": content},
+            }
+        )
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def played(dialogue: Dialogue) -> Outcome:
+    """A dialogue learned session by session in a fresh home."""
+    with tempfile.TemporaryDirectory() as name:
+        home, project, talk = (Path(name) / part for part in ("home", "project", "talk"))
+        for folder in (home, project, talk):
+            folder.mkdir()
+        files: list[str] = []
+        for number in range(len(dialogue.sessions)):
+            path = talk / f"{number:03d}.jsonl"
+            path.write_text(session_file(dialogue, number), encoding="utf-8")
+            files.append(str(path))
+        done = learn(home, project, files)
+        queued = sum(len(one["queued"]) for one in done["sessions"])
+        texts = {path.name: path.read_text("utf-8") for path in sorted(memory_files(home))}
+    return Outcome(dialogue, tuple(Page.of(*one) for one in texts.items()), queued)
+
+
+def learn(home: Path, project: Path, files: Sequence[str]) -> Any:
+    environ = {key: text for key, text in os.environ.items() if not key.startswith("REVERIE")}
+    environ |= {"REVERIE_HOME": str(home), "HOME": str(home)}
+    command = [sys.executable, "-m", "reverie.apps.cli", "memory", "learn", "--json"]
+    made = subprocess.run(
+        [*command, "--model", "embedded", *files],
+        cwd=project,
+        env=environ,
+        capture_output=True,
+        check=True,
+    )
+    return json.loads(made.stdout)
+
+
+def memory_files(home: Path) -> Iterator[Path]:
+    for path in home.rglob("memory/**/*.md"):
+        if not any(part.startswith(".") for part in path.relative_to(home).parts):
+            yield path
+
+
+# Figures
+
+
+def share(hits: int, of: int) -> str:
+    return f"{hits}/{of} = {hits / of:.3f}" if of else "0/0"
+
+
+def figures(what: str, outcomes: Sequence[Outcome], *, bar: bool) -> Iterator[Row]:
+    held, final = (sum(len(one) for one in each) for each in zip(
+        *((o.held, o.dialogue.final) for o in outcomes), strict=True))  # fmt: skip
+    stale, gone = (sum(len(one) for one in each) for each in zip(
+        *((o.stale, o.dialogue.replaced) for o in outcomes), strict=True))  # fmt: skip
+    ends = bool(final) and held >= HOLDS * final
+    yield (
+        f"{what}: the rule that holds is in memory",
+        share(held, final),
+        (f"{HOLDS:.2f}" if bar else ""),
+        ends if bar else None,
+    )
+    fresh = stale <= REPLACED * gone
+    yield (
+        f"{what}: a replaced rule is told as current",
+        share(stale, gone),
+        (f"{REPLACED:.2f}" if bar else ""),
+        fresh if bar else None,
+    )
+
+
+def saves(what: str, outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    topics, others, orders, queued = (
+        sum(counts)
+        for counts in zip(
+            *((len(o.topics), len(o.others), len(o.orders), o.queued) for o in outcomes),
+            strict=True,
+        )
+    )
+    count = len(outcomes)
+    yield f"{what}: files per dialogue", f"{topics / count:.1f}", "", None
+    yield f"{what}: files that state no coding rule", share(others, topics), "", None
+    yield f"{what}: of those, orders that concern no code", share(orders, others), "", None
+    yield f"{what}: files that keep neither", share(others - orders, topics), "", None
+    yield f"{what}: waiting for review", str(queued), "", None
+
+
+def rows_of(outcomes: Sequence[Outcome]) -> Iterator[Row]:
+    for half in HALVES:
+        here = [one for one in outcomes if one.dialogue.half == half]
+        if here:
+            yield from figures(f"{half}, {len(here)} dialogues", here, bar=True)
+            yield from saves(half, here)
+    by_length: dict[int, list[Outcome]] = defaultdict(list)
+    for one in outcomes:
+        by_length[len(one.dialogue.sessions)].append(one)
+    for length, here in sorted(by_length.items()):
+        yield from figures(f"{length} sessions", here, bar=False)
+
+
+def play(chosen: Iterable[Dialogue]) -> list[Outcome]:
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(played, chosen))
+
+
+def measure(out: Path, most: int = MOST) -> Iterator[Row]:
+    del out
+    if not DATA.is_file():
+        yield "dialogues", f"not found under {ROOT_SHARED.name}", "", None
+        return
+    yield from rows_of(play(dialogues()[:most]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Learn MemoryCode's dialogues and judge.")
+    parser.add_argument("--most", type=int, default=MOST, help="how many, the shortest first")
+    parser.add_argument("--show", action="store_true", help="which rules of the dev half missed")
+    asked = parser.parse_args()
+    outcomes = play(dialogues()[: asked.most])
+    for what, got, limit, met in rows_of(outcomes):
+        print(f"{what} | {got} | {limit} | {'' if met is None else met}")
+    if asked.show:
+        for one in (o for o in outcomes if o.dialogue.half == "dev"):
+            missed = [rule for rule in one.dialogue.final if rule not in one.held]
+            print(one.dialogue.id, "missed", missed, "stale", one.stale, len(one.others))
+
+
+if __name__ == "__main__":
+    main()
