@@ -211,6 +211,7 @@ class Settings:
     recall_output_tokens: int = whole(256, "8", "output of a selecting model", 1, TOKENS)
     recall_timeout_seconds: float = number(5, "8", "time a selecting model has", 0, SECONDS)
     recall_caution_days: int = whole(2, "8", "age at which a memory carries a caution", 0, COUNT)
+    young_tokens: int = whole(2_000, "8", "memories together that are sent whole", 0, TOKENS)
 
     # Dreaming
     dream_hours: float = number(24, "9", "time between two dreams", 0, 24 * 366)
