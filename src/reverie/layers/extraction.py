@@ -194,8 +194,8 @@ class WordsSaid:
 def user_words(view: View, items: Iterable[Item]) -> list[WordsSaid]:
     """What the user wrote, and nothing that a tool, a hook or a layer put in."""
     found: list[WordsSaid] = []
-    before = ""
-    for item in items:
+    before, given = "", tuple(items)
+    for item in (*_just_before(view, given), *given):
         entry = view.entries.find(item.id)
         text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
         record = entry.record if entry else None
@@ -204,6 +204,16 @@ def user_words(view: View, items: Iterable[Item]) -> list[WordsSaid]:
         if item.role == "assistant" and text.strip():
             before = text
     return found
+
+
+def _just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:
+    """The agent's last words in front of some items: the first of them may answer these."""
+    first = items[0].id if items else ""
+    for at in range(len(view.items) - 1, 0, -1):
+        if view.items[at].id == first:
+            before = view.items[at - 1]
+            return (before,) if before.role == "assistant" else ()
+    return ()
 
 
 @cache

@@ -184,14 +184,19 @@ def record(last: str, landed: LandedDrafts) -> Extracted:
     """The cursor's new place, and what came of it."""
     parts = [f"{len(landed.queued)} wait for review"] if landed.queued else []
     parts += [f"not saved: {told(landed.refused)}"] if landed.refused else []
-    outcome = "written" if landed.written else "nothing"
-    return Extracted(last, outcome, tuple(landed.written), "; ".join(parts))
+    parts += [f"unverified: {', '.join(landed.unverified)}"] if landed.unverified else []
+    written = (*landed.written, *landed.unverified)
+    return Extracted(last, "written" if written else "nothing", written, "; ".join(parts))
 
 
 def say(landed: LandedDrafts, say: Say) -> None:
     """What a person is told: the topic files that were written, and what was not."""
     if landed.written:
         say(Notice(NAME, f"remembered: {', '.join(landed.written)}"))
+    if landed.unverified:
+        keys = ", ".join(landed.unverified)
+        text = f"kept without a pointer until you review it, for tools or files said so: {keys}"
+        say(Notice(NAME, text, "warning"))
     if landed.queued:
         keys = ", ".join(landed.queued)
         text = f"from what tools or files said, waiting for your review: {keys}"
