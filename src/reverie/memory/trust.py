@@ -292,8 +292,7 @@ _BESIDE_A_YES = _words(
 _YES_CHINESE = re.compile(
     r"(?:对的?|好的?|好吧|是的?|没错|正是|可以|就这样|同意|行|嗯|当然|没问题|吧|了|啊|呀|谢谢|[\s，,。.！!])+"
 )
-_QUESTION = re.compile(r"[^.!?。！？\n]*[?？]\s*$")
-_ASKS = re.compile(r"[^.!?。！？\n]*[?？]+")
+_SENTENCES = re.compile(r"(?<=[.!?。！？\n])")
 _ASKED_OF = re.compile(
     r"\W*(?:(?:and|also|ok|hey|so|but)\W+)?(?:please|(?:can|could|would|will) (?:you|we)|kannst du"
     r"|könntest du|puedes|podrías|能不能|可以|请)",
@@ -328,14 +327,18 @@ def is_yes(text: str) -> bool:
 
 def asked_last(text: str) -> str:
     """The question that a text ends with, or ""."""
-    found = _QUESTION.search(text.rstrip())
-    return found[0].strip() if found else ""
+    last = _SENTENCES.split(text.rstrip()[-_LONG_LINE:])
+    found = [piece for piece in last if piece][-1:]
+    return found[0].strip() if found and found[0].endswith(("?", "？")) else ""
 
 
 def without_questions(text: str) -> str:
     """A text without the sentences that only ask: who asks whether something is so has not said
     it. What is asked of somebody ("could you always …?") stays."""
-    return _ASKS.sub(lambda found: found[0] if _ASKED_OF.match(found[0]) else " ", text)
+    return "".join(
+        " " if piece.endswith(("?", "？")) and not _ASKED_OF.match(piece) else piece
+        for piece in _SENTENCES.split(text[:_MOST])
+    )
 
 
 def language_of(text: str) -> str:

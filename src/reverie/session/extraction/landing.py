@@ -64,6 +64,7 @@ SHORT_ANSWER = 15
 """Content words of an answer that cannot be told apart from what it answers."""
 MAX_NAMED = 20
 """Messages that an origin names."""
+_HEADING = re.compile(r"^(?:\[[0-9a-f]{8}\] .*:|\(Saved [\d-]{10}\))$", re.MULTILINE)
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
     r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
@@ -150,7 +151,10 @@ def recalled(view: View) -> list[str]:
 
 
 def head_text(view: View) -> str:
-    return "" if view.head is None else text_of([b.value for b in head_blocks(view.head.context)])
+    """What stands in the head, without the lines that only say which file it is from."""
+    if view.head is None:
+        return ""
+    return _HEADING.sub("", text_of([b.value for b in head_blocks(view.head.context)]))
 
 
 # --- the judgement
