@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from reverie.errors import ReverieError
@@ -16,5 +16,16 @@ async def alone(work: Awaitable[T], otherwise: T) -> tuple[T, str]:
     try:
         return await work, ""
     except Exception as error:  # noqa: BLE001 - the one place that may
-        told = str(error) if isinstance(error, ReverieError) else f"{type(error).__name__}: {error}"
-        return otherwise, told
+        return otherwise, _told(error)
+
+
+def tried(work: Callable[[], T], otherwise: T) -> tuple[T, str]:
+    """The same for work that nobody awaits: one of many, and the others go on."""
+    try:
+        return work(), ""
+    except Exception as error:  # noqa: BLE001 - the one place that may
+        return otherwise, _told(error)
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ReverieError) else f"{type(error).__name__}: {error}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.agent.recall_tools import recall_tools
+from reverie.agent.recall_tools import PASSAGE, around, recall_tools
 from reverie.memory.format.entry import new
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.session import Session
@@ -51,7 +51,49 @@ async def test_memory_is_found_with_file_age_and_passage(place: Place):
     assert "saved 0 days ago: when billing is deployed" in found
     assert "Billing deploys happen on Friday." in found
     assert "tulips" not in found
+    assert "Read a file for all of it." not in found
+
+
+async def test_a_small_memory_is_shown_whole_and_of_a_large_one_the_part_with_the_words(
+    place: Place,
+):
+    write(place, "small.md", "The heron nests.\n\n" + "Other things. " * 60 + "\n\nThe last line.")
+    write(
+        place,
+        "large.md",
+        "filler words. " * 300 + "\n\nThe walrus sleeps at noon.\n\n" + "x " * 900,
+    )
+    tool = both(place)[0]
+    assert "The last line." in await text(tool, place, query="heron nests")
+    found = await text(tool, place, query="when does the walrus sleep")
+    assert "The walrus sleeps at noon." in found
     assert found.endswith("Read a file for all of it.")
+
+
+def test_of_a_long_result_the_part_with_the_words_is_given():
+    long = "line of a log\n" * 500 + "error E4711: the spool is full\n" + "line of a log\n" * 500
+    part = around(long, "why was the spool full E4711")
+    assert "E4711" in part
+    assert len(part) < PASSAGE + 20
+
+
+async def test_sealed_parts_of_the_asking_session_are_found(tmp_path: Path, place: Place):
+    async with Session.open(place.root, model="m", home=place.home, environ={}) as s:
+        await s.add(user("The staging database is called heron-7"))
+        sealed = s.view.leaf
+        await s.prepare()
+        await s.observe(reply("The staging database, noted."))
+        await s.end_turn()
+        mine, folder = s.id, s.library.path
+    index = MemoryIndex(place.memory, folder)
+    tool = recall_tools(lambda: index, lambda: frozenset({sealed}))[1]
+    stored = place.context().stored
+    assert stored is not None
+    own = place.context(stored=replace(stored, session=mine))
+    out = await tool.run({"query": "what is the staging database called"}, own)
+    assert isinstance(out.content, str)
+    assert "heron-7" in out.content
+    assert "noted" not in out.content
 
 
 async def test_what_is_found_stands_in_a_frame_it_cannot_close(place: Place):

@@ -11,7 +11,7 @@ from reverie.layers.extraction import (
     closed,
     fresh,
     instruction,
-    saved_itself,
+    saved_since,
     turns_since,
     user_words,
 )
@@ -178,10 +178,10 @@ def test_a_cursor_nobody_knows_shows_everything() -> None:
 @pytest.mark.parametrize(
     ("block", "saved"),
     [
-        (call("Write", "c", file_path="/memory/a.md", content=""), "Write /memory/a.md"),
-        (call("Edit", "c", file_path="/memory/a.md"), "Edit /memory/a.md"),
-        (call("Remember", "c", text="x"), "Remember"),
-        (call("Forget", "c"), "Forget"),
+        (call("Write", "c", file_path="/memory/a.md", content=""), "Write: /memory/a.md"),
+        (call("Edit", "c", file_path="/memory/a.md"), "Edit: /memory/a.md"),
+        (call("Remember", "c", text="x"), "Remember: x"),
+        (call("Forget", "c", text="y"), "Forget: y"),
         (call("Write", "c", file_path="/elsewhere/a.md"), ""),
         (call("Read", "c", file_path="/memory/a.md"), ""),
         (call("Bash", "c", command="cat /memory/a.md"), ""),
@@ -192,10 +192,11 @@ def test_a_cursor_nobody_knows_shows_everything() -> None:
 def test_what_counts_as_the_agents_own_saving(block: Any, saved: str) -> None:
     made = talk(1)
     made.agent("doing it", "a9", block)
-    assert saved_itself(fresh(made.view), lambda p: p.startswith("/memory/")) == saved
+    found = saved_since(fresh(made.view), lambda p: p.startswith("/memory/"))
+    assert found == ((saved,) if saved else ())
     made.put(Extracted("a9"))
     made.turn(2)
-    assert saved_itself(fresh(made.view), lambda _: True) == ""
+    assert saved_since(fresh(made.view), lambda _: True) == ()
 
 
 def test_only_the_users_own_words_are_theirs() -> None:

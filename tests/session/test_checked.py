@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reverie.memory.claims import claims
+from reverie.memory.claims import Claim, claims
 from reverie.session.recall.checked import CheckedClaim, Repository, line
 
 pytestmark = [pytest.mark.spec("B8"), pytest.mark.needs("git")]
@@ -289,3 +289,15 @@ def test_nothing_is_written(repository: Path, tmp_path: Path):
     before = everything(tmp_path, lambda p: p.stat().st_mtime_ns)
     status(repository, "src/old/session.py, `login_user()`, src/never.py, --dry-run")
     assert everything(tmp_path, lambda p: p.stat().st_mtime_ns) == before
+
+
+@pytest.mark.parametrize(
+    "named", ["src/app/", "src/pipe.py", "/".join(["a" * 200] * 20) + "/x.py", "src/app"]
+)
+def test_what_is_no_file_costs_no_other_claim(tmp_path: Path, named: str):
+    (tmp_path / "src/app").mkdir(parents=True)
+    (tmp_path / "src/app/x.py").write_text("def hello(): ...\n")
+    os.mkfifo(tmp_path / "src/pipe.py")
+    sought = Claim("symbol", "hello()", 1, near=named)
+    found = Repository(tmp_path).check([Claim("path", named, 1), sought])
+    assert found[1].where == "src/app/x.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import anyio
 import pytest
 
 from reverie.errors import ProviderError
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
 from reverie.session.session import Session
 from reverie.store.files import Folder
 from reverie.testing import ScriptedModel, call, reply
+from reverie.transcript.blocks import Block
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import ExtractTask
 from reverie.wire.given import tool_result, user
@@ -21,6 +25,7 @@ from tests.conftest import Scale
 
 from .extracts import (
     NAME,
+    Answer,
     Script,
     Stage,
     calls,
@@ -143,29 +148,72 @@ async def test_the_cursor_moves_and_only_new_messages_count(stage: Stage) -> Non
         assert len(task.times) == 1
 
 
-async def test_it_is_skipped_where_the_main_agent_saved(stage: Stage) -> None:
-    script = Script(writes({"twin.md": RULE}))
+async def test_what_the_main_agent_saved_is_told_and_nothing_is_passed_over(stage: Stage) -> None:
+    script = Script(calls([]))
     async with stage.agent(script) as agent:
         memories = agent.memories
         assert memories is not None
         path = f"{memories.folder.root}/../memory/pnpm.md"
         script.main = [reply(call("Write", "m1", file_path=path, content=RULE)), "Saved."]
         await turn(agent, SAID)
-        found = cursor(agent)
-        assert found is not None
-        assert found.outcome == "skipped"
-        assert "Write" in found.why
-        assert not script.forks
+        assert "The agent saved this itself" in said_last(script.forks[0])
+        assert "Write: " in said_last(script.forks[0])
         await turn(agent, "Something else.")
         assert len(script.forks) == 2
+        assert "The agent saved this itself" not in said_last(script.forks[1])
 
 
-async def test_remember_counts_as_the_agents_own_saving(stage: Stage) -> None:
-    script = Script(writes({"twin.md": RULE}))
-    script.main = [reply(call("Remember", "m1", text="Deploys happen on Tuesday.")), "Saved."]
+async def test_one_remember_does_not_pass_over_turns_whose_run_had_failed(stage: Stage) -> None:
+    def rounds(task: ExtractTask, number: int) -> Answer:
+        if len(script.forks) == 1:
+            raise ProviderError("overloaded")
+        return writes({"pnpm.md": RULE})(task, number)
+
+    script = Script(rounds)
     async with stage.agent(script) as agent:
+        await turn(agent, SAID)
+        assert cursor(agent) is None
+        script.main = [reply(call("Remember", "m1", text="Deploys are on Tuesday.")), "Saved."]
         await turn(agent, "Remember that deploys happen on Tuesday.")
-    assert not script.forks
+        assert "- Remember: Deploys are on Tuesday." in said_last(script.forks[1])
+        assert agent.memories is not None
+        assert "pnpm.md" in agent.memories.folder.keys()  # noqa: SIM118
+
+
+async def test_it_ends_and_lands_with_the_first_round_in_which_no_call_failed(stage: Stage) -> None:
+    script = Script(writes({"pnpm.md": RULE}))
+    async with stage.agent(script) as agent:
+        await turn(agent, SAID)
+        assert len(script.forks) == 1
+        assert agent.memories is not None
+        assert agent.memories.folder.keys() == ("pnpm.md",)
+
+
+async def test_after_a_call_that_failed_there_is_another_round(stage: Stage) -> None:
+    def rounds(task: ExtractTask, number: int) -> Answer:
+        path = f"{task.folder}/pnpm.md"
+        bad = call("Edit", "e1", file_path=path, old_string="a", new_string="b")
+        if number == 1:
+            return reply(bad, write(task, "other.md", RULE))
+        return reply(write(task, "pnpm.md", RULE.replace("pnpm", "pnpm 9")))
+
+    script = Script(rounds)
+    async with stage.agent(script) as agent:
+        await turn(agent, SAID)
+    assert len(script.forks) == 2
+
+
+async def test_a_manifest_that_is_cut_says_so_and_dates_are_told(stage: Stage) -> None:
+    script = Script(calls([]))
+    environ = {"REVERIE_RECALL_MANIFEST_FILES": "1"}
+    async with stage.memories() as memories:
+        for name in ("a", "b", "c"):
+            memories.remember(f"Fact {name}.", Origin("save", Trust.USER), name=name)
+    async with stage.agent(script, environ=environ) as agent:
+        await turn(agent, SAID)
+    told = said_last(script.forks[0])
+    assert "This list is cut: 2 older memories are not in it." in told
+    assert f"{datetime.fromtimestamp(stage.clock.now(), UTC):%A, %Y-%m-%d}" in told
 
 
 async def test_a_write_elsewhere_does_not_count(stage: Stage) -> None:
@@ -372,6 +420,11 @@ async def test_a_run_that_does_not_end_is_abandoned_with_the_cursor_unmoved(stag
 # --- several writers
 
 
+def fails(task: ExtractTask) -> Block:
+    """A call that fails, so that another round follows."""
+    return call("Read", "f1", file_path=f"{task.folder}/none.md")
+
+
 async def test_what_others_wrote_meanwhile_is_merged(stage: Stage) -> None:
     body = "Always use pnpm.\n\nOne.\n\nTwo.\n\nThree.\n\nFour."
     async with stage.memories() as memories:
@@ -382,9 +435,8 @@ async def test_what_others_wrote_meanwhile_is_merged(stage: Stage) -> None:
         if number == 1:
             return reply(call("Read", "r1", file_path=path))
         if number == 2:
-            return reply(
-                call("Edit", "e1", file_path=path, old_string="Four.", new_string="Four of pnpm.")
-            )
+            changed = {"old_string": "Four.", "new_string": "Four of pnpm."}
+            return reply(call("Edit", "e1", file_path=path, **changed), fails(task))
         with Folder(Path(task.folder)) as folder:  # somebody else, at the last moment
             folder.write("pnpm.md", topic(body.replace("One.", "One by hand.")).encode())
         return "done"
@@ -407,7 +459,8 @@ def editing(meanwhile: Callable[[Path], None]) -> Callable[[ExtractTask, int], A
         if number == 1:
             return reply(call("Read", "r1", file_path=path))
         if number == 2:
-            return reply(call("Edit", "e1", file_path=path, old_string="8", new_string="9"))
+            changed = {"old_string": "8", "new_string": "9"}
+            return reply(call("Edit", "e1", file_path=path, **changed), fails(task))
         meanwhile(Path(task.folder))
         return "done"
 
@@ -513,12 +566,11 @@ async def test_many_edits_of_one_file_by_two_sessions_all_survive(
                 said.append(f"Otter number {n} of {who} swims in the river.")
                 await turn(agent, said[-1])
             for _ in range(10 * turns):
-                if all(
-                    line in (agent.memories or memories).folder.read("facts.md").text
-                    for line in said
-                ):
+                text = (agent.memories or memories).folder.read("facts.md").text
+                missing = [line for line in said if line not in text]
+                if not missing:
                     break
-                await turn(agent, "Go on.")
+                await turn(agent, " ".join(missing))
         whole[who] = said
 
     whole: dict[str, list[str]] = {}

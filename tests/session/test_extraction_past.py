@@ -25,7 +25,7 @@ from reverie.transcript.tasks import ExtractTask
 from reverie.upkeep.transfer import lines_of
 from reverie.world import World
 
-from .extracts import Script, Stage, calls, topic, turn, writes
+from .extracts import Script, Stage, calls, said_last, topic, turn, writes
 
 pytestmark = [pytest.mark.spec("7.learn")]
 HEAD = Head("m1", "You look back.", standard().definitions(), "", {"max_tokens": 100}).record()
@@ -141,14 +141,14 @@ async def test_what_is_sent_is_plain_bounded_and_in_order(stage: Stage) -> None:
 def test_lessons_are_bounded_and_leave_nothing_out() -> None:
     turns = [(f"Question {n}: {'word ' * 4_000}", text("Yes.")) for n in range(12)]
     made = past(rows(*turns))
-    found = lessons(made.entries, "", lambda _: False)
+    found = lessons(made.entries, "")
     assert len(found) > 2
     said = [e.id for one in found for e in one.new]
     assert said == [e.id for e in made.entries]
     assert all(one.before == found[n].new[-len(one.before) :] for n, one in enumerate(found[1:]))
-    half = lessons(made.entries, found[0].last, lambda _: False)
+    half = lessons(made.entries, found[0].last)
     assert [e.id for one in half for e in one.new] == said[len(found[0].new) :]
-    assert lessons(made.entries, "unknown", lambda _: False) == found
+    assert lessons(made.entries, "unknown") == found
 
 
 async def test_a_dry_run_saves_nothing_and_remembers_nothing(stage: Stage) -> None:
@@ -176,7 +176,7 @@ async def test_a_budget_stops_it_and_it_goes_on_from_there(stage: Stage) -> None
         assert len(script.forks) == first.lessons + rest.lessons
 
 
-async def test_turns_in_which_the_agent_saved_itself_are_passed_over(stage: Stage) -> None:
+async def test_turns_in_which_the_agent_saved_itself_are_looked_at_too(stage: Stage) -> None:
     script = Script(calls([]))
     async with ground(stage, script) as on:
         folder = on.memories.folder.root
@@ -184,7 +184,8 @@ async def test_turns_in_which_the_agent_saved_itself_are_passed_over(stage: Stag
         wrote = [{"type": "tool_use", "id": "t9", "name": "Write", "input": given}]
         made = past(rows(TALK[0], ("Remember it.", wrote), TALK[2]))
         done = await learn(made, on, HEAD, None)
-    assert (done.turns, done.lessons, done.skipped) == (3, 2, 1)
+    assert (done.turns, done.lessons) == (3, 1)
+    assert "The agent saved this itself" in said_last(script.forks[0])
 
 
 async def test_our_own_session_is_learned_from_where_extraction_left_it(stage: Stage) -> None:

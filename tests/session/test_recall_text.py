@@ -23,7 +23,7 @@ PATH = "/home/user/.reverie/projects/-p/memory/topic.md"
 
 
 def shown(data: bytes, *, age: float = 0.0, size: int | None = None, **more: object) -> str:
-    one = ShownNote("topic.md", PATH, data, len(data) if size is None else size, NOW - age, "user")
+    one = ShownNote("topic.md", PATH, data, len(data) if size is None else size, NOW - age)
     return note(replace(one, **more), session="s1", now=NOW, settings=DEFAULTS)  # type: ignore[arg-type]
 
 

@@ -28,7 +28,7 @@ from reverie.session.library import Library
 from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.select import selector_for
+from reverie.session.recall.select import sealed, selector_for
 from reverie.session.session import Session
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, Settings, environment
@@ -175,7 +175,11 @@ async def open_agent(
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
-    found = () if memories is None else recall_tools(lambda: _index(own[0].session))
+    found = (
+        ()
+        if memories is None
+        else recall_tools(lambda: _index(own[0].session), lambda: sealed(own[0].session.view))
+    )
     snip = snip_tool(lambda: own[0].session)
     for tool in (*_memory_tools(memories, place.flags), *found, snip):
         if tools.get(tool.name) is None:

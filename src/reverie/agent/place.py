@@ -17,6 +17,7 @@ from reverie.agent.git_state import git_state
 from reverie.errors import NotFound, ReverieError
 from reverie.session.attachments import date_line, framed, local_date
 from reverie.session.context import gather, memory_section, work_root
+from reverie.session.recall.young import young_memories
 from reverie.settings import Flags, Settings, load
 from reverie.store import home as places
 from reverie.store.memories import Memories
@@ -86,9 +87,11 @@ def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) 
 def head_context(place: Place, clock: Clock, memories: Memories | None, say: Say) -> str:
     """Instruction files and the memory index, then where and when this is."""
     folder = None if memories is None else memories.folder
+    young = () if memories is None else young_memories(memories, place.settings)
     found = gather(
-        place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder, say=say
-    )
+        place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder,
+        young=young, say=say,
+    )  # fmt: skip
     here = surroundings(place.cwd, clock.now())
     return f"{found.text}\n{here}" if found.text else here
 

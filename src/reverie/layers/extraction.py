@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
@@ -27,6 +28,10 @@ REMEMBERING = ("Remember", "Forget")
 FRAMED = ("<system-reminder", "<command-", "<local-command-", "<bash-", "<task-notification")
 """How text begins that a client or a layer put into a user's message."""
 NOTHING_THERE = "Nothing yet."
+MAX_TOLD = 200
+"""Characters by which a call of the main agent is told."""
+MAX_DATES = 40
+"""Messages whose dates are told one by one."""
 
 
 # --- when
@@ -159,23 +164,31 @@ def _holds_unseen(view: View, item: Item, last: str) -> bool:
     return False
 
 
-# --- whether the main agent saw to it
+# --- what the main agent saw to
 
 
-def saved_itself(fresh: Fresh, inside: Callable[[str], bool]) -> str:
-    """The call by which the main agent saw to memory, or ""."""
+def saved_since(fresh: Fresh, inside: Callable[[str], bool]) -> tuple[str, ...]:
+    """The calls by which the main agent saw to memory itself, in a line each."""
+    return tuple(dict.fromkeys(_saving(fresh, inside)))
+
+
+def _saving(fresh: Fresh, inside: Callable[[str], bool]) -> Iterator[str]:
     for item in fresh.items:
         for piece in item.pieces:
             block = piece.block
             if block.type != "tool_use":
                 continue
             name, given = block.get("name"), block.value.get("input")
+            told = given if isinstance(given, dict) else {}
+            path = told.get("file_path")
             if name in REMEMBERING:
-                return name
-            path = given.get("file_path") if isinstance(given, dict) else None
-            if name in WRITERS and isinstance(path, str) and inside(path):
-                return f"{name} {path[:200]}"
-    return ""
+                yield f"{name}: {_one_line(told.get('text') or told.get('name'))}"
+            elif name in WRITERS and isinstance(path, str) and inside(path):
+                yield f"{name}: {_one_line(path)}"
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value or "").split())[:MAX_TOLD]
 
 
 # --- with which words
@@ -194,8 +207,8 @@ class WordsSaid:
 def user_words(view: View, items: Iterable[Item]) -> list[WordsSaid]:
     """What the user wrote, and nothing that a tool, a hook or a layer put in."""
     found: list[WordsSaid] = []
-    before = ""
-    for item in items:
+    before, given = "", tuple(items)
+    for item in (*_just_before(view, given), *given):
         entry = view.entries.find(item.id)
         text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
         record = entry.record if entry else None
@@ -206,14 +219,55 @@ def user_words(view: View, items: Iterable[Item]) -> list[WordsSaid]:
     return found
 
 
+def _just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:
+    """The agent's last words in front of some items: the first of them may answer these."""
+    first = items[0].id if items else ""
+    for at in range(len(view.items) - 1, 0, -1):
+        if view.items[at].id == first:
+            before = view.items[at - 1]
+            return (before,) if before.role == "assistant" else ()
+    return ()
+
+
 @cache
 def _prompt() -> str:
     return (files("reverie.layers") / "prompts" / "extraction.md").read_text("utf-8")
 
 
-def instruction(fresh: Fresh, folder: str, manifest: Sequence[str], rounds: int) -> str:
+def dates(words: Sequence[WordsSaid]) -> str:
+    """When the user said what is looked at, so that "next Friday" can be told as a date."""
+    days = [(datetime.fromtimestamp(one.at, UTC), one.text) for one in words[-MAX_DATES:] if one.at]
+    if not days:
+        return ""
+    if len({day.date() for day, _ in days}) == 1:
+        return f"The user's words were said on {days[0][0]:%A, %Y-%m-%d}."
+    rows = [f"- {day:%A, %Y-%m-%d}: “{_one_line(text)[:60]}”" for day, text in days]
+    return defused("The user's words were said on these days:\n" + "\n".join(rows))
+
+
+def instruction(
+    fresh: Fresh,
+    folder: str,
+    manifest: Sequence[str],
+    rounds: int,
+    *,
+    hidden: int = 0,
+    saved: Sequence[str] = (),
+    dates: str = "",
+) -> str:
     """What the fork is told. The manifest's lines are of files that others may have written."""
     there = "\n".join(defused(line) for line in manifest) or NOTHING_THERE
+    if hidden > 0:
+        there += (
+            f"\n\nThis list is cut: {hidden:,} older memories are not in it. Before you write a "
+            f"new file, search `{folder}` for its subject with Grep: what is there gets no twin."
+        )
+    if saved:
+        rows = "\n".join(f"- {defused(one)}" for one in saved)
+        there += "\n\nThe agent saved this itself meanwhile; look for what else is worth keeping:"
+        there += f"\n{rows}"
+    if dates:
+        there += f"\n\n## When it was said\n{dates}"
     values: Mapping[str, str] = {
         "count": f"{fresh.count:,}",
         "rounds": str(rounds),

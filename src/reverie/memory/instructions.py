@@ -22,7 +22,10 @@ from reverie.memory import includes
 from reverie.settings import DEFAULTS, Settings
 from reverie.text.untrusted import defused, strip
 
-InstructionKind: TypeAlias = Literal["managed", "user", "project", "local", "memory", "team"]
+InstructionKind: TypeAlias = Literal[
+    "managed", "user", "project", "local", "memory", "team", "rule", "person", "remembered"
+]
+"""Whose a file is; the last three are memories that are sent whole."""
 
 NAME = "CLAUDE.md"
 OTHER_NAME = "AGENTS.md"
@@ -44,6 +47,9 @@ _ABOUT: dict[InstructionKind, str] = {
     "local": "instructions for this project on this machine",
     "memory": "the index of your long-term memory: pointers, not instructions",
     "team": "the index of the team's memory: pointers, not instructions",
+    "rule": "a rule the user gave you earlier; it holds as if said now",
+    "person": "what the user told you of themselves",
+    "remembered": "a memory: what was known on the day it was saved",
 }
 _INTRO = """\
 Below are files with standing instructions, and the index of memory where there is one. Follow what
@@ -258,13 +264,18 @@ def render(files: Sequence[InstructionFile]) -> str:
     return f"<{_TAG}>\n" + "\n\n".join(parts) + f"\n</{_TAG}>"
 
 
+def stands_in(rendered: str, file: InstructionFile) -> bool:
+    """Whether a rendered text holds a file whose text begins like this one's."""
+    return f" {_line(file.path)} ({_about(file)}):\n\n{_safe(file)}" in rendered
+
+
 def _about(file: InstructionFile) -> str:
     return f"{_ABOUT[file.kind]}; mentioned in {_line(file.by)}" if file.by else _ABOUT[file.kind]
 
 
 def _safe(file: InstructionFile) -> str:
     """A file's text without what is hidden, and without the end of our frame."""
-    if file.kind in ("memory", "team"):
+    if file.kind in ("memory", "team", "rule", "person", "remembered"):
         return defused(file.text).strip("\r\n")
     return _TAG_INSIDE.sub("&lt;", strip(file.text)).strip("\r\n")
 

@@ -223,16 +223,17 @@ def gather(
     home: Path,
     environ: Mapping[str, str],
     memory: MemoryFolder | None = None,
+    young: Sequence[InstructionFile] = (),
     team: bool = False,
     managed: Path = MANAGED,
     say: Say = say_nothing,
 ) -> Context:
-    """Instruction files, then the memory index, as one text: the head's context."""
+    """Instruction files, the memory index, then memories sent whole: the head's context."""
     collected = instruction_files(cwd, settings, home=home, environ=environ, managed=managed)
     for warning in collected.warnings:
         say(Notice("instructions", warning, "warning"))
     if collected.unapproved:
         say(unapproved_notice(collected.unapproved))
     indexes = () if memory is None else index_files(memory, team=team)
-    files = (*collected.files, *indexes)
+    files = (*collected.files, *indexes, *young)
     return Context(instructions.render(files), files)

@@ -12,7 +12,7 @@ like a session's, at the threshold and where a request was refused as too long.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -241,8 +241,10 @@ async def run(
     model: Model | None,
     tools: ToolRunner,
     on_reply: OnReply = ignore_reply,
+    done: Callable[[], bool] = bool,
 ) -> ForkResult:
-    """A background agent's whole life: instruction, rounds with guarded tools, last words."""
+    """A background agent's whole life: instruction, rounds with guarded tools, last words, or no
+    words where it is `done` without them."""
     if model is None:
         raise NotAvailable("there is no model to run a background agent with", where=spec.source)
     await worker.instruct(spec.instruction)
@@ -254,6 +256,7 @@ async def run(
         task=spec.task,
         meter=worker,
         on_reply=on_reply,
+        done=done,
     )
     result = await turn.run()
     if result.outcome == "refused":

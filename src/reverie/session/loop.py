@@ -70,6 +70,7 @@ class Turn:
     task: Task = MAIN
     meter: Meter | None = None
     on_reply: OnReply = ignore_reply  # told of each answer once it is recorded
+    done: Callable[[], bool] = bool  # whether the work is done, and no further answer is needed
 
     began: bool = False
     rounds: int = 0
@@ -221,7 +222,10 @@ async def _said(turn: Turn) -> None:
 
 
 async def _within_limits(turn: Turn) -> None:
-    """Stop before a request that would go over a limit."""
+    """Stop before a request that nobody needs, or that would go over a limit."""
+    if turn.done():
+        turn.outcome = "completed"
+        return
     if turn.rounds >= turn.limits.rounds:
         turn.outcome, turn.reason = "limit", f"the turn had {turn.rounds:,} rounds"
         return

@@ -222,6 +222,7 @@ class Settings:
     recall_caution_days: int = whole(
         2, "8", "age at which a memory carries a caution", 0, COUNT, LESS
     )
+    young_tokens: int = whole(2_000, "8", "memories together that are sent whole", 0, TOKENS, LESS)
 
     # Dreaming
     dream_hours: float = number(24, "9", "time between two dreams", 0, 24 * 366, MORE)

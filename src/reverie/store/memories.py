@@ -59,6 +59,11 @@ class Remembered:
     def outcome(self) -> str:
         return "saved" if self.saved else "queued" if self.queued else "unchanged"
 
+    @property
+    def unverified(self) -> bool:
+        """Whether it has a file, and no pointer until it is accepted."""
+        return self.saved is not None and self.queued is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
@@ -213,16 +218,39 @@ class Memories:
         hook: str = "",
         reviewed: bool = False,
     ) -> Remembered:
-        """Save a topic file with its pointer, or queue it for review where its origin asks that."""
+        """Save a topic file with its pointer. What is not trusted waits for review: alone where
+        it would command or tell of the user, else beside a marked file without a pointer."""
         text = data.decode("utf-8", "replace")
-        evidence: Sequence[Evidence] = () if reviewed else goes_to_review(origin.trust, text)
-        if evidence:
+        trusted = reviewed or origin.trust is not Trust.UNTRUSTED
+        evidence = () if trusted else self.waits(key, data)
+        waiting: ReviewItem | None = None
+        if not trusted:
             self.allow(key, data)
-            return Remembered(key, None, self.review.add(key, text, self._now(), origin, evidence))
+            why = evidence or (Evidence("source", 1, "it does not rest on the user's words"),)
+            waiting = self.review.add(key, text, self._now(), origin, why)
+        if evidence:
+            return Remembered(key, None, waiting)
+        if waiting is not None:
+            data = TopicFile(key, data).with_value(entries.UNVERIFIED, entries.TRUST).data
         with self.folder.locked(), self.history.by(origin):
             landing.finish(self)
-            done = self.folder.save(key, data, hook=hook, expect=expect, exclusive=exclusive)
-        return Remembered(key, done)
+            done = self.folder.save(
+                key, data, hook=hook, expect=expect, exclusive=exclusive, pointer=trusted
+            )
+        return Remembered(key, done, waiting)
+
+    def waits(self, key: str, data: bytes) -> Sequence[Evidence]:
+        """Why an untrusted memory gets no file before a person has seen it; nothing where a
+        marked one will do: it tells of the project or of a place, and of nothing known so far."""
+        found = goes_to_review(Trust.UNTRUSTED, data.decode("utf-8", "replace"))
+        if found:
+            return found
+        kind = TopicFile(key, data).type
+        if kind not in ("project", "reference"):
+            return (Evidence("source", 1, f"{kind or 'untyped'}, and not in the user's words"),)
+        if self.folder.exists(key) and not self.folder.read(key).is_unverified:
+            return (Evidence("source", 1, "it would change a memory that is trusted"),)
+        return ()
 
     def _known(self, body: str, key: str) -> tuple[str, str]:
         """The memory with just this body, of those that are named or described like it, or

@@ -8,6 +8,7 @@ not checked again that day. Nothing else is written, and no model is asked.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from reverie.clock import SystemClock
-from reverie.errors import NotFound
+from reverie.errors import NotFound, StoreError
 from reverie.memory.hygiene.check import HygieneReport
 from reverie.session.budget import Budget
 from reverie.session.library import Library
@@ -136,8 +137,12 @@ def _trend(
 def _mark(memories: Memories) -> str:
     """What tells one state of the folder from another, without reading it."""
     files = memories.folder.files
-    found = ((key, files.stat(key)) for key in files.list() if key.lower().endswith(".md"))
-    rows = [f"{key} {seen.size} {seen.modified}" for key, seen in found]
+    rows: list[str] = []
+    for key in files.list():
+        if key.lower().endswith(".md"):
+            with contextlib.suppress(NotFound, StoreError):  # gone, or no plain file: one row less
+                seen = files.stat(key)
+                rows.append(f"{key} {seen.size} {seen.modified}")
     return digest("\n".join(rows).encode("utf-8", "surrogateescape"))[:16]
 
 

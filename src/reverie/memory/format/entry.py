@@ -37,6 +37,10 @@ _DEVICE = re.compile(r"con|prn|aux|nul|com\d|lpt\d", re.IGNORECASE)
 _STEM = 60
 
 
+TRUST, UNVERIFIED = "trust", "unverified"
+"""What the head of a memory says that does not rest on the user's word."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicFile:
     """One topic file. `modified` is in seconds; `size` that of the whole file."""
@@ -72,6 +76,11 @@ class TopicFile:
     @property
     def type(self) -> Type | Literal[""]:
         return type_of(self.front)
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether its head says that nobody has confirmed it: it has no pointer until then."""
+        return self.front.get(TRUST) == UNVERIFIED
 
     @property
     def origin_session(self) -> str:

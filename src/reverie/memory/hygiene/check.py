@@ -27,7 +27,7 @@ from reverie.memory import secrets
 from reverie.memory.facts import DropReason
 from reverie.memory.format import frontmatter
 from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import INDEX, index_of, is_index, is_topic
+from reverie.memory.format.entry import INDEX, TopicFile, index_of, is_index, is_topic
 from reverie.memory.hygiene import odds
 from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, junk
 from reverie.memory.hygiene.reading import Memory, Passage, logs, read
@@ -273,9 +273,16 @@ def _indexes(given: CheckInput, memories: Mapping[str, Memory]) -> Iterator[Find
         below = key.removesuffix(INDEX)
         own = [one.removeprefix(below) for one in topics if index_of(one) == key]
         data = given.files.get(key, b"")
-        yield from _index(key, below, data, own, given.limits)
+        for found in _index(key, below, data, own, given.limits):
+            if found.rule != "unlisted" or not _is_unverified(given, found.file):
+                yield found
         if given.guarded:
             yield from _index_secrets(key, data)
+
+
+def _is_unverified(given: CheckInput, key: str) -> bool:
+    """Whether a file has no pointer for a reason: it waits for somebody to confirm it."""
+    return TopicFile(key, given.files.get(key, b"")).is_unverified
 
 
 def _index(

@@ -308,6 +308,8 @@ class Pointers:
         for name, key in self.own().items():
             if name not in listed and key not in self.unread:
                 entry = TopicFile(key, self.files[key])
+                if entry.is_unverified:
+                    continue
                 width = self.limits.width
                 data = indexes.put(data, name, entry.title, entry.description, width=width)
                 self.edits.append(Edit(self.key, "", entry.title, "pointer", key))

@@ -21,7 +21,8 @@ from reverie.store.plain import digest
 from reverie.tools.confined import ConfinedFiles, Slot
 from reverie.tools.guard import Guard, GuardLimits, Guards
 from reverie.tools.places import EDITABLE
-from reverie.world import ForkSpec
+from reverie.transcript.records import UserMessage
+from reverie.world import ForkSpec, Reply, ToolCall
 
 MAX_FILES = 20
 """Files that one run may write."""
@@ -109,9 +110,12 @@ def _opened(data: bytes) -> int:
 
 
 class PrivateGuard(Guard):
-    """A background agent's guard whose writes are drafts."""
+    """A background agent's guard whose writes are drafts. Its work is done with the first round
+    that wrote something and in which no call failed."""
 
     files: PrivateFiles
+    _wrote: int = 0  # writes before this round
+    _failed: bool = False
 
     @classmethod
     def of(cls, guards: Guards, spec: ForkSpec) -> PrivateGuard:
@@ -123,6 +127,24 @@ class PrivateGuard(Guard):
         )
         guard._context = replace(guard._context, files=guard.files)
         return guard
+
+    def begin_round(self, reply: Reply) -> None:
+        """An answer has come, and its calls will be run."""
+        del reply
+        self._wrote, self._failed = len(self.files.written), False
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        ended = False
+        try:
+            result = await super().run(call)
+            ended = not any(block.value.get("is_error") is True for block in result.blocks)
+        finally:
+            self._failed |= not ended
+        return result
+
+    @property
+    def done(self) -> bool:
+        return len(self.files.written) > self._wrote and not self._failed
 
     @property
     def drafts(self) -> tuple[Draft, ...]:

@@ -1,9 +1,11 @@
 """What becomes of what an extraction wrote: judged, then landed by comparison.
 
 Each draft is judged by what it adds. What only repeats what was injected is an echo and is not
-saved. It is trusted where the user's own words carry it: most of its content, and each sentence
-that reads like an instruction. Otherwise it came from tools, files or the agent's own thoughts
-and is untrusted, so that an instruction in it waits for a person.
+saved. It is trusted where its source is the user: their own words carry it, or a plain yes to a
+question about just that; what a tool said is nobody's yes. Where tools said something meanwhile,
+most of it must be the user's, and nothing that only a tool said may be in it; where none did, a
+memory in another language than the user's is theirs too. The rest is untrusted: what would command
+or tell of the user waits for a person, and a fact gets a marked file without a pointer.
 
 Then it is saved like any memory: secrets and forgotten words refused, a version with its origin,
 the pointer behind the file. A file that changed meanwhile is merged, once; where that cannot be
@@ -24,13 +26,21 @@ from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.merge import merge
 from reverie.memory.secrets import scan, tellable
-from reverie.memory.trust import Trust, goes_to_review, reads_like_instruction
+from reverie.memory.trust import (
+    Trust,
+    asked_last,
+    is_yes,
+    language_of,
+    reads_like_instruction,
+    without_questions,
+)
 from reverie.memory.versions import Origin
 from reverie.session.extraction.files import Draft
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.transcript.blocks import text_of
+from reverie.transcript.messages import Item
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View, head_blocks
 
@@ -38,11 +48,23 @@ RECALL = "recall"
 OWN = 0.6
 """The part of an instruction that must stand in one passage of the user's."""
 MOSTLY = 0.5
-"""The part of a memory's content that must be in the user's words at all."""
+"""The part of a memory's content that must be in the user's words where tools spoke too."""
+PARAPHRASED = 0.34
+"""The same where nobody but the user can have said it."""
+TAINTED = 0.25
+"""The part that only a tool said, from which on it counts as the tool's."""
+OF_A_TOOL = 0.5
+"""The part of a question that one passage of a tool's holds: no yes makes it the user's."""
+ENOUGH = 2
+ENOUGH_LETTERS = 20
+"""Content words, and letters, from which on a user said something that has a language."""
+MAX_SPOKEN = 200_000
+"""Characters that are looked at, of one result and of all that was said."""
 SHORT_ANSWER = 15
 """Content words of an answer that cannot be told apart from what it answers."""
 MAX_NAMED = 20
 """Messages that an origin names."""
+_HEADING = re.compile(r"^(?:\[[0-9a-f]{8}\] .*:|\(Saved [\d-]{10}\))$", re.MULTILINE)
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
     r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
@@ -65,17 +87,47 @@ class Heard:
     about: Passages  # with what a yes or no was about
     injected: Passages
     messages: tuple[str, ...] = ()
+    results: Passages = field(default_factory=Passages)  # what tools said
+    fresh_results: bool = False  # whether any of it came since the last look
+    agent: frozenset[str] = frozenset()  # what the agent's own words are about
+    words: str = ""  # the user's, to tell their language
 
 
 def heard(view: View, fresh: Fresh) -> Heard:
     words = user_words(view, fresh.items)
     injected = [(RECALL, text) for text in recalled(view)]
+    results = Passages(("a tool", text) for text in result_texts(view.items))
+    agent = [item for item in fresh.items if item.role == "assistant"]
+    spoken = [piece.block.get("text") for item in agent for piece in item.pieces]
+    spoken += [one.before for one in words[:1]]
     return Heard(
-        Passages((one.source, _answered(one, _YES)) for one in words),
+        Passages((one.source, _consented(one, results)) for one in words),
         Passages((one.source, _answered(one, _YES, _NO)) for one in words),
         Passages([*injected, ("the instructions or the index", head_text(view))]),
         tuple(one.source for one in words),
+        results,
+        any(result_texts(fresh.items)),
+        content("\n".join(spoken)[-MAX_SPOKEN:]),
+        "\n".join(one.text for one in words if not is_yes(one.text))[-MAX_SPOKEN:],
     )
+
+
+def result_texts(items: Iterable[Item]) -> Iterator[str]:
+    """What tools gave, call by call."""
+    for item in items:
+        for piece in item.pieces:
+            if piece.block.type == "tool_result":
+                yield text_of(piece.block.value)[:MAX_SPOKEN]
+
+
+def _consented(words: WordsSaid, results: Passages) -> str:
+    """A message, behind the question that it says yes to; not where a tool put that forward."""
+    question = asked_last(words.before)
+    if not question or not is_yes(words.text):
+        return without_questions(words.text)
+    if results.best(content(question)).share >= OF_A_TOOL:
+        return words.text
+    return f"{question}\n{words.text}"
 
 
 def _answered(words: WordsSaid, *kinds: re.Pattern[str]) -> str:
@@ -99,7 +151,10 @@ def recalled(view: View) -> list[str]:
 
 
 def head_text(view: View) -> str:
-    return "" if view.head is None else text_of([b.value for b in head_blocks(view.head.context)])
+    """What stands in the head, without the lines that only say which file it is from."""
+    if view.head is None:
+        return ""
+    return _HEADING.sub("", text_of([b.value for b in head_blocks(view.head.context)]))
 
 
 # --- the judgement
@@ -125,10 +180,41 @@ def judge(draft: Draft, heard: Heard) -> DraftVerdict:
     carried = (m.source for one, m in matches.items() if is_said(content(one), m))
     named = tuple(dict.fromkeys(carried))[:MAX_NAMED] or heard.messages[-MAX_NAMED:]
     about = frozenset[str]().union(*(content(one) for one in added))
-    owned = len(about & heard.own.every) / len(about) if about else 1.0
     commands = [m for one, m in matches.items() if reads_like_instruction(one)]
-    trusted = owned >= MOSTLY and all(match.share >= OWN for match in commands)
+    trusted = _is_the_users(about, heard, " ".join(added)) and (
+        (not heard.fresh_results and _speaks_otherwise(heard, " ".join(added)))
+        or all(match.share >= OWN for match in commands)
+    )
     return DraftVerdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
+
+
+def _is_the_users(about: frozenset[str], heard: Heard, text: str) -> bool:
+    """Whether the user is the source of what a text is about."""
+    if not about:
+        return True
+    own = heard.own.every
+    owned = len(about & own) / len(about)
+    if heard.fresh_results:
+        only = (about & heard.results.every) - own
+        named = any(_names_a_thing(term) for term in only)
+        return owned >= MOSTLY and not named and len(only) < TAINTED * len(about)
+    if owned < MOSTLY and heard.results.best(about).share >= OF_A_TOOL:
+        return False  # a tool said so earlier
+    theirs = len((about & heard.agent) - own) / len(about)
+    if _speaks_otherwise(heard, text):
+        return theirs < MOSTLY and len(content(heard.words)) >= ENOUGH
+    return owned >= PARAPHRASED and theirs < MOSTLY
+
+
+def _names_a_thing(term: str) -> bool:
+    """Whether a term stands for one thing alone: a number, an address, a path."""
+    return any(sign.isdigit() or sign in "./@" for sign in term)
+
+
+def _speaks_otherwise(heard: Heard, text: str) -> bool:
+    """Whether a text is in another language than what the user said."""
+    enough = len(heard.words) >= ENOUGH_LETTERS or not heard.words.isascii()
+    return enough and language_of(heard.words) != language_of(text)
 
 
 def _told(key: str, data: bytes) -> Iterator[str]:
@@ -152,6 +238,7 @@ class LandedDrafts:
 
     written: list[str] = field(default_factory=list[str])
     queued: list[str] = field(default_factory=list[str])
+    unverified: list[str] = field(default_factory=list[str])  # with a file and no pointer
     refused: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     given_up: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
@@ -239,8 +326,9 @@ def _save(
 ) -> None:
     if dry:
         memories.allow(draft.key, draft.data)
-        text = draft.data.decode("utf-8", "replace")
-        (done.queued if goes_to_review(origin.trust, text) else done.written).append(draft.key)
+        untrusted = origin.trust is Trust.UNTRUSTED
+        waits = untrusted and memories.waits(draft.key, draft.data)
+        (done.queued if waits else done.unverified if untrusted else done.written).append(draft.key)
         return
     new = draft.base is None
     expect = None if draft.base is None else digest(draft.base)
@@ -254,7 +342,10 @@ def _save(
         made = memories.save(
             merged.key, merged.data, origin, expect=expect, exclusive=merged.base is None
         )
-    (done.queued if made.queued else done.written).append(made.key)
+    if made.unverified:
+        done.unverified.append(made.key)
+    else:
+        (done.queued if made.queued else done.written).append(made.key)
 
 
 def _merged(draft: Draft, memories: Memories) -> Draft:

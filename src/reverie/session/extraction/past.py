@@ -74,7 +74,6 @@ class Learned:
     written: list[str] = field(default_factory=list[str])
     queued: list[str] = field(default_factory=list[str])
     refused: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    skipped: int = 0  # lessons in which the agent had seen to memory itself
     calls: int = 0
     cost: float = 0.0  # price-weighted tokens
     stopped: str = ""  # why it did not come to the end
@@ -121,28 +120,25 @@ class Lesson:
     before: tuple[Entry, ...]
     new: tuple[Entry, ...]
     turns: int
-    saved: str = ""  # how the agent saw to memory itself in them
 
     @property
     def last(self) -> str:
         return self.new[-1].id
 
 
-def lessons(entries: Sequence[Entry], after: str, inside: Callable[[str], bool]) -> list[Lesson]:
+def lessons(entries: Sequence[Entry], after: str) -> list[Lesson]:
     """The turns behind `after`, in pieces of a bounded size."""
     turns = list(_turns(_said(entries)))
     start = next((n + 1 for n, turn in enumerate(turns) if any(e.id == after for e in turn)), 0)
     found: list[Lesson] = []
     for at in range(start, len(turns)):
         turn = turns[at]
-        saved = layer.saved_itself(layer.fresh(fold(turn)), inside)
         before = turns[at - 1] if at else ()
         last = found[-1] if found else None
-        room = last is not None and not last.saved and _tokens((*last.new, *turn)) <= TOKENS
-        if last is not None and room and not saved:
+        if last is not None and _tokens((*last.new, *turn)) <= TOKENS:
             found[-1] = replace(last, new=(*last.new, *turn), turns=last.turns + 1)
         else:
-            found.append(Lesson(before, turn, 1, saved))
+            found.append(Lesson(before, turn, 1))
     return found
 
 
@@ -230,9 +226,8 @@ async def learn(
     source = replace(ground.source, session=past.session, note=f"learned from {past.program}")
     ground = replace(ground, source=source)
     done = Learned(past.session, past.file)
-    inside = runs.inside(ground.memories, past.cwd)
     seen = await to_thread.run_sync(learned, ground.memories, past)
-    todo = lessons(past.entries, seen, inside)
+    todo = lessons(past.entries, seen)
     done.turns = sum(one.turns for one in todo)
     for number, lesson in enumerate(todo):
         step(number, len(todo))
@@ -258,9 +253,6 @@ async def _take(
     done: Learned,
 ) -> bool:
     """One lesson; False where it could not land and is left for the next time."""
-    if lesson.saved:
-        done.skipped += 1
-        return True
     view = _view(lesson, past, head)
     fresh = layer.fresh(view, lesson.before[-1].id if lesson.before else "")
     if not fresh.has_words:

@@ -4,9 +4,10 @@ One run is the same for a session that is open and for one that was recorded lon
 view it was made from, and the memory it is for. It writes drafts alone; `land` is what saves.
 
 `consider` asks the gates and starts one job; a turn that ends during a run is kept, only the
-newest, and looked at once after it. The cursor moves where a run came to its end, also to none,
-and where the main agent saw to memory itself; where anything failed, was abandoned at exit or
-could not land, it stays, and the next run starts from it. Nothing here raises into a turn.
+newest, and looked at once after it. The cursor moves where a run came to its end, also to none;
+where anything failed, was abandoned at exit or could not land, it stays, and the next run starts
+from it. What the main agent saved itself is told to the fork, and nothing is passed over for it.
+Nothing here raises into a turn.
 """
 
 from __future__ import annotations
@@ -121,9 +122,18 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
     folder = str(memories.root)
     manifest = [one.line for one in records[: settings.recall_manifest_files]]
+    leads_in = inside(memories, view.started.cwd if view.started else "")
     spec = ForkSpec(
         NAME,
-        layer.instruction(fresh, folder, manifest, settings.extract_rounds),
+        layer.instruction(
+            fresh,
+            folder,
+            manifest,
+            settings.extract_rounds,
+            hidden=len(records) - len(manifest),
+            saved=layer.saved_since(fresh, leads_in),
+            dates=layer.dates(layer.user_words(view, fresh.items)),
+        ),
         _task(view, fresh, folder, records, index),
         settings.extract_rounds,
         TOOLS,
@@ -131,7 +141,9 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     )
     guard = PrivateGuard.of(ground.guards, spec)
     try:
-        done = await forks.run(child, spec, ground.world.model, guard)
+        done = await forks.run(
+            child, spec, ground.world.model, guard, guard.begin_round, lambda: guard.done
+        )
     finally:
         guard.close()
     denials = tuple(f"{one.tool}: {one.reason}" for one in guard.denials)
@@ -184,14 +196,19 @@ def record(last: str, landed: LandedDrafts) -> Extracted:
     """The cursor's new place, and what came of it."""
     parts = [f"{len(landed.queued)} wait for review"] if landed.queued else []
     parts += [f"not saved: {told(landed.refused)}"] if landed.refused else []
-    outcome = "written" if landed.written else "nothing"
-    return Extracted(last, outcome, tuple(landed.written), "; ".join(parts))
+    parts += [f"unverified: {', '.join(landed.unverified)}"] if landed.unverified else []
+    written = (*landed.written, *landed.unverified)
+    return Extracted(last, "written" if written else "nothing", written, "; ".join(parts))
 
 
 def say(landed: LandedDrafts, say: Say) -> None:
     """What a person is told: the topic files that were written, and what was not."""
     if landed.written:
         say(Notice(NAME, f"remembered: {', '.join(landed.written)}"))
+    if landed.unverified:
+        keys = ", ".join(landed.unverified)
+        text = f"kept without a pointer until you review it, for tools or files said so: {keys}"
+        say(Notice(NAME, text, "warning"))
     if landed.queued:
         keys = ", ".join(landed.queued)
         text = f"from what tools or files said, waiting for your review: {keys}"
@@ -253,21 +270,14 @@ async def _run(host: Host, child: Fork, view: View) -> None:
 
 
 def _passed_over(host: Host, view: View) -> bool:
-    """Whether there is nothing to do: no words since, or the main agent wrote memory itself."""
+    """Whether there is nothing to do: nobody said anything since."""
     fresh = layer.fresh(view, _cursor.get())
     if not fresh.items or not fresh.last:
         return True
     if not fresh.has_words:
         _moved(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
         return True
-    memories = host.memories
-    if memories is None:
-        return True
-    leads_in = inside(memories, view.started.cwd if view.started else "")
-    saved = layer.saved_itself(fresh, leads_in)
-    if saved:
-        _moved(host, Extracted(fresh.last, "skipped", why=f"the main agent saved: {saved}"))
-    return bool(saved)
+    return False
 
 
 def _moved(host: Host, record: Extracted) -> None:

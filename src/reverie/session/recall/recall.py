@@ -244,9 +244,7 @@ class Recall:
                 hits = [scored.get(name, RecallHit(name, 0.0, "memory")) for name in chosen]
                 selector = self._selector.name
         checking = CHECK_UNASKED if self._selector else self._left(started)
-        composed = await self._threaded(
-            partial(self._notes.compose, hits, known.tools, now, checking)
-        )
+        composed = await self._threaded(partial(self._notes.compose, hits, known, now, checking))
         return _selection(looked, composed, selector, why)
 
     def _left(self, started: float) -> float:

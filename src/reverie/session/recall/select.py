@@ -28,12 +28,12 @@ from reverie.session.host import Host
 from reverie.settings import Settings
 from reverie.text.untrusted import frame
 from reverie.tools.command import segments
-from reverie.transcript.blocks import Block, dump, text_block
+from reverie.transcript.blocks import Block, dump, text_block, text_of
 from reverie.transcript.messages import Message, Piece
 from reverie.transcript.records import AssistantMessage, HeadSet, TurnEnded, UserMessage
 from reverie.transcript.request import Request
 from reverie.transcript.tasks import RecallTask
-from reverie.transcript.view import Trail, View
+from reverie.transcript.view import Trail, View, head_blocks
 from reverie.world import Clock, Model, Reply
 
 LATELY = 8
@@ -69,6 +69,7 @@ class RecalledBefore:
     injected: frozenset[str] = frozenset()
     size: int = 0  # bytes injected
     tools: tuple[str, ...] = ()
+    head: str = ""  # what stands at the conversation's beginning
 
 
 def past(view: View) -> RecalledBefore:
@@ -81,8 +82,16 @@ def past(view: View) -> RecalledBefore:
         if one.outcome == "injected"
     ]
     return RecalledBefore(
-        frozenset(one.file for one in put), sum(one.size for one in put), tools(view)
+        frozenset(one.file for one in put),
+        sum(one.size for one in put),
+        tools(view),
+        "" if view.head is None else text_of([b.value for b in head_blocks(view.head.context)]),
     )
+
+
+def sealed(view: View) -> frozenset[str]:
+    """The messages of a conversation that something else stands for by now."""
+    return frozenset[str]().union(*(item.covers for item in view.items))
 
 
 def read_itself(view: View, folder: Path) -> frozenset[str]:

@@ -1,0 +1,74 @@
+"""Young memories, sent whole: while they are few, their bodies stand with the index in the head.
+
+All trusted memories while together they are within the limit; above it those about the user and
+the user's rules, while these are; above that none, and recall brings what a turn needs. They are
+read when a head is made, and a head is a record: what changes later reaches the next one. Nothing
+untrusted, nothing of the team's, and nothing that cannot be read stands among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from reverie.errors import NotFound, StoreError
+from reverie.memory.format.entry import TEAM, TopicFile
+from reverie.memory.instructions import InstructionFile, InstructionKind
+from reverie.memory.ranking import ManifestLine, iso_time
+from reverie.memory.trust import Trust
+from reverie.session.recall.notes import in_head, trust_at
+from reverie.settings import Settings
+from reverie.store.memories import Memories
+from reverie.transcript.blocks import text_block
+
+MAX_HEAD = 1_024
+"""Bytes of a file that may be frontmatter: more than the limit and so much is not read at all."""
+BYTES_A_TOKEN = 4
+ABOUT_THE_USER = ("user", "feedback")
+_ORDER: tuple[InstructionKind, ...] = ("rule", "person", "remembered")
+
+
+def young_memories(memories: Memories, settings: Settings) -> tuple[InstructionFile, ...]:
+    """The memories whose bodies stand in the head, rules first and the newest last."""
+    most = settings.young_tokens
+    own = [one for one in memories.folder.scan() if not one.key.startswith(f"{TEAM}/")]
+    about_user = [one for one in own if one.type in ABOUT_THE_USER]
+    for records in (own, about_user):
+        found = _within(memories, records, most)
+        if found is not None:
+            return tuple(sorted(found, key=lambda file: _ORDER.index(file.kind)))
+    return ()
+
+
+def _within(
+    memories: Memories, records: Sequence[ManifestLine], most: int
+) -> list[InstructionFile] | None:
+    """The trusted ones as they are sent; None where they are more than the limit."""
+    trusted: list[ManifestLine] = []
+    least = 0
+    for one in records:
+        if trust_at(memories, one.key) is Trust.UNTRUSTED:
+            continue
+        trusted.append(one)
+        least += max(0, one.size - MAX_HEAD)
+        if least > most * BYTES_A_TOKEN or len(trusted) > most:
+            return None
+    found: list[InstructionFile] = []
+    tokens = 0
+    for one in reversed(trusted):
+        try:
+            read = memories.folder.read(one.key)
+        except (NotFound, StoreError):
+            continue
+        tokens += text_block(read.body.strip()).tokens
+        if tokens > most:
+            return None
+        if read.body.strip():
+            found.append(_sent(memories.root, read))
+    return found
+
+
+def _sent(folder: Path, one: TopicFile) -> InstructionFile:
+    sent = in_head(folder, one)
+    return replace(sent, text=f"{sent.text}\n\n(Saved {iso_time(one.modified)[:10]})")

@@ -1,0 +1,61 @@
+"""The trust table, played: what a fooled model would write never reaches the head of a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reverie.testing import call, reply
+from reverie.transcript.tasks import ExtractTask
+from tests.bench.trust_table import TrustCase, cases
+
+from .extracts import Answer, Script, Stage, turn, write
+
+pytestmark = [pytest.mark.spec("B4")]
+DEV = [one for one in cases() if not one.held]
+HELD = [one for one in cases() if one.held]
+
+
+async def outcome(case: TrustCase, base: Path) -> str:
+    """What became of the draft that the last turn's extraction wrote."""
+    stage, script, said = Stage(base), Script(lambda *_: "done"), list[str]()
+    for number, line in enumerate(case.conversation):
+        if line.who == "user":
+            said.append(line.text)
+        elif line.who == "tool":
+            (stage.project / f"page{number}.txt").write_text(line.text)
+            asked = call("Read", f"m{number}", file_path=f"page{number}.txt")
+            script.main.append(reply(asked))
+        else:
+            script.main.append(line.text)
+
+    def rounds(task: ExtractTask, number: int) -> Answer:
+        return reply(write(task, "draft.md", case.file)) if number == 1 else "done"
+
+    async with stage.agent(script) as agent:
+        await turn(agent, *said[:-1])
+        script.rounds = rounds
+        await turn(agent, said[-1])
+        memories = agent.memories
+        assert memories is not None
+        if memories.folder.exists("draft.md"):
+            listed = "draft.md" in memories.folder.index().data.decode()
+            return "saved" if listed else "file_without_pointer"
+        return "queued" if memories.review.items() else "refused"
+
+
+@pytest.mark.parametrize("case", DEV, ids=lambda one: one.id)
+async def test_a_draft_comes_to_what_its_source_allows(case: TrustCase, tmp_path: Path) -> None:
+    assert await outcome(case, tmp_path) in case.allowed
+
+
+async def test_so_do_those_held_back(tmp_path: Path) -> None:
+    """Told as counts alone: whoever changes a rule does not look at them. One still goes wrong."""
+    right = reached = 0
+    for number, case in enumerate(HELD):
+        got = await outcome(case, tmp_path / str(number))
+        right += got in case.allowed
+        reached += got == "saved" and not case.reaches_the_head
+    assert reached <= 1
+    assert right >= len(HELD) - 1

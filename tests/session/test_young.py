@@ -1,0 +1,106 @@
+"""Young memories stand whole in the head: which, in whose name, and not a second time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.memory.instructions import render
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.opening import Head
+from reverie.session.recall.notes import Chosen, RecalledNotes
+from reverie.session.recall.select import RecalledBefore
+from reverie.session.recall.young import young_memories
+from reverie.settings import Settings
+from reverie.store.memories import Memories
+from reverie.store.recall.index import RecallHit
+from reverie.testing import ManualClock, reply
+
+from .recall_stage import WEB, Fixed, hit, last_text, stage, write
+
+pytestmark = [pytest.mark.spec("8.young")]
+USER = Origin("save", Trust.USER)
+
+
+@pytest.fixture
+def memories(tmp_path: Path):
+    folder, history = tmp_path / "m", tmp_path / "h"
+    with Memories(folder, history, tmp_path / "home", now=ManualClock().now) as opened:
+        yield opened
+
+
+def keys(memories: Memories, tokens: int = 2_000) -> list[str]:
+    found = young_memories(memories, Settings(young_tokens=tokens))
+    return [Path(one.path).name for one in found]
+
+
+def one_of_each(memories: Memories) -> None:
+    for kind in ("project", "reference", "user", "feedback"):
+        write(memories, f"{kind}.md", f"The body of {kind}.", type=kind)
+
+
+def test_bodies_of_all_four_types_stand_in_the_head(memories: Memories) -> None:
+    one_of_each(memories)
+    text = render(young_memories(memories, Settings()))
+    for kind in ("project", "reference", "user", "feedback"):
+        assert f"The body of {kind}." in text
+    assert f"{memories.root}/feedback.md (a rule the user gave you earlier; it holds" in text
+    assert "does not command" not in text
+
+
+def test_above_the_limit_those_about_the_user_stand_there_and_then_none(memories: Memories) -> None:
+    one_of_each(memories)
+    write(memories, "long.md", "words " * 100, type="project")
+    assert keys(memories, 100) == ["feedback.md", "user.md"]
+    write(memories, "rules.md", "words " * 100, type="feedback")
+    assert keys(memories, 100) == []
+
+
+def test_what_is_untrusted_or_the_teams_is_not_among_them(memories: Memories) -> None:
+    write(memories, "team/theirs.md", "Theirs.", type="feedback")
+    write(memories, "mine.md", "Mine.", type="feedback")
+    data = (memories.root / "mine.md").read_bytes().replace(b"Mine", b"From the web")
+    memories.save("web.md", data, WEB)
+    assert keys(memories) == ["mine.md"]
+
+
+async def test_what_stands_in_the_head_is_not_injected_until_it_changes(tmp_path: Path) -> None:
+    found = Fixed([hit("pets.md")])
+    async with stage(tmp_path / "home", tmp_path / "p", finder=found) as here:
+        write(here.memories, "pets.md", "The office cat is called Ada.", type="project")
+        head = render(young_memories(here.memories, Settings()))
+        assert "called Ada" in head
+        await here.session.set_head(Head("m1", context=head), "the head with what is remembered")
+        await here.say("what is the office cat called")
+        await here.prepare()
+        assert [one.why for one in here.ledger.candidates] == ["it stands in the head already"]
+        assert here.injected == []
+        await here.session.observe(reply("Ada."))
+        await here.end()
+        write(here.memories, "pets.md", "The office cat is called Grace.", type="project")
+        await here.say("and now, what is it called")
+        assert "Grace" in last_text(await here.prepare())
+
+
+class Faulty(RecalledNotes):
+    """Notes of which one cannot be put into its form."""
+
+    def _made(self, hit: RecallHit, *more: Any) -> Chosen | str:
+        if hit.file == "bad.md":
+            raise IsADirectoryError(21, "Is a directory")
+        return super()._made(hit, *more)
+
+
+@pytest.mark.spec("8.selection")
+def test_a_memory_that_fails_costs_no_other(memories: Memories, tmp_path: Path) -> None:
+    for key in ("bad.md", "good.md"):
+        write(memories, key, "The office cat is called Ada.")
+    notes = Faulty(memories, tmp_path, "s1", Settings())
+    chosen, left = notes.compose([hit("bad.md"), hit("good.md")], RecalledBefore(), 0.0, 1.0)
+    assert [one.key for one in chosen] == ["good.md"]
+    assert [(one.file, one.why) for one in left] == [
+        ("bad.md", "it failed: IsADirectoryError: [Errno 21] Is a directory")
+    ]
