@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reverie.api.address import Address
-from reverie.errors import SettingsError
+from reverie.errors import NotFound, SettingsError, StoreError
 from reverie.session.recall.index import MemoryIndex
 from reverie.settings import SETTINGS, Settings, environment, load
 from reverie.settings.values import from_json
@@ -144,10 +144,12 @@ class Opened:
         self._listener(notice)
 
     def begin(self, listener: Say) -> None:
-        """Open what is not open yet; from now on this call's notices go there."""
+        """Open what is not open yet, or was taken away or replaced since; from now on this call's
+        notices go there."""
         self._listener = listener
-        if self._is_open:
+        if self._is_open and self._stands():
             return
+        self.close()
         self.memories = self.ground.open(self.say)
         self.index = MemoryIndex.of(
             self.ground.home,
@@ -158,6 +160,15 @@ class Opened:
             say=self.say,
         )
         self._is_open = True
+
+    def _stands(self) -> bool:
+        try:
+            self.memories.folder.files.must_be_there()
+            self.memories.beside.must_be_there()
+            self.memories.forgotten.files.must_be_there()
+        except (NotFound, StoreError):
+            return False
+        return True
 
     def close(self) -> None:
         if self._is_open:
