@@ -15,7 +15,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.testing import ScriptedModel
 
-pytestmark = pytest.mark.spec("18.memory")
+pytestmark = pytest.mark.spec("18.facade")
 
 DATABASE = "Integration tests hit a real database, because a mocked migration broke in March"
 RULE = "Please remember: we deploy on Tuesdays only, because support is thin on Fridays."
