@@ -4,17 +4,20 @@ Every worktree of a repository has one root, found by reading git's own files; a
 that merely claims to belong to a repository is not believed. A project's folder belongs
 to one root, said by a small file in it that is only ever written under a lock; a
 repository that was moved keeps its folder, and nobody's folder is taken while its root
-still exists. No program is run here, and nothing outside home is written.
+still exists. What has no root (a project that is a name, one user's or one agent's part of a
+project) has a folder named by slug and digest, which is its own root: no name becomes a path.
+No program is run here, and nothing outside home is written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,18 +142,44 @@ def project_folder(home: Path, root: Path, *, environ: Mapping[str, str] | None 
     owned = _owned_folder(home, root)
     if owned is not None and _read_owner(owned) == _claim(root, owned):
         return owned
+    with _claiming(home, environ) as files:
+        folder = find_project_folder(home, root)
+        _write_owner(files, folder, _claim(root, folder))
+        return folder
+
+
+def claim_address(home: Path, folder: Path, *, environ: Mapping[str, str] | None = None) -> None:
+    """Make a folder that is a root with itself as its folder."""
+    if not is_address(home, folder):
+        with _claiming(home, environ) as files:
+            _write_owner(files, folder, _Owner(str(folder), ""))
+
+
+@contextlib.contextmanager
+def _claiming(home: Path, environ: Mapping[str, str] | None) -> Generator[Folder]:
+    """Home, while nobody else gives out folders in it."""
     with Folder(home) as files:
         lock = FileLock(home / LOCK)
         lock.acquire(timeout=PATIENCE)
         try:
             _settle_layout(files, environ)
-            folder = find_project_folder(home, root)
-            claim = _claim(root, folder)
-            body = json.dumps({"root": claim.root, "identity": claim.identity})
-            files.write(f"projects/{folder.name}/{OWNER}", body.encode() + b"\n")
-            return folder
+            yield files
         finally:
             lock.release()
+
+
+def _write_owner(home: Folder, folder: Path, owner: _Owner) -> None:
+    body = json.dumps({"root": owner.root, "identity": owner.identity})
+    key = folder.relative_to(home.root).as_posix()
+    home.write(f"{key}/{OWNER}", body.encode() + b"\n")
+
+
+def is_address(home: Path, root: Path) -> bool:
+    """Whether a root is such a folder: it lies among home's projects, and says so itself."""
+    if not root.is_relative_to(home / "projects"):
+        return False
+    owner = _read_owner(root)
+    return owner is not None and owner.root == str(root)
 
 
 def find_project_folder(home: Path, root: Path) -> Path:
@@ -174,6 +203,8 @@ def find_project_folder(home: Path, root: Path) -> Path:
 
 def _owned_folder(home: Path, root: Path) -> Path | None:
     """The folder that says it belongs to `root`; the obvious names are looked at first."""
+    if is_address(home, root):
+        return root
     for folder in _candidates(home, root):
         owner = _read_owner(folder)
         if owner is None:

@@ -25,6 +25,7 @@ from uuid import uuid4
 from reverie.errors import NotFound, PathRefused, ReverieError
 from reverie.memory.words import ForgetWords
 from reverie.store import home as places
+from reverie.store.addresses import address_folders
 from reverie.store.files import Folder
 from reverie.store.history import NAME, OBJECTS
 from reverie.store.journal import Journal
@@ -177,6 +178,9 @@ class Forgetting:
             project = projects / name
             kept = places.transcripts_folder(project, self.home, self.environ)
             found.append((project / "memory", kept / NAME))
+            for one in address_folders(kept):
+                of_one = places.transcripts_folder(one, self.home, self.environ)
+                found.append((one / "memory", of_one / NAME))
         return found
 
     def _ours(self, hit: ForgetHit) -> bool:

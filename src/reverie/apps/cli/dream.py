@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -108,6 +107,7 @@ def _dreamt(
     import anyio
 
     from reverie.session.dream.run import dream
+    from reverie.upkeep.background import closing
 
     with open_memory(project) as memories, dreaming(place, memories, model) as dreamer:
 
@@ -123,52 +123,13 @@ def _dreamt(
                 sys.stderr.write("\r\x1b[K")
 
 
-@asynccontextmanager
-async def closing(dreamer: Dreamer) -> AsyncGenerator[None]:
-    """A model for summaries that a dream had made is given back behind it."""
-    from reverie.session.compaction.summariser import NamedSummariser
-
-    try:
-        yield
-    finally:
-        if isinstance(dreamer.summariser, NamedSummariser):
-            await dreamer.summariser.aclose()
-
-
-@contextmanager
-def dreaming(place: ProjectPlace, memories: Memories, model: Model) -> Generator[Dreamer]:
+def dreaming(
+    place: ProjectPlace, memories: Memories, model: Model
+) -> AbstractContextManager[Dreamer]:
     """Everything a dream needs, without a session."""
-    from reverie.clock import SystemClock
-    from reverie.session.budget import Budget
-    from reverie.session.compaction.summariser import summariser_for
-    from reverie.session.dream.run import Dreamer
-    from reverie.session.extraction.run import guards_at
-    from reverie.session.library import NoDisk
-    from reverie.store.files import Folder
-    from reverie.world import World
+    from reverie.upkeep import background
 
-    settings, clock = place.loaded().settings, SystemClock()
-    library = place.library_to_write()
-    world = World(clock, NoDisk(), place.flags(), settings, model, say=_said)
-    guards = guards_at(place.root, library.path, memories, world)
-    budget = None if model.capabilities.free else Budget(Folder(place.home), settings, clock)
-    try:
-        yield Dreamer(
-            memories,
-            library,
-            place.root,
-            model,
-            guards,
-            clock,
-            settings,
-            place.flags(),
-            budget,
-            summariser=summariser_for(settings, place.environ, world.window, clock),
-        )
-    finally:
-        library.close()
-        if budget is not None:
-            budget.close()
+    return background.dreaming(place, place.loaded().settings, memories, model, _said)
 
 
 def _said(notice: Notice) -> None:

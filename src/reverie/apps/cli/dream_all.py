@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from reverie.alone import alone
-from reverie.apps.cli.dream import closing, dreaming
+from reverie.apps.cli.dream import dreaming
 from reverie.apps.cli.memory_open import find_memory
 from reverie.apps.cli.show import Column, document, line, say, table
 from reverie.errors import Held
@@ -25,6 +25,7 @@ from reverie.layers.dreaming import Gates
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import Dreamer, dream, told
 from reverie.session.dream.watch import touched
+from reverie.upkeep.background import closing
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import CURRENT, JsonOption, Project
 from reverie.apps.cli.show import Column, clean, document, note, say, table
 from reverie.errors import InvalidMessage, NotFound, ReverieError
-from reverie.store.files import Folder
 from reverie.store.journal import unseal
 from reverie.text.counts import plural
 from reverie.transcript import recorded
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from reverie.store.memories import Memories
     from reverie.transcript.records import HeadSet
     from reverie.world import Model
-
-SYSTEM = "You look back at a session that is over, and keep what is worth remembering."
 
 
 def learn(
@@ -96,11 +93,13 @@ def _all(
     """What came of each file; one that cannot be gone through is named, and the others go on."""
     import anyio
 
+    from reverie.upkeep.background import learning_head
+
     done: list[Learned] = []
     failed: list[tuple[str, ReverieError]] = []
 
     async def work() -> None:
-        head = _head(ground)
+        head = learning_head(ground)
         close: Callable[[], Awaitable[None]] | None = getattr(ground.world.model, "aclose", None)
         try:
             for given in transfer.expanded(files):
@@ -145,51 +144,24 @@ async def _one(
 
 def _budget(place: ProjectPlace, model: Model, most: float | None) -> Budget | None:
     """What may be spent: as asked, else the day's; what costs nothing needs none."""
-    from reverie.clock import SystemClock
-    from reverie.embedded import EmbeddedModel
-    from reverie.session.budget import Budget
     from reverie.session.extraction.past import Allowance
+    from reverie.upkeep.background import daily_budget
 
     settings = place.loaded().settings
-    if most is not None:
-        return Allowance(most, settings)
-    if isinstance(model, EmbeddedModel):
-        return None
-    return Budget(Folder(place.home), settings, SystemClock())
+    return daily_budget(place, settings, model) if most is None else Allowance(most, settings)
 
 
 def _ground(
     place: ProjectPlace, memories: Memories, model: Model, *, dry: bool
 ) -> ExtractionContext:
-    from reverie.clock import SystemClock
-    from reverie.session.extraction.landing import WordsSource
-    from reverie.session.extraction.run import ExtractionContext, guards_at
-    from reverie.session.library import NoDisk
-    from reverie.world import World
+    from reverie.upkeep.background import learning_context
 
     settings = place.loaded().settings
-    world = World(
-        SystemClock(), NoDisk(), place.flags(), settings, model, say=_heard, model_name=model.name
-    )
-    guards = guards_at(place.root, place.library_to_write().path, memories, world)
-    return ExtractionContext(memories, world, guards, WordsSource(""), dry)
+    return learning_context(place, settings, memories, model, _heard, dry=dry)
 
 
 def _heard(notice: Notice) -> None:
     note(f"{notice.layer}: {notice.text}")
-
-
-def _head(ground: ExtractionContext) -> HeadSet:
-    from reverie.session.context import index_files, memory_section
-    from reverie.session.opening import Head
-    from reverie.tools import standard
-
-    memory, world = ground.memories.folder, ground.world
-    about = memory_section(world.settings, memory)
-    index = "\n\n".join(one.text for one in index_files(memory))
-    system = f"{SYSTEM}\n\n{about}"
-    options = {"max_tokens": 8_000}
-    return Head(world.model_name, system, standard().definitions(), index, options).record("learn")
 
 
 # --- what there is to learn from

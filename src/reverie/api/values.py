@@ -1,0 +1,151 @@
+"""What a memory's verbs give back: frozen values of plain types that read well.
+
+`str` of what was found is its text. Times are seconds since the epoch; what is not known is "".
+Nothing here opens, reads or decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A memory, or something said in a past session. `score` compares within one search; `clear`
+    says whether it is clearly about the query; `signals` are the parts of the score."""
+
+    text: str
+    file: str
+    name: str = ""
+    type: str = ""
+    score: float = 0.0
+    why: str = ""
+    age: str = ""
+    saved: float = 0.0
+    trust: str = ""
+    scope: str = ""
+    clear: bool = False
+    signals: tuple[tuple[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a text: `saved`, `unchanged` (it is there already), `queued` (a person has
+    to look at it first) or `removed`. `change` is what `undo` takes."""
+
+    outcome: str
+    file: str
+    text: str
+    change: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.file}{f' ({self.reason})' if self.reason else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOrigin:
+    """Where a change came from: what was done, by whom, in which session, from which messages,
+    by which tool, and how far that is trusted."""
+
+    action: str
+    agent: str = ""
+    session: str = ""
+    messages: tuple[str, ...] = ()
+    tool: str = ""
+    trust: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        session = f"session {self.session}" if self.session else ""
+        parts = (self.action, self.agent, session, ", ".join(self.messages), self.tool, self.trust)
+        return " · ".join(part for part in (*parts, self.note) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One version of one memory: `text` as it was from then on, "" where it was removed."""
+
+    id: str
+    file: str
+    at: float
+    text: str
+    origin: ChangeOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What taking back did: the files that changed, those left alone with the reason, and the
+    change that this is itself."""
+
+    files: tuple[str, ...]
+    left: tuple[tuple[str, str], ...] = ()
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was rewritten, and what still holds the words with the reason. `proven`: everything
+    was searched again afterwards, and nothing holds them."""
+
+    files: tuple[str, ...]
+    remaining: tuple[tuple[str, str], ...] = ()
+    searched: int = 0
+    proven: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A memory that waits for a person's look, and why. `id` is what `accept` and `reject` take."""
+
+    id: str
+    file: str
+    text: str
+    at: float
+    origin: ChangeOrigin
+    why: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a memory, and the words that show it."""
+
+    kind: str
+    file: str
+    line: int
+    evidence: str
+    fixable: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.kind.replace('_', ' ')}: {self.evidence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The faults found, a score out of 100, the files that were fixed, and the change `undo`
+    takes; `failed` says why nothing could be fixed."""
+
+    score: int
+    faults: tuple[Fault, ...] = ()
+    fixed: tuple[str, ...] = ()
+    change: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dreamt:
+    """What tidying came to: `status` (completed, waiting, failed, killed), the files that it
+    changed or would change, and why it stopped where it did."""
+
+    status: str
+    files: tuple[str, ...] = ()
+    summary: str = ""
+    reason: str = ""
+    id: str = ""

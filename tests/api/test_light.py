@@ -1,0 +1,59 @@
+"""What is loaded when: nothing by `import reverie`, little by a name, no event loop by memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reverie
+
+pytestmark = pytest.mark.spec("18.light")
+
+FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", "trio", "typer")
+ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "tools", "upkeep", "wire")
+OF_A_NAME = {"reverie.api", "reverie.api.address", "reverie.api.memory", "reverie.errors"}
+OF_SESSION = {"reverie.session", "reverie.session.recall", "reverie.session.recall.index"}
+USED = """
+memory = reverie.Memory("shop")
+memory.add("The shop sells zebras")
+memory.search("zebra"), memory.context("zebra"), memory.list(), memory.history(), memory.undo()
+"""
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded behind some lines."""
+    text = f"import sys\n{code}\nprint(*sys.modules)"
+    run = [sys.executable, "-c", text]
+    return set(subprocess.run(run, capture_output=True, text=True, check=True).stdout.split())
+
+
+def ours(found: set[str]) -> set[str]:
+    return {name for name in found if name.startswith("reverie.")}
+
+
+def test_the_package_loads_nothing_and_a_name_little() -> None:
+    assert ours(loaded("import reverie")) == set()
+    assert ours(loaded("from reverie import Memory")) == OF_A_NAME
+    assert ours(loaded("from reverie import Found, Saved")) == {"reverie.api", "reverie.api.values"}
+    reports = {"reverie.api", "reverie.api.report", "reverie.errors"}
+    assert ours(loaded("from reverie import Report, report")) == reports
+
+
+def test_a_memory_in_use_loads_memory_store_settings_and_text_alone(home: Path) -> None:
+    found = loaded(f"import reverie\n{USED}")
+    assert not found.intersection(FOREIGN)
+    rooms = {name.split(".")[1] for name in ours(found)}
+    assert not rooms.intersection(ROOMS)
+    assert {name for name in found if name.startswith("reverie.session")} == OF_SESSION
+
+
+def test_all_names_are_shown_and_each_is_there() -> None:
+    assert sorted(reverie.__all__) == sorted(reverie._PLACES)
+    assert set(reverie.__all__) <= set(dir(reverie))
+    for name in reverie.__all__:
+        assert getattr(reverie, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Memori'"):
+        reverie.Memori  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
