@@ -5,24 +5,46 @@ The public names, loaded when first used: `import reverie` itself costs almost n
 
 from __future__ import annotations
 
+import sys
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
+    from reverie.api.fitting import Fitted, Fitter, fit
+    from reverie.api.toolset import Toolset, tools
     from reverie.errors import ReverieError
     from reverie.session.session import Session
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
     from reverie.world import Model, Reply
 
-__all__ = ["Model", "Reply", "ReverieError", "Session", "Settings", "tool_result", "user"]
+__all__ = [
+    "Fitted",
+    "Fitter",
+    "Model",
+    "Reply",
+    "ReverieError",
+    "Session",
+    "Settings",
+    "Toolset",
+    "fit",
+    "tool_result",
+    "tools",
+    "user",
+]
 
 _PLACES = {
+    "Fitted": "reverie.api.fitting",
+    "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Reply": "reverie.world",
     "ReverieError": "reverie.errors",
     "Session": "reverie.session.session",
     "Settings": "reverie.settings",
+    "Toolset": "reverie.api.toolset",
+    "fit": "reverie.api.fitting",
+    "tools": "reverie.api.toolset",
     "tool_result": "reverie.wire.given",
     "user": "reverie.wire.given",
 }
@@ -35,3 +57,25 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(place), name)
+
+
+_Module = type(sys)
+
+
+class _Tools(_Module):
+    """`reverie.tools` is a function, and the package of that name may be called like it."""
+
+    def __call__(self, *owners: object, **names: object) -> object:
+        return __getattr__("tools")(*owners, **names)  # pyright: ignore[reportCallIssue]
+
+
+class _Reverie(_Module):
+    """This package: a part of it that is loaded does not hide a public name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "tools" and isinstance(value, _Module):
+            value.__class__ = _Tools
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Reverie

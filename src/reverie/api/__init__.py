@@ -1,0 +1,1 @@
+"""The public Python API: thin doors to what the rooms below do."""
