@@ -6,13 +6,14 @@ The public names, loaded when first used: `import reverie` itself costs almost n
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
     from reverie.api.fitting import Fitted, Fitter, fit
-    from reverie.api.toolset import Toolset, tools
+    from reverie.api.toolset import Owner, Toolset, tools
     from reverie.errors import ReverieError
     from reverie.session.session import Session
     from reverie.settings import Settings
@@ -59,21 +60,20 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(place), name)
 
 
-_Module = type(sys)
+class _Tools(ModuleType):
+    """`reverie.tools` is a function; the package of that name may be called like it."""
+
+    def __call__(self, *owners: Owner, names: dict[str, str] | None = None) -> Toolset:
+        from reverie.api.toolset import tools
+
+        return tools(*owners, names=names)
 
 
-class _Tools(_Module):
-    """`reverie.tools` is a function, and the package of that name may be called like it."""
-
-    def __call__(self, *owners: object, **names: object) -> object:
-        return __getattr__("tools")(*owners, **names)  # pyright: ignore[reportCallIssue]
-
-
-class _Reverie(_Module):
+class _Reverie(ModuleType):
     """This package: a part of it that is loaded does not hide a public name."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "tools" and isinstance(value, _Module):
+        if name == "tools" and isinstance(value, ModuleType):
             value.__class__ = _Tools
         super().__setattr__(name, value)
 

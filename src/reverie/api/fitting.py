@@ -33,7 +33,7 @@ from reverie.errors import InvalidInput, InvalidMessage, NotAvailable, PromptToo
 from reverie.layers import collapse, tool_results
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import dump, estimate
+from reverie.transcript.blocks import Block, dump, estimate, text_of
 from reverie.transcript.names import reference
 from reverie.transcript.records import Replaced, ResultDecided
 from reverie.transcript.request import Request
@@ -52,7 +52,8 @@ COLLAPSE: tuple[tuple[str, Layer], ...] = (
 )
 _LOG = logging.getLogger("reverie.fit")
 _told: set[str] = set()  # what a process was told once
-_STUBS = ("[Earlier rounds, sealed:", f"<{tool_results.TAG}>\n")
+_SEALED = collapse.INTRO.partition("{tool}")[0]
+_STORED = f"<{tool_results.TAG}>\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class Fitter:
 
     def fit(self, messages: Sequence[T]) -> Fitted[T]:
         """The list to send in place of this one."""
-        self._hear(messages)
+        self._hear(_checked(messages))
         form: Format = self._form or "chat"
         if self._is_fitted_elsewhere():
             return self._as_it_is()
@@ -206,8 +207,6 @@ class Fitter:
 
     def _hear(self, messages: Sequence[Any]) -> None:
         """Take in what is new of a list; another list is begun anew."""
-        if isinstance(messages, (str, bytes)) or not isinstance(messages, Sequence):
-            raise InvalidMessage("a list of messages is wanted", where=type(messages).__name__)
         prints = [_fingerprint(m) for m in messages]
         if _begins(prints, self._prints):
             new, at = list(messages), len(self._prints)
@@ -230,13 +229,8 @@ class Fitter:
         self._messages, self._prints = new, prints
 
     def _is_fitted_elsewhere(self) -> bool:
-        """Whether the list holds stubs of ours whose originals nobody here knows."""
-        return any(
-            text.startswith(_STUBS)
-            for said in self._heard
-            if said.speaker == "user"
-            for text in [b.text for b in said.blocks]
-        )
+        """Whether the list holds words of ours whose originals nobody here knows."""
+        return any(_is_ours(b) for h in self._heard if h.speaker == "user" for b in h.blocks)
 
     def _as_it_is(self) -> Fitted[Any]:
         self._say(
@@ -307,11 +301,29 @@ class Fitter:
         return self.tools.handle(call)
 
 
+def _checked(messages: object) -> Sequence[Any]:
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
+        raise InvalidMessage(
+            "a list of messages is wanted",
+            where=type(cast("object", messages)).__name__,
+            do='For one message, hand in [{"role": "user", "content": ...}]',
+        )
+    return cast("Sequence[Any]", messages)
+
+
+def _is_ours(block: Block) -> bool:
+    """Whether a block says what only we say: lines, or a stub with its own call's reference."""
+    if block.type == "tool_result":
+        text = text_of(block.value.get("content"))
+        return text.startswith(_STORED) and f" with {reference(block.call)} " in text[:500]
+    return block.get("text").startswith(_SEALED)
+
+
 def _begins(prints: Sequence[bytes], known: Sequence[bytes]) -> bool:
     return len(prints) >= len(known) and all(a == b for a, b in zip(prints, known, strict=False))
 
 
-def _fingerprint(message: object) -> bytes:
+def _fingerprint(message: Any) -> bytes:
     """Of a message's contents, all of them: callers change old messages in place."""
     try:
         data = marshal.dumps(message, 0)  # the plain format: the same for equal values

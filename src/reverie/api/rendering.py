@@ -41,23 +41,23 @@ class Rendering:
             self.out.append(said(_text(item), self.form))
         elif item.kind == "message":
             place = self.places[item.id]
-            self._asides(place)
+            self.asides(place)
             self._part(self.adoption.parts[place], item)
             self.at = place + 1
 
     def _stand(self, item: Item) -> None:
         covered = [self.places[c] for c in item.covers if c in self.places]
         if covered:
-            self._asides(min(covered))
+            self.asides(min(covered))
         self.sealed = len(self.out)
         self.out.append(said(_text(item), self.form))
         parts = [self.adoption.parts[c] for c in covered]
         if any(self.heard[n].marked for p in parts for n in range(p.first, p.end)):
             self.marks.append(self.sealed)
         if covered:
-            self._asides(max(covered) + 1)
+            self.asides(max(covered) + 1)
 
-    def _asides(self, end: int) -> None:
+    def asides(self, end: int) -> None:
         """What stands aside before a part."""
         for part in self.adoption.parts[self.at : end]:
             if part.part == "aside":
@@ -97,7 +97,7 @@ def rendered(
     going = Rendering(messages, heard, adoption, form, places)
     for item in view.items:
         going.take(item)
-    going._asides(len(adoption.parts))
+    going.asides(len(adoption.parts))
     return going
 
 

@@ -96,9 +96,10 @@ def format_of(
 ) -> tuple[Format, bool]:
     """The format of a list, and whether the list itself tells: by what only one of them has,
     else by its tools or its model. Where it does not tell, all three read it the same."""
-    found = next((form for form in map(_telling, messages) if form), None)
-    if found:
-        return found, True
+    for message in messages:
+        found = _telling(message)
+        if found:
+            return found, True
     for tool in tools:
         if tool.get("type") == "function":
             return ("chat" if "function" in tool else "responses"), False
