@@ -14,7 +14,7 @@ from reverie.transcript.names import reference
 from reverie.wire.reading import Format
 from tests.api.lists import FORMS, MODELS, answered, call, calls_of, results_of
 
-pytestmark = pytest.mark.spec("18.wire")
+pytestmark = [pytest.mark.spec("18.wire"), pytest.mark.spec("18.fit")]
 LONG = "src/reverie/api/fitting.py line of text\n" * 1_000
 KIT = reverie.tools()
 
