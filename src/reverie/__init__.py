@@ -6,12 +6,17 @@ not named in `__all__` may change at any time.
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
+    from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
     from reverie.api.report import Report, report
+    from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.values import Found, Saved
     from reverie.errors import ReverieError
     from reverie.session.session import Session
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
     from reverie.world import Model, Notice, Reply
 
 __all__ = [
+    "Fitted",
+    "Fitter",
     "Found",
     "Memory",
     "Model",
@@ -30,14 +37,19 @@ __all__ = [
     "Saved",
     "Session",
     "Settings",
+    "Toolset",
+    "fit",
     "report",
     "tool_result",
+    "tools",
     "user",
 ]
 
 _PLACES = {
     "Found": "reverie.api.values",
     "Memory": "reverie.api.memory",
+    "Fitted": "reverie.api.fitting",
+    "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Notice": "reverie.world",
     "Reply": "reverie.world",
@@ -47,6 +59,9 @@ _PLACES = {
     "Session": "reverie.session.session",
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
+    "Toolset": "reverie.api.toolset",
+    "fit": "reverie.api.fitting",
+    "tools": "reverie.api.toolset",
     "tool_result": "reverie.wire.given",
     "user": "reverie.wire.given",
 }
@@ -65,3 +80,24 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Tools(ModuleType):
+    """`reverie.tools` is a function; the package of that name may be called like it."""
+
+    def __call__(self, *owners: Owner, names: dict[str, str] | None = None) -> Toolset:
+        from reverie.api.toolset import tools
+
+        return tools(*owners, names=names)
+
+
+class _Reverie(ModuleType):
+    """This package: a part of it that is loaded does not hide a public name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "tools" and isinstance(value, ModuleType):
+            value.__class__ = _Tools
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Reverie

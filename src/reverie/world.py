@@ -231,6 +231,26 @@ BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "Re
 """Tools that read files back: storing their results would make them loop."""
 
 
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """How the model reads back what left the context: the words of stubs and lines."""
+
+    tool: str = "ReadBack"  # takes a reference
+    files: bool = True  # a stored result is a file, and has a path beside its reference
+    messages: bool = False  # whether what was said has references too, not calls alone
+
+    def stored(self, path: str, reference: str) -> str:
+        """Where a stored result is, and how to get at it."""
+        if not self.files:
+            where = "is kept whole"
+        else:
+            where = f"is stored whole in {path}"
+        return (
+            f"and {where}\n{self.tool} with {reference} gives the rest: "
+            "offset reads on from a line, query finds lines."
+        )
+
+
 def say_nothing(notice: Notice) -> None:
     """A `Say` for where nobody listens."""
 
@@ -255,6 +275,7 @@ class World:
     learned_window: int | None = None  # a limit that a provider's error named
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
+    way_back: WayBack = field(default_factory=WayBack)
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window
 

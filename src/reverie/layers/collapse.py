@@ -49,7 +49,7 @@ SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
 EARNED = 2.5  # times its cost, before a seal pays: lines say less than what they stand for
 INTRO = (
-    "[Earlier rounds, sealed: one line a call. `ReadBack` with a reference such as r:abc123 "
+    "[Earlier rounds, sealed: one line a call. `{tool}` with a reference such as r:abc123 "
     "gives the call and its result whole.]\n"
 )
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
@@ -91,10 +91,11 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     kept = _kept_from(view, kept_tokens(settings))
     # what already stands for others (a snip's mark, a summary) stays where it is
     old = list(takewhile(_is_live, view.items[first:kept]))
-    text = seal_lines(settings, old)
+    text = seal_lines(settings, old, cites=world.way_back.messages)
     if not text:
         return ()
-    intro = INTRO if first == 0 or view.items[first - 1].kind == "head" else ""
+    begins = first == 0 or view.items[first - 1].kind == "head"
+    intro = INTRO.format(tool=world.way_back.tool) if begins else ""
     block = text_block(intro + text)
     record = Replaced(
         old[0].id,
@@ -104,7 +105,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
         strips=world.unbound(view.items.since(kept)),
         why=price.told(limit),
     )
-    fold = _fold(view, settings, block.tokens)
+    fold = _fold(view, settings, block.tokens, cites=world.way_back.messages)
     return (record, fold) if fold is not None else (record,)
 
 
@@ -168,8 +169,9 @@ def _kept_from(view: View, budget: int) -> int:
 # --- the lines
 
 
-def seal_lines(settings: Settings, items: Sequence[Item]) -> str:
-    """The lines of some rounds. A name is given once: `said` are those given so far."""
+def seal_lines(settings: Settings, items: Sequence[Item], *, cites: bool = False) -> str:
+    """The lines of some rounds. A name is given once: `said` are those given so far. With
+    `cites`, a message that no line holds whole and no call stands for has a reference too."""
     said: set[str] = set()
     out: list[str] = []
     width = settings.collapse_line
@@ -186,6 +188,8 @@ def seal_lines(settings: Settings, items: Sequence[Item]) -> str:
                     out.append("  " + " ".join(found))
             elif line := _said_line(item, block):
                 out.append(line)
+        if cites and is_cut(item):
+            out.append(f"  {reference(item.id)}")
     return "\n".join(out)
 
 
@@ -205,6 +209,18 @@ def _said_line(item: Item, block: Block) -> str:
             return f"[{block.type}]"
         case _:
             return ""
+
+
+def is_cut(item: Item) -> bool:
+    """Whether lines leave out some of what a message said, and no call in it is cited."""
+    if item.role == "user":
+        return item.kind == "message" and any(
+            piece.block.type not in ("text", "tool_result") for piece in item.pieces
+        )
+    if item.calls:
+        return False
+    texts = [piece.block.get("text") for piece in item.pieces]
+    return len(texts) > 1 or any(not t or t != _short(t, SAID) for t in texts)
 
 
 def _user_words(text: str) -> str:
@@ -261,7 +277,7 @@ def _names(text: str, most: int, said: set[str]) -> list[str]:
 # --- folding old lines
 
 
-def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
+def _fold(view: View, settings: Settings, coming: int, *, cites: bool = False) -> Replaced | None:
     """The older lines become the user's words, the paths touched, and references."""
     # lines with nothing else between them
     runs = groupby(view.items[: view.live], lambda item: item.reason == SEALED)
@@ -274,7 +290,7 @@ def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
         size += lines[count].tokens
         count += 1
     old = lines[:count]
-    text = folded_text(view, old)
+    text = folded_text(view, old, cites=cites)
     if text_block(text).tokens >= size:
         return None
     return Replaced(
@@ -289,18 +305,26 @@ def _fold(view: View, settings: Settings, coming: int) -> Replaced | None:
 _NOT_SAID = ("tool", "interrupted", "go_on")  # by nobody, or by the loop
 
 
-def folded_text(view: View, items: Sequence[Item]) -> str:
-    """The user's words as they were, then each path with the references that touched it."""
+def folded_text(view: View, items: Sequence[Item], *, cites: bool = False) -> str:
+    """The user's words as they were, then each path with the references that touched it;
+    with `cites`, those of messages without a call too."""
     words: list[str] = []
+    spoken: list[str] = []
     touched: dict[str, list[str]] = {}
     for entry in view.entries.among(frozenset[str]().union(*[i.covers for i in items])):
         record = entry.record
         if isinstance(record, UserMessage) and record.origin not in _NOT_SAID:
             words += [_user_words(b.get("text")) for b in record.blocks if b.type == "text"]
+            if any(b.type not in ("text", "tool_result") for b in record.blocks):
+                spoken.append(reference(entry.id))
         elif isinstance(record, AssistantMessage):
             for block in record.blocks:
                 if block.type == "tool_use":
                     touched.setdefault(_subject(block), []).append(reference(block.call))
+            if not any(b.type == "tool_use" for b in record.blocks):
+                spoken.append(reference(entry.id))
+    if cites and spoken:
+        touched["messages"] = spoken
     paths = [f"{path} {' '.join(refs)}" for path, refs in touched.items()]
     return "\n".join([*words, "[Folded calls, by what they touched]", *paths])
 

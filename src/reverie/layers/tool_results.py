@@ -35,7 +35,6 @@ NAME = "tool_results"
 FOLDER = "tool-results"
 TAG = "persisted-output"
 MEDIA = ("image", "document")
-READS_BACK = "ReadBack"
 READS = "Read"
 HEAD_SHARE = 5, 3  # of what is shown of a result, three fifths are its beginning
 TAIL_SHARE = 5  # where the context is collapsed, the part of its tail one result may take
@@ -60,7 +59,7 @@ class Result:
 class Budgets:
     """What results may measure, as it stands at one look at them."""
 
-    __slots__ = ("collapses", "settings", "thresholds", "tools")
+    __slots__ = ("collapses", "reads_back", "settings", "thresholds", "tools")
 
     def __init__(self, world: World) -> None:
         found = world.flags.get("tool_result_thresholds")
@@ -70,12 +69,13 @@ class Budgets:
         self.settings = world.scaled
         self.tools = world.tool_limits
         self.collapses = world.collapses
+        self.reads_back = world.way_back.tool
 
     def of(self, tool: str) -> int | None:
         """Characters a tool's result may have; None where the tool bounds its own output."""
         settings = self.settings
         limit = self.tools.get(tool, settings.result_characters)
-        if self.collapses and tool != READS_BACK:
+        if self.collapses and tool != self.reads_back:
             tokens = min(settings.collapse_offload, settings.collapse_tail // TAIL_SHARE)
             small = tokens * settings.text_bytes_per_token
             limit = small if limit is None else min(limit, small)
@@ -202,7 +202,12 @@ async def _store(result: Result, world: World, budgets: Budgets, why: str) -> li
             result.call,
             "stored",
             why,
-            _stand_in(result, path, data, _preview(result, budgets)),
+            _stand_in(
+                result,
+                data,
+                world.way_back.stored(path, reference(result.call)),
+                _preview(result, budgets),
+            ),
             key,
             len(data),
             sha256(data).hexdigest(),
@@ -225,15 +230,13 @@ def _bytes(block: Block) -> tuple[bytes, str]:
     return members(block.raw)["content"][0].encode(), ".json"
 
 
-def _stand_in(result: Result, path: str, data: bytes, preview: str) -> str:
+def _stand_in(result: Result, data: bytes, where: str, preview: str) -> str:
     """The JSON text of the content that is sent: the preview, and any pictures."""
     safe = _TAG_INSIDE.sub("&lt;", preview)
     text = (
         f"<{TAG}>\n"
         f"This result has {len(result.text):,} characters ({len(data):,} bytes) "
-        f"and is stored whole in {path}\n"
-        f"ReadBack with {reference(result.call)} gives the rest: offset reads on from a line, "
-        f"query finds lines.{_exit_code(result.text)} {safe}\n"
+        f"{where}{_exit_code(result.text)} {safe}\n"
         f"</{TAG}>"
     )
     content = result.block.value.get("content")

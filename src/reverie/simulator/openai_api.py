@@ -16,6 +16,7 @@ from reverie.simulator.prompt import body_of, loads, objects
 from reverie.simulator.refusals import ApiError, TooLong, bad
 from reverie.simulator.wire import Sending, befallen, chunks, streamed, whole
 from reverie.transcript.blocks import Block, Json, Object, dump, members, parse
+from reverie.wire.reading import content_blocks, result_of
 
 CHAT = "/v1/chat/completions"
 STOPS = {
@@ -143,19 +144,14 @@ def _message(at: int, role: str, message: Object) -> Object:
         case "system" | "developer":
             return {"role": "system", "content": content_blocks(message.get("content"))}
         case "tool":
-            return {"role": "user", "content": [result(message, message.get("tool_call_id"))]}
+            given = result_of(message.get("tool_call_id"), message.get("content"))
+            return {"role": "user", "content": [given]}
         case "assistant":
             blocks = content_blocks(message.get("content"))
             blocks += [_call(c) for c in objects(message.get("tool_calls"))]
             return {"role": "assistant", "content": blocks}
         case _:
             raise bad(f"messages[{at}].role: '{role}' is not one of the roles", param="messages")
-
-
-def result(message: Object, call: Json, content: str = "content") -> Object:
-    given = message.get(content)
-    text: Json = given if isinstance(given, str) else content_blocks(given)
-    return {"type": "tool_result", "tool_use_id": call, "content": text}
 
 
 def _call(call: Object) -> Object:
@@ -171,26 +167,6 @@ def made_call(ident: Json, name: Json, arguments: Json) -> Object:
     except ApiError:
         value = {"arguments": arguments}
     return {"type": "tool_use", "id": ident, "name": name, "input": value}
-
-
-def content_blocks(content: Json) -> list[Json]:
-    """A message's content: a string, or parts of any kind."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    out: list[Json] = []
-    for part in objects(content):
-        kind = part.get("type")
-        if kind in ("text", "input_text", "output_text"):
-            out.append({"type": "text", "text": part.get("text")})
-        elif kind in ("image_url", "input_image"):
-            out.append({"type": "image", "source": {"type": "url", "url": part.get("image_url")}})
-        elif kind in ("file", "input_file"):
-            out.append(
-                {"type": "document", "source": {k: v for k, v in part.items() if k != "type"}}
-            )
-        else:
-            out.append(part)
-    return out
 
 
 # --- writing

@@ -14,18 +14,17 @@ from reverie.simulator.engine import Answered, Engine
 from reverie.simulator.openai_api import (
     OUTPUT,
     arguments_of,
-    content_blocks,
     kept,
     made_call,
     made_tool,
     refusal,
-    result,
 )
 from reverie.simulator.profiles import OPENAI
 from reverie.simulator.prompt import body_of, objects
 from reverie.simulator.refusals import ApiError, bad
 from reverie.simulator.wire import Sending, befallen, chunks, event, streamed, whole
 from reverie.transcript.blocks import Block, Json, Object, dump
+from reverie.wire.reading import content_blocks, result_of
 
 RESPONSES = "/v1/responses"
 ENCRYPTED = "reasoning.encrypted_content"
@@ -114,7 +113,7 @@ def _item(item: Object) -> tuple[str, list[Json]]:
             call = made_call(item.get("call_id"), item.get("name"), item.get("arguments"))
             return "assistant", [call]
         case "function_call_output":
-            return "user", [result(item, item.get("call_id"), "output")]
+            return "user", [result_of(item.get("call_id"), item.get("output"))]
         case "reasoning":
             said = "".join(str(s.get("text", "")) for s in objects(item.get("summary")))
             sealed = item.get("encrypted_content")

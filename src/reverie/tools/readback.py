@@ -70,7 +70,7 @@ async def read_back(value: Input, context: ToolContext) -> Output:
         known = await source.find(reference)
         if known is not None:
             text = io.BytesIO(known.text.encode("utf-8", "replace"))
-            return _page(known.title, known.warning, text, wanted)
+            return page(known.title, known.warning, text, wanted)
     raise ToolFailed(
         "nothing is stored under this reference",
         where=reference[:200],
@@ -88,7 +88,7 @@ def _stored(reference: str, wanted: ReadRange, stored: StoredResults) -> Output 
         raise ToolFailed("the stored file was deleted since", where=shelf.key) from None
     with os.fdopen(fd, "rb") as file:
         warning = _difference(shelf, stored)
-        return _page(shelf.key, warning, _text(file, shelf.key), wanted)
+        return page(shelf.key, warning, _text(file, shelf.key), wanted)
 
 
 def locate(reference: str, stored: StoredResults) -> Shelf | None:
@@ -199,7 +199,7 @@ def _half_a_character(data: bytes) -> bytes:
     return b""
 
 
-def _page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> Output:
+def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> Output:
     needle = wanted.query.casefold()
     rows = [f"[{title}{': ' + warning if warning else ''}]"]
     used, lines = len(rows[0]), 0

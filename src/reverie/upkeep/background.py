@@ -56,7 +56,7 @@ def learning_context(
 def learning_head(context: ExtractionContext) -> HeadSet:
     """The head of the conversation in which it is done."""
     memory, world = context.memories.folder, context.world
-    about = memory_section(world.settings, memory, transcripts=memory.root.parent)
+    about = memory_section(world.settings, memory)
     index = "\n\n".join(one.text for one in index_files(memory))
     system = f"{SYSTEM}\n\n{about}"
     options = {"max_tokens": 8_000}
