@@ -241,10 +241,7 @@ class WayBack:
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""
-        if not self.files:
-            where = "is kept whole"
-        else:
-            where = f"is stored whole in {path}"
+        where = f"is stored whole in {path}" if self.files else "is kept whole"
         return (
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."

@@ -88,7 +88,7 @@ async def test_what_stands_in_the_head_is_not_injected_until_it_changes(tmp_path
 class Faulty(RecalledNotes):
     """Notes of which one cannot be put into its form."""
 
-    def _made(self, hit: RecallHit, *more: Any) -> Chosen | str:
+    def _made(self, hit: RecallHit, *more: Any) -> Chosen | str:  # pyright: ignore[reportIncompatibleMethodOverride]
         if hit.file == "bad.md":
             raise IsADirectoryError(21, "Is a directory")
         return super()._made(hit, *more)

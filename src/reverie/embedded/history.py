@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 from reverie.errors import InvalidMessage
 from reverie.memory.format.frontmatter import parse
+from reverie.memory.instructions import whole_memories
 from reverie.text.untrusted import inside
 from reverie.transcript.blocks import Block, Json, Object, block_of, elements
 from reverie.transcript.messages import HEAD, Message
@@ -126,10 +127,12 @@ def read(request: Request) -> ConversationHistory:
 
 
 def _recalled(message: Message) -> Iterator[tuple[str, str]]:
-    """Memories that a reminder brought: the file, and its body as it was framed."""
+    """Memories that the head holds whole or a reminder brought: the file, and its body."""
     for piece in message.pieces:
         text = piece.block.get("text") if piece.block.type == "text" else ""
-        if piece.source != HEAD and text.lstrip().startswith(REMINDER):
+        if piece.source == HEAD:
+            yield from whole_memories(text)
+        elif text.lstrip().startswith(REMINDER):
             for source, words in inside(text):
                 data = words.encode("utf-8", "replace")
                 yield source, data[parse(data).body :].decode("utf-8", "replace").strip()

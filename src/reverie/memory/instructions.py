@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, Protocol, TypeAlias
@@ -40,6 +40,7 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 
 _TAG = "system-reminder"
 _TAG_INSIDE = re.compile(rf"[<＜‹](?=\s*[/／]?\s*{_TAG})", re.IGNORECASE)
+_MARKED = re.compile(r"\nmark (\[[0-9a-f]{8}\])\. A line without")
 _ABOUT: dict[InstructionKind, str] = {
     "managed": "instructions for everyone on this machine",
     "user": "the user's instructions for all projects",
@@ -267,6 +268,17 @@ def render(files: Sequence[InstructionFile]) -> str:
 def stands_in(rendered: str, file: InstructionFile) -> bool:
     """Whether a rendered text holds a file whose text begins like this one's."""
     return f" {_line(file.path)} ({_about(file)}):\n\n{_safe(file)}" in rendered
+
+
+def whole_memories(rendered: str) -> Iterator[tuple[str, str]]:
+    """The memories that a rendered text holds whole: file name and body."""
+    mark = _MARKED.search(rendered)
+    for section in rendered.split(f"\n\n{mark[1]} ")[1:] if mark else ():
+        heading, _, text = section.partition(":\n\n")
+        path, _, about = heading.rpartition(" (")
+        if about.removesuffix(")") in {_ABOUT[kind] for kind in ("rule", "person", "remembered")}:
+            body = text.rpartition("\n\n(Saved ")[0]
+            yield posixpath.basename(path), body
 
 
 def _about(file: InstructionFile) -> str:

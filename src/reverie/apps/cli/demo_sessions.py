@@ -23,6 +23,7 @@ from reverie.layers.collapse import SEALED
 from reverie.memory.format.entry import INDEX
 from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream, snapshot
+from reverie.session.recall.select import past as recalled_before
 from reverie.session.session import Session
 from reverie.session.turn import OnEvent, TurnEvent, TurnResult
 from reverie.simulator import Engine, SimulatedModel, from_model
@@ -252,8 +253,10 @@ async def _asking(stage: DemoStage, found: Sessions) -> None:
         for one in found.injected:
             told = f"of {found.considered} memories one joined the question: {one.file}"
             stage.remark("recall", f"{told}, {one.size} bytes")
+        head = recalled_before(agent.session.view).head
+    sent = {one.file for one in found.injected} | {key for key in found.extracted if key in head}
     found.checks["a later session answered from what an earlier one had saved"] = any(
-        one.file in found.extracted and one.file in result.text for one in found.injected
+        key in found.extracted and key in result.text for key in sent
     )
 
 
