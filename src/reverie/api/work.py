@@ -153,7 +153,9 @@ def _record(value: Mapping[str, Any]) -> UserMessage | AssistantMessage | None:
 def _text(part: object) -> str:
     if isinstance(part, str):
         return part
-    found = cast("Mapping[str, object]", part) if isinstance(part, Mapping) else {}
+    if not isinstance(part, Mapping):
+        return ""
+    found = cast("Mapping[str, object]", part)
     is_text = found.get("type") in ("text", "input_text", "output_text")
     return str(found.get("text") or "") if is_text else ""
 
