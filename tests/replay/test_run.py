@@ -140,7 +140,7 @@ async def test_a_cleared_result_can_only_be_had_by_running_again():
     assert (played.near.rerun, played.count("announced")) == (1, 1)
     moved = next(r for r in played.rounds if r.moved)
     assert moved.why == "cleared"
-    off = ReplayPolicy.of("classic", replace(DEFAULTS, microcompact_idle_minutes=10_000))
+    off = ReplayPolicy.of("classic", replace(DEFAULTS, microcompact_kept=1_000))
     assert (await play(course(*lines), off)).near.rerun == 0
 
 

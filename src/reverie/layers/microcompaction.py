@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import dropwhile
-from typing import Any
+from typing import Any, cast
 
 from reverie.errors import InvalidMessage
 from reverie.transcript.blocks import Block, Json, Object, block_of, dump, parse
@@ -79,9 +79,9 @@ def managed_options(
     Thinking is cleared where the options ask the model to think."""
     if not world.settings.api_context_management or "context_management" in options:
         return options
-    thinking = options.get("thinking")
-    on = isinstance(thinking, Mapping) and dict(thinking).get("type") != "disabled"
-    found = context_management(world, tools, thinking=on)
+    asked = cast("Mapping[str, Any]", options.get("thinking") or {})
+    thinks = asked.get("type", "disabled") != "disabled"
+    found = context_management(world, tools, thinking=thinks)
     return {**options, "context_management": found} if found else options
 
 
