@@ -20,7 +20,7 @@ def test_a_secret_in_a_name_is_found_and_not_repeated() -> None:
 
 
 def test_a_secret_over_two_lines_is_found() -> None:
-    assert scan(f"the token is {KEY[:20]}\\\n{KEY[20:]} and no more")
+    assert scan(f"the token is {KEY[:20]}\n{KEY[20:]} and no more")
 
 
 def test_a_secret_in_base64_is_found() -> None:
