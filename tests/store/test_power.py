@@ -250,6 +250,10 @@ def check_given_back(base: Path, acked: tuple[str, ...]) -> None:
     assert not acked or lock_of(base, 2_100.0).look().state == "never"
 
 
+def _nobody(_: str) -> None:
+    pass
+
+
 SCENARIOS = {
     "save": Scenario(
         begin, acting(lambda m: m.save("b.md", OTHER, AGENT)), old_or_new({"b.md": OTHER})
@@ -261,7 +265,7 @@ SCENARIOS = {
         begin, acting(lambda m: m.remove("a.md", AGENT)), old_or_new({"a.md": None})
     ),
     "undo": Scenario(
-        lambda base: (begin(base), acting(lambda m: m.save("a.md", NEW, AGENT))(base, str))[0],
+        lambda base: (begin(base), acting(lambda m: m.save("a.md", NEW, AGENT))(base, _nobody))[0],
         acting(lambda m: m.undo("", UNDO)),
         check_undo,
     ),

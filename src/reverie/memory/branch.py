@@ -203,7 +203,7 @@ def _pointed(changes: dict[str, bytes | None], here: FolderFiles) -> None:
             name = below + pointer.key
             gone = indexes.parse(data).find(pointer.key) is None
             if pointer.key and gone and name in kept and name not in changes:
-                data = indexes.parse(data).put(pointer.key, pointer.title, pointer.hook)
+                data = indexes.put(data, pointer.key, pointer.title, pointer.hook)
         changes[key] = data
 
 

@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
 from reverie.memory.format.entry import is_index
-from reverie.memory.merge import Merged, lines_of, matching, merge
+from reverie.memory.matching import matching
+from reverie.memory.merge import Merged, lines_of, merge
 from reverie.memory.trust import Trust, trust_of
 from reverie.transcript.blocks import dump, parse
 

@@ -359,3 +359,12 @@ class _Waiter(threading.Thread):
 def take_turn(fd: int, timeout: float) -> bool:
     """Lock an open file for this open alone; False where others hold it till the timeout."""
     return take(fd) or _Waiter(fd).wait(timeout)
+
+
+def wait_turn(fd: int, where: str, moment: float, patience: float) -> None:
+    """Lock in turn or raise `Held`; whoever was stopped while holding it is not waited for."""
+    began = time.monotonic()
+    while not take_turn(fd, moment):
+        holder, waited = holder_of(fd), time.monotonic() - began
+        if waited >= patience or (holder is not None and is_stopped(holder.pid)):
+            raise held_up_by(holder, where, waited)

@@ -408,11 +408,12 @@ def changed_lines(old: bytes, new: bytes) -> tuple[bytes, bytes]:
     """The lines of two texts between their first difference and their last."""
     start = old.rfind(b"\n", 0, _alike(old, new)) + 1
     same = _alike(old[start:][::-1], new[start:][::-1])
-    ends = [old.find(b"\n", len(old) - same), new.find(b"\n", len(new) - same)]
-    return tuple(
-        text[start:] if end < 0 else text[start : end + 1]
-        for text, end in zip((old, new), ends, strict=True)
-    )
+    return _upto(old, start, same), _upto(new, start, same)
+
+
+def _upto(text: bytes, start: int, same: int) -> bytes:
+    end = text.find(b"\n", len(text) - same)
+    return text[start:] if end < 0 else text[start : end + 1]
 
 
 def _alike(one: bytes, other: bytes) -> int:

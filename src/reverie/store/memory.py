@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,15 +44,7 @@ from reverie.memory.ranking import (
     record,
 )
 from reverie.store.files import Changed, Folder, Stat
-from reverie.store.lock import (
-    NO_LOCKS,
-    held_up_by,
-    holder_of,
-    is_stopped,
-    release,
-    take_turn,
-    without_locks,
-)
+from reverie.store.lock import NO_LOCKS, release, wait_turn, without_locks
 from reverie.store.plain import digest, words
 from reverie.world import Notice, Say, say_nothing
 
@@ -306,7 +297,7 @@ class MemoryFolder:
         while True:
             fd = self.files.open_append(LOCK)
             try:
-                self._wait(fd)
+                wait_turn(fd, str(self.root), MOMENT, PATIENCE)
                 if self.files.is_current(LOCK, fd):
                     return fd
             except OSError as error:
@@ -319,14 +310,6 @@ class MemoryFolder:
                 release(fd)
                 raise
             release(fd)
-
-    def _wait(self, fd: int) -> None:
-        """Take the lock in turn; whoever was stopped while holding it is not waited for."""
-        began = time.monotonic()
-        while not take_turn(fd, MOMENT):
-            holder, waited = holder_of(fd), time.monotonic() - began
-            if waited >= PATIENCE or (holder is not None and is_stopped(holder.pid)):
-                raise held_up_by(holder, str(self.root), waited)
 
     def _put(
         self, key: str, data: bytes, *, expect: str | None, exclusive: bool, modified: int = 0

@@ -139,7 +139,7 @@ def _pointed(index: str, save: Save) -> str:
     """The index with a line for a memory more."""
     found = save.found
     name, hook = name_of(found), found.why or description_of(found)
-    return indexes.parse(index.encode()).put(save.key, name, hook).decode()
+    return indexes.put(index.encode(), save.key, name, hook).decode()
 
 
 def _index(before: str, after: str, task: ExtractTask, *, read: bool) -> list[CallAsked]:
