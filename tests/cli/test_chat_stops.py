@@ -1,0 +1,48 @@
+"""`reverie -p` says by its exit code and in its JSON why an answer ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reverie.simulator import Engine, script
+from reverie.simulator.answers import SimulatedAnswer
+from reverie.simulator.server import serving
+from reverie.transcript.blocks import blocks_of
+from tests.cli.test_chat import reverie
+
+pytestmark = pytest.mark.spec("13.stops")
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "code", "outcome"),
+    [
+        ("Fine.", "end_turn", 0, "completed"),
+        ("Half", "max_tokens", 8, "truncated"),
+        ("", "end_turn", 8, "empty"),
+        ("I cannot.", "refusal", 11, "refused"),
+        ("Fine.", "solar_flare", 0, "completed"),
+    ],
+)
+def test_the_exit_code_says_how_an_answer_ended(
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    stop: str,
+    code: int,
+    outcome: str,
+) -> None:
+    answer = SimulatedAnswer(blocks_of(text) if text else (), stop)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    with serving(Engine(script(otherwise=answer))) as url:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+        asked = ("-p", "Hello", "--model", "claude-opus-5-5", "--bare", "--output-format", "json")
+        ran = reverie(tmp_path, *asked)
+    value = json.loads(ran.stdout)
+    assert (ran.returncode, value["outcome"], value["stop_reason"]) == (code, outcome, stop)
+    assert bool(value["reason"]) == bool(code)
+    assert value["reason"] in ran.stderr
+    assert ("solar_flare" in ran.stderr) == (stop == "solar_flare")
