@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -138,6 +139,5 @@ def test_a_toolset_that_only_describes_says_who_can_answer():
 
 
 def test_the_package_of_tools_does_not_hide_the_function():
-    import reverie.tools.tool
-
+    import_module("reverie.tools.tool")
     assert reverie.tools().names == ("read_back",)

@@ -20,52 +20,32 @@ from __future__ import annotations
 
 import logging
 import marshal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, SupportsIndex, TypeAlias, TypeVar, cast
 
 from reverie.api.originals import Originals
-from reverie.api.playing import AllOn, ListIsStore, Played, Rules, StillClock, decided, play
+from reverie.api.playing import Played, decided, play
 from reverie.api.rendering import rendered, with_marks
+from reverie.api.rules import rules_of, tool_values, world_of
 from reverie.api.toolset import READ_BACK, Toolset, reading_back
-from reverie.errors import InvalidInput, InvalidMessage, NotAvailable, PromptTooLong
+from reverie.errors import InvalidMessage, PromptTooLong
 from reverie.layers import collapse, tool_results
-from reverie.providers.capabilities import PLAIN, tabled
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import Block, dump, estimate, text_of
+from reverie.transcript.blocks import Block, dump, text_of
 from reverie.transcript.names import reference
 from reverie.transcript.records import Replaced, ResultDecided
-from reverie.transcript.request import Request
-from reverie.transcript.tokens import SUFFIX, bare
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adoption, adopt
-from reverie.wire.forms import tool_name
 from reverie.wire.reading import Format, Heard, format_of, heard, plain, value_of
-from reverie.world import Capabilities, Event, Layer, Notice, Say, WayBack, World
+from reverie.world import Layer, Notice, Say
 
 T = TypeVar("T")
 Policy: TypeAlias = Literal["collapse", "classic", "off"]
-COLLAPSE: tuple[tuple[str, Layer], ...] = (
-    ("tool_results", tool_results.per_message),
-    ("collapse", collapse.seal),
-)
 _LOG = logging.getLogger("reverie.fit")
 _told: set[str] = set()  # what a process was told once
 _SEALED = collapse.INTRO.partition("{tool}")[0]
 _STORED = f"<{tool_results.TAG}>\n"
-
-
-@dataclass(frozen=True, slots=True)
-class NamedModel:
-    """A model of which only the name is known. It is never asked."""
-
-    name: str
-    capabilities: Capabilities
-
-    def stream(self, request: Request) -> AsyncIterator[Event]:
-        del request
-        raise NotAvailable("a list is fitted without a model", where=self.name)
 
 
 class Fitted(list[T], Generic[T]):
@@ -97,6 +77,11 @@ class Fitted(list[T], Generic[T]):
     def handle(self, call: object) -> Any:
         """The result of a call that reads back, in the form it came in; else None."""
         return self.tools.handle(call)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type, tuple[list[T]]]:
+        """A copy is a plain list: who handles calls is no part of it."""
+        del protocol
+        return list, (list(self),)
 
     def __repr__(self) -> str:
         return f"Fitted({len(self)} messages, {self.tokens:,} of {self.before:,} tokens)"
@@ -155,9 +140,9 @@ class Fitter:
         self._model = model
         self._via = (names or {}).get(READ_BACK, via)
         self._marks = marks
-        self._offered = _tool_values(tools)
-        world = _world(model, window, settings, policy, self._via, self._say)
-        self._rules = _rules(world, self._offered, policy, self._via, layers)
+        self._offered = tool_values(tools)
+        world = world_of(model, window, settings, policy, self._via, self._say)
+        self._rules = rules_of(world, self._offered, policy, self._via, layers)
         self._start()
 
     def _start(self) -> None:
@@ -344,66 +329,6 @@ def _change(record: object, view: View) -> str:
     if isinstance(record, Replaced):
         return f"{record.reason}: {record.why}"
     return ""
-
-
-# --- what a list is fitted by
-
-
-def _tool_values(tools: Sequence[object] | Toolset) -> list[dict[str, Any]]:
-    if isinstance(tools, Toolset):
-        return cast("list[dict[str, Any]]", tools.anthropic())
-    return [
-        v for t in tools for v in (_tool_values(t) if isinstance(t, Toolset) else [value_of(t)])
-    ]
-
-
-def _world(
-    model: str, window: int | None, settings: Settings, policy: str, via: str, say: Say
-) -> World:
-    known = tabled(model)
-    if window is not None:
-        known = replace(known, window=window)
-    elif known is PLAIN and not model.endswith(SUFFIX):
-        size = settings.fallback_window
-        told = f"the model {model!r} is not known: {size:,} tokens are assumed. Say window="
-        say(Notice("fit", told, "warning"))
-    chosen = "collapse" if policy == "collapse" else "classic"
-    return World(
-        clock=StillClock(),
-        disk=ListIsStore(),
-        flags=AllOn(),
-        settings=replace(settings, context_policy=chosen),
-        model=NamedModel(model, known),
-        say=say,
-        model_name=bare(model) if window is not None else model,
-        tool_limits={via: None},
-        way_back=WayBack(via, files=False, messages=True),
-    )
-
-
-def _rules(
-    world: World,
-    tools: Sequence[Mapping[str, Any]],
-    policy: str,
-    via: str,
-    layers: Sequence[Layer] | None,
-) -> Rules:
-    if policy not in ("collapse", "classic", "off"):
-        do = "It is collapse, classic or off"
-        raise InvalidInput("there is no such policy", where=str(policy), do=do)
-    reads_back = via in map(tool_name, tools)
-    chosen: tuple[tuple[str, Layer], ...] = ()
-    if layers is not None:
-        chosen = tuple((getattr(one, "__name__", "layer"), one) for one in layers)
-    elif policy == "collapse" and reads_back:
-        chosen = COLLAPSE
-    return Rules(
-        world,
-        chosen,
-        head=sum(estimate(dict(t)) for t in tools),
-        reads_back=reads_back,
-        forces=policy != "off",
-    )
 
 
 def _log(notice: Notice) -> None:

@@ -75,7 +75,7 @@ class Rendering:
             now = shown.get(n)
             if now is None:
                 gone.setdefault(message, []).append(at)
-            elif now is not block:
+            elif now is not block and now != block:  # a renamed one is made anew each time
                 changed.setdefault(message, {})[at] = now
         for n in range(part.first, part.end):
             message = self.messages[n]
