@@ -198,6 +198,7 @@ def _page(found: Original, value: Mapping[str, Any], settings: Settings) -> Answ
     wanted = ReadRange(
         str(value.get("query") or ""),
         int(value.get("offset") or 1),
+        int(value.get("column") or 1),
         value.get("limit"),
         settings.collapse_reference * settings.text_bytes_per_token,
     )
