@@ -103,7 +103,7 @@ def test_own_names():
     assert kit.handle(call("greet", "chat")) is None
     long = [*CALLED[:2], {**CALLED[2], "content": "a line of it\n" * 5_000}]
     sent = reverie.fit(long, model="gpt-5", tools=kit, via="fetch_result")
-    assert "Use fetch_result with r:" in sent[2]["content"]
+    assert "fetch_result with r:" in sent[2]["content"]
     back = sent.handle(call("fetch_result", "chat", reference=reference("c1")))
     assert "a line of it" in back["content"]
 

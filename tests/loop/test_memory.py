@@ -48,7 +48,8 @@ def save(folder: str, name: str, text: str) -> ScriptedModel:
 
 
 def results(model: ScriptedModel) -> list[dict[str, Any]]:
-    return json.loads(model.requests[-1].body())["messages"][-1]["content"]
+    last = [request for request in model.requests if request.source == "main"][-1]
+    return json.loads(last.body())["messages"][-1]["content"]
 
 
 async def test_the_head_tells_of_memory_and_instructions(home: Path, project: Path):

@@ -91,7 +91,7 @@ def write(task: ExtractTask, name: str, text: str, number: int = 0) -> Block:
 
 
 def calls(blocks: Sequence[Block], then: str = "done") -> Rounds:
-    return lambda _, number: reply(*blocks) if number == 1 else then
+    return lambda _, number: reply(*blocks) if blocks and number == 1 else then
 
 
 @dataclass

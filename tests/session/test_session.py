@@ -76,7 +76,7 @@ async def test_a_turn_from_end_to_end(home: Path, project: Path):
     assert stored.parent.stat().st_mode & 0o777 == 0o700
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [x["type"] for x in lines] == [
-        *("started", "head", "user", "sent", "assistant", "result", "user"),
+        *("started", "head", "user", "sent", "assistant", "user", "result"),
         *("sent", "assistant", "turn"),
     ]
 

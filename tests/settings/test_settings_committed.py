@@ -31,6 +31,8 @@ def weakening(name: str) -> Any:
     others: dict[str, Any] = {"text": "words", "folder": "/srv/some/where"}
     if known.kind in others:
         return others[known.kind]
+    if known.kind == "choice":
+        return next(one for one in known.choices if one != default)
     if known.committed == "more":
         return known.low if known.low < default else None
     value = known.high if default is None or known.high > default else known.low

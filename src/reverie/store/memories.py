@@ -246,8 +246,8 @@ class Memories:
         if found:
             return found
         kind = TopicFile(key, data).type
-        if kind not in ("project", "reference"):
-            return (Evidence("source", 1, f"{kind or 'untyped'}, and not in the user's words"),)
+        if kind in ("user", "feedback"):
+            return (Evidence("source", 1, f"{kind}, and not in the user's words"),)
         if self.folder.exists(key) and not self.folder.read(key).is_unverified:
             return (Evidence("source", 1, "it would change a memory that is trusted"),)
         return ()

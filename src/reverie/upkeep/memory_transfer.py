@@ -73,7 +73,8 @@ def import_file(memories: Memories, found: ImportCandidate, dry_run: bool) -> Im
         done = memories.save(found.key, found.data, origin, exclusive=True, hook=found.hook)
     except ReverieError as error:
         return ImportedFile(where, found.key, f"refused: {error.what}")
-    return ImportedFile(where, found.key, "waits for review" if done.queued else "imported")
+    how = "imported, unverified" if done.unverified else "imported"
+    return ImportedFile(where, found.key, how if done.saved else "waits for review")
 
 
 # --- what other programs keep

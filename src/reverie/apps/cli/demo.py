@@ -155,6 +155,7 @@ def _of_memory(found: Sessions) -> dict[str, Any]:
         "recall": {
             "count": len(found.injected),
             "considered": found.considered,
+            "head": list(found.in_head),
             "files": [one.file for one in found.injected],
             "bytes": sum(one.size for one in found.injected),
         },
@@ -257,10 +258,11 @@ def _extracted(found: dict[str, Any]) -> str:
 
 
 def _recalled(found: dict[str, Any]) -> str:
-    return (
-        f"{found['count']} of {plural(found['considered'], 'memory', 'memories')} joined a later "
-        f"question, {found['bytes']:,} bytes: {', '.join(found['files'])}"
+    whole = plural(len(found["head"]), "young memory", "young memories")
+    joined = (
+        f"; {found['count']} of {found['considered']} joined a question, {found['bytes']:,} bytes"
     )
+    return f"{whole} sent whole at the head of a later session{joined if found['count'] else ''}"
 
 
 def _dreamt(found: dict[str, Any]) -> str:

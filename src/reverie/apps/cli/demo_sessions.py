@@ -111,6 +111,7 @@ class Sessions:
     extraction: Forked = field(default_factory=Forked)
     considered: int = 0
     injected: tuple[Candidate, ...] = ()
+    in_head: tuple[str, ...] = ()  # memories that a later session was sent whole at its start
     sealed: int = 0
     sealed_messages: int = 0
     sealed_tokens: int = 0
@@ -254,7 +255,9 @@ async def _asking(stage: DemoStage, found: Sessions) -> None:
             told = f"of {found.considered} memories one joined the question: {one.file}"
             stage.remark("recall", f"{told}, {one.size} bytes")
         head = recalled_before(agent.session.view).head
-    sent = {one.file for one in found.injected} | {key for key in found.extracted if key in head}
+    found.in_head = tuple(key for key in found.extracted if key in head)
+    stage.remark("recall", f"{len(found.in_head)} young memories stand whole at its head")
+    sent = {one.file for one in found.injected} | set(found.in_head)
     found.checks["a later session answered from what an earlier one had saved"] = any(
         key in found.extracted and key in result.text for key in sent
     )
