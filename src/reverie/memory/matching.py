@@ -10,8 +10,8 @@ from typing import TypeVar
 
 H = TypeVar("H", bound=Hashable)
 
-_MOST_PAIRS = 20_000
-_MOST_LINES = 2_000
+_MAX_PAIRS = 20_000
+_MAX_LINES = 2_000
 
 
 def union(ours: Sequence[H], theirs: Sequence[H]) -> tuple[H, ...]:
@@ -32,7 +32,7 @@ def matching(old: Sequence[H], new: Sequence[H]) -> list[tuple[int, int, int]]:
     """
     counts = Counter(new)
     pairs = sum(counts[line] for line in old)
-    if pairs <= _MOST_PAIRS and len(old) + len(new) <= _MOST_LINES:
+    if pairs <= _MAX_PAIRS and len(old) + len(new) <= _MAX_LINES:
         return [*SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()[:-1]]
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
@@ -67,3 +67,27 @@ def _single(old: Sequence[H], new: Sequence[H]) -> list[tuple[int, int]]:
         run.append(once[number])
         number = before[number]
     return run[::-1]
+
+
+def changed_lines(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """The lines of two texts between their first difference and their last."""
+    start = old.rfind(b"\n", 0, _alike(old, new)) + 1
+    same = _alike(old[start:][::-1], new[start:][::-1])
+    return _upto(old, start, same), _upto(new, start, same)
+
+
+def _upto(text: bytes, start: int, same: int) -> bytes:
+    end = text.find(b"\n", len(text) - same)
+    return text[start:] if end < 0 else text[start : end + 1]
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -21,6 +21,7 @@ from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, sort_of, title_of
 from reverie.memory.format.index import pointers_with, shorten, without
+from reverie.memory.matching import changed_lines
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
 from reverie.memory.versions import (
@@ -402,27 +403,3 @@ def summary_of(text: str) -> str:
     one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
     end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
     return one[: end.end()] if end else shorten(one, _LINE)
-
-
-def changed_lines(old: bytes, new: bytes) -> tuple[bytes, bytes]:
-    """The lines of two texts between their first difference and their last."""
-    start = old.rfind(b"\n", 0, _alike(old, new)) + 1
-    same = _alike(old[start:][::-1], new[start:][::-1])
-    return _upto(old, start, same), _upto(new, start, same)
-
-
-def _upto(text: bytes, start: int, same: int) -> bytes:
-    end = text.find(b"\n", len(text) - same)
-    return text[start:] if end < 0 else text[start : end + 1]
-
-
-def _alike(one: bytes, other: bytes) -> int:
-    """How many bytes two texts begin with in common."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
