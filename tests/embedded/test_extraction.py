@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.embedded.extraction.findings import MAX, findings
-from reverie.embedded.extraction.words import Found, UserTurn, own, sentences
+from reverie.embedded.extraction.words import FoundFact, UserTurn, own, sentences
 from reverie.embedded.history import LOOKED_AT
 
 from .extracting import WEDNESDAY
@@ -20,7 +20,7 @@ from .extracting import WEDNESDAY
 pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
 
 
-def found(text: str, *known: str) -> list[Found]:
+def found(text: str, *known: str) -> list[FoundFact]:
     return findings([UserTurn("a", own(text), WEDNESDAY)], known)
 
 

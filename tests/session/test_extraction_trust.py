@@ -9,7 +9,7 @@ import pytest
 from reverie.memory.echo import Passages
 from reverie.memory.trust import Trust
 from reverie.session.extraction.files import Draft
-from reverie.session.extraction.landing import Heard, judge
+from reverie.session.extraction.landing import HeardWords, judge
 from reverie.testing import call, reply
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Attached
@@ -117,9 +117,9 @@ async def test_a_correction_of_what_was_recalled_is_news(stage: Stage) -> None:
         assert agent.memories.folder.keys() == ("deploy.md",)
 
 
-def heard(*user: str, injected: str = "") -> Heard:
+def heard(*user: str, injected: str = "") -> HeardWords:
     own = Passages((f"m{n}", text) for n, text in enumerate(user))
-    return Heard(own, own, Passages([("recall", injected)]), ("m0",))
+    return HeardWords(own, own, Passages([("recall", injected)]), ("m0",))
 
 
 @pytest.mark.parametrize(

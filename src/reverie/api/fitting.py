@@ -25,7 +25,7 @@ from hashlib import blake2b
 from typing import Any, Generic, Literal, SupportsIndex, TypeAlias, TypeVar, cast
 
 from reverie.api.originals import Originals
-from reverie.api.playing import Played, decided, play
+from reverie.api.playing import PlayedList, decided, play
 from reverie.api.rendering import rendered, with_marks
 from reverie.api.rules import rules_of, tool_values, world_of
 from reverie.api.toolset import READ_BACK, Toolset, reading_back
@@ -151,7 +151,7 @@ class Fitter:
         self._heard: list[Heard] = []
         self._form: Format | None = None
         self._tells = False  # whether the list itself says which form it has
-        self._played = Played()  # what is settled
+        self._played = PlayedList()  # what is settled
         self._adoption = Adoption((), {})
         self._out: list[bytes] = []  # the last result, as it was handed out
 
@@ -169,7 +169,7 @@ class Fitter:
         self._check(closed.tokens(self._rules))
         return self._fitted(closed, form)
 
-    def _fitted(self, closed: Played, form: Format) -> Fitted[Any]:
+    def _fitted(self, closed: PlayedList, form: Format) -> Fitted[Any]:
         going = rendered(closed.view, self._messages, self._heard, self._adoption, form)
         out = going.out
         if form == "messages" and self._marks:

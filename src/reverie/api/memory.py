@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from reverie.api.async_memory import AsyncMemory
     from reverie.api.pool import Ground
-    from reverie.api.reading import Reader
+    from reverie.api.reading import MemoryReader
     from reverie.api.report import Report
     from reverie.api.values import (
         Change,
@@ -241,10 +241,10 @@ class Memory:
 
         return report.of_memory(self._reader(), since)
 
-    def _reader(self) -> Reader:
-        from reverie.api.reading import Reader
+    def _reader(self) -> MemoryReader:
+        from reverie.api.reading import MemoryReader
 
-        return Reader(self._grounds(), self._say)
+        return MemoryReader(self._grounds(), self._say)
 
     def _writer(self) -> Writer:
         from reverie.api.writing import Writer

@@ -86,7 +86,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedList:
     """A list as far as it was played."""
 
     view: View = EMPTY
@@ -108,14 +108,14 @@ def now(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("a layer waited for something while a list was fitted")
 
 
-def play(played: Played, parts: Sequence[Adopted], rules: Rules) -> Played:
+def play(played: PlayedList, parts: Sequence[Adopted], rules: Rules) -> PlayedList:
     """The parts behind those already played."""
     for part in parts:
         played = _taken(played, part, rules)
     return played
 
 
-def _taken(played: Played, part: Adopted, rules: Rules) -> Played:
+def _taken(played: PlayedList, part: Adopted, rules: Rules) -> PlayedList:
     count = played.parts + 1
     if part.part == "aside":
         return replace(played, aside=played.aside + part.tokens, parts=count)
@@ -140,7 +140,7 @@ def _appended(view: View, records: Sequence[Record]) -> View:
     return view
 
 
-def decided(played: Played, rules: Rules) -> Played:
+def decided(played: PlayedList, rules: Rules) -> PlayedList:
     """The list as a request would carry it now."""
     view = played.view
     none: Sequence[Record] = ()
@@ -159,7 +159,7 @@ def decided(played: Played, rules: Rules) -> Played:
 # --- where the window leaves no other way
 
 
-def _forced(played: Played, rules: Rules) -> Played:
+def _forced(played: PlayedList, rules: Rules) -> PlayedList:
     """Old results go, the oldest first, until there is room again; new ones, which no
     request has carried yet, go last and leave their beginning."""
     view = played.view
@@ -180,7 +180,7 @@ def _forced(played: Played, rules: Rules) -> Played:
     return replace(played, view=view)
 
 
-def played_fits(view: View, played: Played, rules: Rules) -> bool:
+def played_fits(view: View, played: PlayedList, rules: Rules) -> bool:
     return replace(played, view=view).tokens(rules) <= rules.allowed
 
 

@@ -53,7 +53,7 @@ _OTHERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class MemoryReader:
     """An address with those around it, and who hears notices."""
 
     grounds: tuple[Ground, ...]
@@ -70,7 +70,7 @@ class Reader:
 # Searching
 
 
-def search(reader: Reader, query: str, limit: int, kind: str, type: str) -> list[Found]:  # noqa: A002
+def search(reader: MemoryReader, query: str, limit: int, kind: str, type: str) -> list[Found]:  # noqa: A002
     """What answers a query best, from all parts together."""
     if kind not in KINDS:
         raise InvalidInput("There is no such kind", where=kind[:80], do="Use memory or session")
@@ -141,7 +141,7 @@ def age(saved: float, now: float) -> str:
 # Listing
 
 
-def get(reader: Reader, file: str) -> Found:
+def get(reader: MemoryReader, file: str) -> Found:
     """One memory, from the narrowest part that has it."""
     for one in reader.opened():
         try:
@@ -158,7 +158,7 @@ def missing(file: str) -> NotFound:
     )
 
 
-def entries(reader: Reader, type: str) -> list[Found]:  # noqa: A002
+def entries(reader: MemoryReader, type: str) -> list[Found]:  # noqa: A002
     """All memories, the narrowest part first, in it the newest first."""
     must_be_type(type)
     found: list[Found] = []
@@ -204,7 +204,7 @@ def looked(one: Opened) -> None:
 # For a prompt
 
 
-def context(reader: Reader, query: str, tokens: int) -> str:
+def context(reader: MemoryReader, query: str, tokens: int) -> str:
     """Index and what fits the query, framed as memory, in so many tokens."""
     if tokens < 1:
         raise InvalidInput("`tokens` is at least 1", where=str(tokens))
@@ -235,7 +235,7 @@ def _note(hit: Found) -> str:
     )
 
 
-def _indexes(reader: Reader, tokens: int) -> list[str]:
+def _indexes(reader: MemoryReader, tokens: int) -> list[str]:
     """The index of each part, cut at a line where there is no room for more."""
     found: list[str] = []
     for one in reader.opened():
@@ -262,7 +262,7 @@ def _tokens(text: str) -> int:
 # What was, and what waits
 
 
-def history(reader: Reader, file: str) -> list[Change]:
+def history(reader: MemoryReader, file: str) -> list[Change]:
     """The versions of a memory, or of all at this address, the oldest first."""
     ground = reader.grounds[0]
     if not ground.is_there:
@@ -308,7 +308,7 @@ def origin_value(origin: Origin) -> ChangeOrigin:
     )
 
 
-def pending(reader: Reader) -> list[Pending]:
+def pending(reader: MemoryReader) -> list[Pending]:
     """What waits at this address, the oldest first."""
     ground = reader.grounds[0]
     if not ground.is_there:

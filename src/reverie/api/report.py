@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from reverie.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from reverie.api.reading import Reader
+    from reverie.api.reading import MemoryReader
     from reverie.session.library import Library
     from reverie.store.home import SessionFile
     from reverie.transcript.records import Entry
@@ -79,7 +79,7 @@ def report(owner: object, *, days: float | None = None) -> Report:
 # A memory
 
 
-def of_memory(reader: Reader, since: float) -> Report:
+def of_memory(reader: MemoryReader, since: float) -> Report:
     """The changes of the memory at an address, and the sessions that were held there."""
     from reverie.api.reading import history
     from reverie.api.work import place_of

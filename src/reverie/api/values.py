@@ -87,7 +87,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten:  # the public value; the error of that name is told to scripts by its name
     """What was rewritten, and what still holds the words with the reason. `proven`: everything
     was searched again afterwards, and nothing holds them."""
 

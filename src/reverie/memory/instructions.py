@@ -79,7 +79,7 @@ class InstructionText:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFile:
     """A file that is there and is not read, and why; `outside` is its real path where it would
     be read if the user approved it."""
 
@@ -87,10 +87,10 @@ class Refused:
     outside: str = ""
 
 
-class Reader(Protocol):
+class InstructionReader(Protocol):
     """What looks at the disk."""
 
-    def read(self, path: str, kind: InstructionKind) -> InstructionText | Refused | None:
+    def read(self, path: str, kind: InstructionKind) -> InstructionText | RefusedFile | None:
         """The text of a file; None where there is none."""
         ...
 
@@ -162,7 +162,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 class _Collector:
-    def __init__(self, reader: Reader, settings: Settings, user: str, top: str) -> None:
+    def __init__(self, reader: InstructionReader, settings: Settings, user: str, top: str) -> None:
         self._reader = reader
         self._settings = settings
         self._user = user
@@ -177,7 +177,7 @@ class _Collector:
     def take(self, path: str, kind: InstructionKind, by: str = "", depth: int = 0) -> bool:
         """Read one file and what it mentions; whether there was one."""
         found = self._reader.read(path, kind)
-        if isinstance(found, Refused):
+        if isinstance(found, RefusedFile):
             if found.outside:
                 self.unapproved.setdefault(found.outside, by or path)
                 return not by
@@ -232,7 +232,7 @@ class _Collector:
 
 def collect(
     places: Iterable[InstructionSource],
-    reader: Reader,
+    reader: InstructionReader,
     *,
     user: str,
     top: str,

@@ -253,7 +253,7 @@ def _text(name: str, content: ReadContent) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoneVersion:
     """What undoing gives for one file: its new bytes (None = no file), or why it cannot be."""
 
     key: str
@@ -270,14 +270,14 @@ def undo(
     content: ReadContent,
     *,
     merges: Callable[[str, str, str, str], Merged],
-) -> Undone:
+) -> UndoneVersion:
     """Take one step back, and nothing else.
 
     Where the file is still as the step left it, what was there before comes back. Where others
     wrote since, the step's own change is taken out of what is there by a three-way merge; where
     that is not clear, or the file is gone or came back since, nothing is done.
     """
-    base = Undone(version.key, head, None, (version.id,))
+    base = UndoneVersion(version.key, head, None, (version.id,))
     if head == version.after:
         return replace(base, data=content(version.before) if version.before else None)
     if head == version.before:
@@ -298,10 +298,10 @@ def undo(
 
 def undo_all(
     versions: Sequence[Version], heads: Mapping[str, str], content: ReadContent
-) -> list[Undone]:
+) -> list[UndoneVersion]:
     """Take back many steps, given oldest first: the newest first, file by file."""
-    results: dict[str, Undone] = {}
-    refused: list[Undone] = []
+    results: dict[str, UndoneVersion] = {}
+    refused: list[UndoneVersion] = []
     made: dict[str, bytes] = {}
 
     def known(name: str) -> bytes:
@@ -322,7 +322,7 @@ def undo_all(
     return [*results.values(), *refused]
 
 
-def _made(undone: Undone, made: dict[str, bytes]) -> str:
+def _made(undone: UndoneVersion, made: dict[str, bytes]) -> str:
     """A name for bytes that are not stored anywhere yet."""
     if undone.data is None:
         return ABSENT

@@ -24,7 +24,7 @@ from reverie.memory.instructions import (
     InstructionFile,
     InstructionKind,
     InstructionText,
-    Refused,
+    RefusedFile,
 )
 from reverie.settings import Settings
 from reverie.store import keys
@@ -53,7 +53,7 @@ class DiskReader:
         self._approvals = approvals
         self._most = most
 
-    def read(self, path: str, kind: InstructionKind) -> InstructionText | Refused | None:
+    def read(self, path: str, kind: InstructionKind) -> InstructionText | RefusedFile | None:
         if "\0" in path:
             return None
         real = os.path.realpath(path)
@@ -61,40 +61,40 @@ class DiskReader:
             return None
         return self._refusal(real, kind) or self._read(real)
 
-    def _refusal(self, real: str, kind: InstructionKind) -> Refused | None:
+    def _refusal(self, real: str, kind: InstructionKind) -> RefusedFile | None:
         """What a repository brings may name any file of the user's; what it may not read."""
         if kind in ("managed", "user"):
             return None
         if is_secret(Path(real)):
-            return Refused("its name says that it may hold keys or passwords")
+            return RefusedFile("its name says that it may hold keys or passwords")
         if instructions.is_inside(real, self._top):
             return None
         if self._approvals.is_barred(Path(real)):
-            return Refused("it lies in the folder of an agent, outside the project")
+            return RefusedFile("it lies in the folder of an agent, outside the project")
         if self._approvals.approved(canonical_root(Path(self._top)), real):
             return None
-        return Refused("it lies outside the project, and nobody approved it", outside=real)
+        return RefusedFile("it lies outside the project, and nobody approved it", outside=real)
 
-    def _read(self, real: str) -> InstructionText | Refused | None:
+    def _read(self, real: str) -> InstructionText | RefusedFile | None:
         try:
             fd = open_plain(real)
         except FileNotFoundError:
             return None
         except OSError as error:
-            return Refused(f"it cannot be opened: {os.strerror(error.errno or 0)}")
+            return RefusedFile(f"it cannot be opened: {os.strerror(error.errno or 0)}")
         if fd is None:
-            return Refused("it is no plain file")
+            return RefusedFile("it is no plain file")
         try:
             if not _is_at(fd, real):
-                return Refused("it is no plain file")
+                return RefusedFile("it is no plain file")
             size = os.fstat(fd).st_size
             data = read_open(fd, self._most + 1)
         except OSError as error:
-            return Refused(f"it cannot be read: {os.strerror(error.errno or 0)}")
+            return RefusedFile(f"it cannot be read: {os.strerror(error.errno or 0)}")
         finally:
             os.close(fd)
         if not _is_text(data):
-            return Refused("it is no text")
+            return RefusedFile("it is no text")
         return _found(real, data, max(size, len(data)), self._most)
 
     def rules(self, folder: str) -> Sequence[str]:

@@ -34,9 +34,9 @@ from reverie.session.stops import (
 from reverie.session.tool_round import MAX_TOLD, run_calls, stop_repeating
 from reverie.session.turn import (
     Inbox,
-    Meter,
     OnEvent,
     OnReply,
+    RequestMeter,
     Spend,
     Talk,
     Tools,
@@ -68,7 +68,7 @@ class Turn:
     attachments: Attachments | None = None
     inbox: Inbox = field(default_factory=Inbox)
     task: Task = MAIN
-    meter: Meter | None = None
+    meter: RequestMeter | None = None
     on_reply: OnReply = ignore_reply  # told of each answer once it is recorded
     done: Callable[[], bool] = bool  # whether the work is done, and no further answer is needed
 

@@ -142,7 +142,7 @@ class Talk(Protocol):
     async def end_turn(self, outcome: TurnEnding = "completed") -> None: ...
 
 
-class Meter(Protocol):
+class RequestMeter(Protocol):
     """Counts a request before it leaves; raises where it may not."""
 
     async def reserve(self, model: Model, request: Request) -> None: ...

@@ -28,7 +28,7 @@ from reverie.memory.versions import (
     ABSENT,
     By,
     Origin,
-    Undone,
+    UndoneVersion,
     Version,
     from_origin,
     trust_in,
@@ -40,7 +40,7 @@ from reverie.store import landing
 from reverie.store.files import Folder
 from reverie.store.history import NAME, History
 from reverie.store.lists import ForgottenWords, Review, ReviewItem
-from reverie.store.memory import FileChange, MemoryFolder, Saved
+from reverie.store.memory import FileChange, MemoryFolder, SavedFile
 from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
@@ -53,7 +53,7 @@ class Remembered:
     """What became of a request: saved, waiting for review, or there already."""
 
     key: str
-    saved: Saved | None = None
+    saved: SavedFile | None = None
     queued: ReviewItem | None = None
 
     @property
@@ -71,8 +71,8 @@ class Reverted:
     """What taking back did, file by file, and what it left alone with the reason."""
 
     group: str
-    done: tuple[Undone, ...]
-    refused: tuple[Undone, ...]
+    done: tuple[UndoneVersion, ...]
+    refused: tuple[UndoneVersion, ...]
 
 
 class Memories:
@@ -292,7 +292,7 @@ class Memories:
             do="List the memories to see their files and names",
         )
 
-    def remove(self, key: str, origin: Origin) -> Saved:
+    def remove(self, key: str, origin: Origin) -> SavedFile:
         """Remove a memory and its pointer; its versions stay, so it can be undone."""
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(entries.INDEX))
@@ -391,7 +391,7 @@ def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
     return places.transcripts_folder(project, home, environ) / NAME
 
 
-def _is_there(undone: Undone) -> bool:
+def _is_there(undone: UndoneVersion) -> bool:
     return undone.expect == (ABSENT if undone.data is None else digest(undone.data))
 
 

@@ -73,7 +73,7 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedFile:
     """What a write did: the files it changed, and what its caller should be told."""
 
     key: str
@@ -199,7 +199,7 @@ class MemoryFolder:
         expect: str | None = None,
         exclusive: bool = False,
         pointer: bool = True,
-    ) -> Saved:
+    ) -> SavedFile:
         """Write a topic file and its pointer; without a title the pointer keeps the one it has,
         and what is missing comes from the file.
 
@@ -226,9 +226,9 @@ class MemoryFolder:
             self._allow(index, allowed)
             changes = [self._put(key, data, expect=expect, exclusive=exclusive)]
             changes += self._change_index(index, edit, warnings, allowed=allowed)
-        return Saved(key, tuple(changes), tuple(warnings))
+        return SavedFile(key, tuple(changes), tuple(warnings))
 
-    def point(self, key: str) -> Saved:
+    def point(self, key: str) -> SavedFile:
         """Put the pointer to a topic file in its index, where there is none."""
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
@@ -242,9 +242,9 @@ class MemoryFolder:
                 return indexes.put(old, name, one.title, one.description, width=self.limits.width)
 
             changes = self._change_index(index, pointed, warnings)
-        return Saved(key, tuple(changes), tuple(warnings))
+        return SavedFile(key, tuple(changes), tuple(warnings))
 
-    def remove(self, key: str, *, expect: str | None = None) -> Saved:
+    def remove(self, key: str, *, expect: str | None = None) -> SavedFile:
         """Remove every pointer to a topic file, then the file; no guard is asked."""
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
@@ -259,7 +259,7 @@ class MemoryFolder:
             )
             self.files.remove(key, expect=found)
             changes.append(self._told(FileChange(key, before, None)))
-        return Saved(key, tuple(changes), tuple(warnings))
+        return SavedFile(key, tuple(changes), tuple(warnings))
 
     def write(
         self,
@@ -269,13 +269,13 @@ class MemoryFolder:
         expect: str | None = None,
         exclusive: bool = False,
         modified: int = 0,
-    ) -> Saved:
+    ) -> SavedFile:
         """Write any file of the folder, an index among them, and nothing else; `modified` is its
         time in nanoseconds, if not now."""
         with self.locked():
             self._allow(key, data)
             change = self._put(key, data, expect=expect, exclusive=exclusive, modified=modified)
-        return Saved(key, (change,), self._over(key, data))
+        return SavedFile(key, (change,), self._over(key, data))
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:

@@ -20,8 +20,8 @@ from reverie.transcript.messages import HEAD, Item, Piece, message
 from reverie.transcript.records import (
     Entry,
     HeadSet,
-    Refused,
     Replaced,
+    RequestRefused,
     ResultDecided,
     Strip,
     WordsRemoved,
@@ -81,7 +81,7 @@ def is_stale(block: Block, decision: ResultDecided) -> bool:
     return found != decision.sha256 and raw != decision.content
 
 
-def refused(view: View, _: Entry, __: Refused) -> View:
+def refused(view: View, _: Entry, __: RequestRefused) -> View:
     """What the refused request carried behind the last answer is new to the model still."""
     last = view.items.last
     answered = view.run if last is not None and last.role == "user" else len(view.items)

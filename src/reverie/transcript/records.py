@@ -146,7 +146,7 @@ class Sent:
 
 
 @unchanging
-class Refused:
+class RequestRefused:
     """The provider did not take the last request: what was new in it counts as not sent."""
 
     error: str = ""
@@ -313,7 +313,7 @@ SessionScoped: TypeAlias = (
     | HeadSet
     | ResultDecided
     | Sent
-    | Refused
+    | RequestRefused
     | ForkEnded
     | Failed
     | TurnEnded

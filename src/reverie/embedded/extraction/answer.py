@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from reverie.embedded import history as past
 from reverie.embedded.extraction.findings import findings, says
-from reverie.embedded.extraction.words import Found, turns
+from reverie.embedded.extraction.words import FoundFact, turns
 from reverie.embedded.history import CallAsked, ConversationHistory, read_ask
 from reverie.errors import ReverieError
 from reverie.memory.echo import content, negates
@@ -176,12 +176,12 @@ def _told(history: ConversationHistory, task: ExtractTask) -> str:
 class Save:
     """A finding and the file it goes to: a new one, or the memory that is on its subject."""
 
-    found: Found
+    found: FoundFact
     key: str
     known: KnownMemory | None = None
 
 
-def planned(found: Iterable[Found], memories: Sequence[KnownMemory]) -> list[Save]:
+def planned(found: Iterable[FoundFact], memories: Sequence[KnownMemory]) -> list[Save]:
     """Where each finding goes; what a memory's description says already goes nowhere."""
     out: list[Save] = []
     taken = {known.file for known in memories}
@@ -197,11 +197,11 @@ def planned(found: Iterable[Found], memories: Sequence[KnownMemory]) -> list[Sav
     return out
 
 
-def new_key(found: Found, taken: Iterable[str]) -> str:
+def new_key(found: FoundFact, taken: Iterable[str]) -> str:
     return entries.key_for(name_of(found), found.type, frozenset(taken))
 
 
-def _on_subject(found: Found, memories: Sequence[KnownMemory]) -> KnownMemory | None:
+def _on_subject(found: FoundFact, memories: Sequence[KnownMemory]) -> KnownMemory | None:
     mine = _lasting(content(found.rule))
     best: tuple[float, KnownMemory] | None = None
     for known in memories:
@@ -225,15 +225,15 @@ def _lasting(words: frozenset[str]) -> frozenset[str]:
 # What is written
 
 
-def name_of(found: Found) -> str:
+def name_of(found: FoundFact) -> str:
     return shorten(found.rule.rstrip(".。!！?？"), NAME)
 
 
-def description_of(found: Found) -> str:
+def description_of(found: FoundFact) -> str:
     return shorten(f"{_whose(found)}{found.rule}", DESCRIPTION)
 
 
-def body_of(found: Found) -> str:
+def body_of(found: FoundFact) -> str:
     """The rule or fact, then why and how where they were given."""
     labelled = found.type in ("feedback", "project")
     parts = [
@@ -244,7 +244,7 @@ def body_of(found: Found) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _whose(found: Found) -> str:
+def _whose(found: FoundFact) -> str:
     if found.type != "user":
         return ""
     return "用户说：" if has_chinese(found.rule) else "In the user's words: "
@@ -283,7 +283,7 @@ def changed_file(save: Save, text: str) -> str | None:
     return changed.text
 
 
-def _replaces(found: Found, old: TopicFile) -> bool:
+def _replaces(found: FoundFact, old: TopicFile) -> bool:
     """Whether the finding takes the place of what the memory says, and does not add to it."""
     told = f"{old.description} {old.body}"
     if negates(found.rule) != negates(old.description or old.body) or _INSTEAD.search(found.rule):

@@ -18,7 +18,7 @@ from reverie.embedded.extraction import chinese, people, project
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.embedded.extraction.words import (
     TYPE_OF,
-    Found,
+    FoundFact,
     Sentence,
     SentenceRule,
     UserTurn,
@@ -89,13 +89,13 @@ _ORDER_WIDE = pattern(r"^(?:不要|别|总是|始终|每次|必须|务必|一律
 _SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
 
-def findings(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Found]:
+def findings(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[FoundFact]:
     """Everything worth keeping, in the order it was said; nothing that `known` says already."""
     found = [[one for one in _read(turn) if not never(one)] for turn in turns]
     told = Passages(("", text) for text in known) if any(found) else Passages()
-    out: list[Found] = []
+    out: list[FoundFact] = []
     for mine in found:
-        kept: list[Found] = []
+        kept: list[FoundFact] = []
         for one in mine:
             again = any(says(other.rule, one.rule) for other in (*out, *kept))
             if not again and not _is_told(one, told):
@@ -104,7 +104,7 @@ def findings(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[Found
     return out
 
 
-def _is_told(found: Found, told: Passages) -> bool:
+def _is_told(found: FoundFact, told: Passages) -> bool:
     """Whether some texts say it already."""
     about = content(found.rule)
     match = told.best(about)
@@ -112,10 +112,10 @@ def _is_told(found: Found, told: Passages) -> bool:
     return same and told.has_numbers(about, about)
 
 
-def _read(turn: UserTurn) -> list[Found]:
+def _read(turn: UserTurn) -> list[FoundFact]:
     """What a message says, unjudged."""
     said = list(sentences(turn.text))
-    out: list[Found] = []
+    out: list[FoundFact] = []
     for place, sentence in enumerate(said):
         found = _sentence(sentence, turn)
         if found is not None:
@@ -124,7 +124,7 @@ def _read(turn: UserTurn) -> list[Found]:
     return out
 
 
-def _sentence(sentence: Sentence, turn: UserTurn) -> Found | None:
+def _sentence(sentence: Sentence, turn: UserTurn) -> FoundFact | None:
     """What one sentence says: asked to be kept, or by the first rule that fits."""
     wide = has_chinese(sentence.text)
     if wide:
@@ -136,7 +136,7 @@ def _sentence(sentence: Sentence, turn: UserTurn) -> Found | None:
     return _ruled(sentence, sentence.masked[lead.end() if lead else 0 :], turn)
 
 
-def _ruled(sentence: Sentence, seen: str, turn: UserTurn) -> Found | None:
+def _ruled(sentence: Sentence, seen: str, turn: UserTurn) -> FoundFact | None:
     """What the first rule finds that fits; a day that has passed is no deadline."""
     for rule in CHINESE if has_chinese(sentence.text) else ENGLISH:
         found = rule.reads(sentence, seen)
@@ -176,7 +176,7 @@ def _asked_wide(sentence: Sentence) -> str | None:
     return None if chinese.ONCE.search(what) else what
 
 
-def _typed(what: str, turn: UserTurn) -> Found:
+def _typed(what: str, turn: UserTurn) -> FoundFact:
     """What was asked to be kept, with the type its content gives."""
     found = _ruled(Sentence(what, what), what, turn)
     if found is not None:
@@ -188,10 +188,10 @@ def _typed(what: str, turn: UserTurn) -> Found:
         kind = TYPE_OF["role"]
     elif re.search(r"https?://", what):
         kind = TYPE_OF["pointer"]
-    return Found("request", kind, what)
+    return FoundFact("request", kind, what)
 
 
-def _reasoned(found: Found, behind: Sequence[Sentence]) -> Found:
+def _reasoned(found: FoundFact, behind: Sequence[Sentence]) -> FoundFact:
     """The finding with the reason and the range that the same words or the next give."""
     rule, why, how = found.rule, "", ""
     inside = _WHY.search(rule)
@@ -209,7 +209,7 @@ def _reasoned(found: Found, behind: Sequence[Sentence]) -> Found:
     return replace(found, rule=rule, why=why, how=how)
 
 
-def _finished(found: Found, turn: UserTurn) -> Found:
+def _finished(found: FoundFact, turn: UserTurn) -> FoundFact:
     """The finding in whole sentences, its dates written out."""
     parts = {
         "rule": _closed(made_absolute(_bare(found.rule), turn.at)),
@@ -295,7 +295,7 @@ _NAMED = pattern(
 )
 
 
-def never(found: Found) -> str:
+def never(found: FoundFact) -> str:
     """Why a thing is never saved, in a word; nothing where it may be."""
     rule = found.rule.strip()
     fact = found.type in ("project", "user") or found.kind == "request"

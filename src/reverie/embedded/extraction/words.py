@@ -85,7 +85,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFact:
     """One thing worth keeping: what kind, its wording, and the reason and range if given."""
 
     kind: str
@@ -110,14 +110,14 @@ class SentenceRule:
     asks: bool = False
     unless: re.Pattern[str] | None = None
 
-    def reads(self, sentence: Sentence, seen: str) -> Found | None:
+    def reads(self, sentence: Sentence, seen: str) -> FoundFact | None:
         """What the sentence says by this rule; `seen` is it without the words that lead in."""
         if sentence.asks and not self.asks:
             return None
         if not self.pattern.search(seen) or (self.unless and self.unless.search(seen)):
             return None
         said = sentence.text[len(sentence.text) - len(seen) :]
-        return Found(self.kind, TYPE_OF[self.kind], said)
+        return FoundFact(self.kind, TYPE_OF[self.kind], said)
 
 
 def pattern(text: str) -> re.Pattern[str]:

@@ -30,7 +30,7 @@ from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX, TopicFile, index_of, is_index, is_topic
 from reverie.memory.hygiene import odds
 from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, junk
-from reverie.memory.hygiene.reading import Memory, Passage, logs, read
+from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
 from reverie.memory.trust import Trust, reads_like_instruction
 from reverie.text.dates import PASSED, expired, relative
@@ -139,7 +139,7 @@ def check(given: CheckInput) -> HygieneReport:
     every = list(memories.values())
     found: list[Finding] = []
     there = memories.keys() | given.unread
-    names: dict[str, list[Memory]] = {}
+    names: dict[str, list[ReadMemory]] = {}
     for one in every:
         names.setdefault(posixpath.basename(one.key).casefold(), []).append(one)
     for one in every:
@@ -158,7 +158,7 @@ def check(given: CheckInput) -> HygieneReport:
 # One memory
 
 
-def _of_one(memory: Memory, given: CheckInput) -> Iterator[Finding]:
+def _of_one(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:
     yield from _guarded(memory, given)
     spoilt = junk(memory)
     if spoilt is not None:
@@ -172,7 +172,7 @@ def _of_one(memory: Memory, given: CheckInput) -> Iterator[Finding]:
             )
 
 
-def _guarded(memory: Memory, given: CheckInput) -> Iterator[Finding]:
+def _guarded(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:
     """What must not be in a memory at all: secrets, and orders to whoever reads it."""
     if not given.guarded:
         return
@@ -194,7 +194,7 @@ def _guarded(memory: Memory, given: CheckInput) -> Iterator[Finding]:
             yield Finding("instruction_like", memory.key, one.line, words, rule=one.rule)
 
 
-def _dates(memory: Memory, now: float) -> Iterator[Finding]:
+def _dates(memory: ReadMemory, now: float) -> Iterator[Finding]:
     for piece in memory.passages:
         if piece.kind not in _PROSE:
             continue
@@ -226,7 +226,7 @@ def _inside(text: str, piece: Passage) -> tuple[int, int]:
 
 
 def _links(
-    memory: Memory, keys: Collection[str], names: Mapping[str, Sequence[Memory]]
+    memory: ReadMemory, keys: Collection[str], names: Mapping[str, Sequence[ReadMemory]]
 ) -> Iterator[Finding]:
     for one in broken(memory, keys, names):
         fix = Fix("pointer", "", one.start, one.end, one.meant) if one.meant else None
@@ -237,7 +237,7 @@ def _links(
 # Two memories
 
 
-def _duplicate(older: Memory, newer: Memory, share: float) -> Finding:
+def _duplicate(older: ReadMemory, newer: ReadMemory, share: float) -> Finding:
     words = f"{share:.0%} of what it says is also in {older.key}"
     return Finding("duplicate", newer.key, 1, words, older.key, Fix("merged_into", older.key))
 
@@ -266,7 +266,7 @@ def _odds(one: odds.Odds) -> Finding:
 # Indexes
 
 
-def _indexes(given: CheckInput, memories: Mapping[str, Memory]) -> Iterator[Finding]:
+def _indexes(given: CheckInput, memories: Mapping[str, ReadMemory]) -> Iterator[Finding]:
     topics = sorted(memories.keys() | set(filter(is_topic, given.unread)))
     known = {key for key in given.files if is_index(key)} | {index_of(key) for key in topics}
     for key in sorted(known):

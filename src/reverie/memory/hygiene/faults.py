@@ -27,7 +27,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from reverie.memory.claims import Claim, claims
-from reverie.memory.hygiene.reading import Memory, statements
+from reverie.memory.hygiene.reading import ReadMemory, statements
 from reverie.text.terms import terms
 
 K = TypeVar("K", bound=Hashable)
@@ -102,12 +102,12 @@ def near(
                     yield found
 
 
-def duplicates(memories: Sequence[Memory]) -> list[tuple[Memory, Memory, float]]:
+def duplicates(memories: Sequence[ReadMemory]) -> list[tuple[ReadMemory, ReadMemory, float]]:
     """Pairs of near-duplicates, the older file first, with how alike they are."""
     sets = {n: one.all for n, one in enumerate(memories)}
     sets = {n: own for n, own in sets.items() if len(own) >= LEAST_TERMS}
     weight = weights(sets.values())
-    found: list[tuple[Memory, Memory, float]] = []
+    found: list[tuple[ReadMemory, ReadMemory, float]] = []
     for a, b in candidates(sets, weight):
         share = overlap(sets[a], sets[b], weight)
         if share >= SAME:
@@ -163,7 +163,7 @@ class Junk:
     words: str
 
 
-def junk(memory: Memory) -> Junk | None:
+def junk(memory: ReadMemory) -> Junk | None:
     """Why a memory should not have been saved, or None."""
     body = memory.body
     bare = re.sub(r"(?m)^[ ]{0,3}#.*$", "", body).strip()
@@ -181,7 +181,7 @@ def passing(text: str) -> bool:
     return _STATE.search(text) is not None
 
 
-def _state(memory: Memory, body: str) -> Junk | None:
+def _state(memory: ReadMemory, body: str) -> Junk | None:
     said = [one for one in statements(memory) if one.passage.kind != "value"]
     hits = [one for one in said if passing(one.passage.text)]
     tasks = len(_TASK.findall(body))
@@ -192,7 +192,7 @@ def _state(memory: Memory, body: str) -> Junk | None:
     return None
 
 
-def _recipe(memory: Memory, body: str) -> Junk | None:
+def _recipe(memory: ReadMemory, body: str) -> Junk | None:
     said = [one for one in statements(memory) if one.passage.kind != "value"]
     rows = [row for row in body.splitlines() if row.strip()]
     traces = len(_TRACE.findall(body))
@@ -206,7 +206,7 @@ def _recipe(memory: Memory, body: str) -> Junk | None:
     return None
 
 
-def _derivable(memory: Memory, body: str, kind: str) -> Junk | None:
+def _derivable(memory: ReadMemory, body: str, kind: str) -> Junk | None:
     if kind in ("user", "feedback"):
         return None
     rows = [row for row in body.splitlines() if row.strip() and not row.lstrip().startswith("#")]
@@ -249,7 +249,7 @@ class Reference:
 
 
 def broken(
-    memory: Memory, keys: Collection[str], names: Mapping[str, Sequence[Memory]]
+    memory: ReadMemory, keys: Collection[str], names: Mapping[str, Sequence[ReadMemory]]
 ) -> Iterator[Reference]:
     """Links to memories that are not there; `names` gives the memories of each file name."""
     below = posixpath.dirname(memory.key)
@@ -292,6 +292,6 @@ def relinked(key: str, text: str, moved: Mapping[str, str]) -> str:
     return text
 
 
-def gone(memory: Memory, present: Present) -> Iterator[Claim]:
+def gone(memory: ReadMemory, present: Present) -> Iterator[Claim]:
     """What a memory names of the repository and the repository does not have."""
     return (one for one in claims(memory.text) if one.sure and not present(one))

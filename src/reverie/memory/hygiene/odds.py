@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
 from reverie.memory.hygiene.faults import near, overlap, weights
-from reverie.memory.hygiene.reading import Memory, Statement, statements
+from reverie.memory.hygiene.reading import ReadMemory, Statement, statements
 from reverie.text.dates import absolute
 from reverie.text.terms import DENIALS, SMALL, Terms, plain, stem, tokens
 
@@ -66,7 +66,7 @@ class Odds:
 
 
 def contradictions(
-    memories: Sequence[Memory], twins: frozenset[tuple[str, str]] = frozenset()
+    memories: Sequence[ReadMemory], twins: frozenset[tuple[str, str]] = frozenset()
 ) -> list[Odds]:
     """Every two statements of the folder that are at odds."""
     every = [one for memory in memories for one in statements(memory)]
@@ -124,7 +124,7 @@ def _one_subject(
     return same and not unsaid and not apart
 
 
-def _on_one_topic(one: Memory, other: Memory) -> bool:
+def _on_one_topic(one: ReadMemory, other: ReadMemory) -> bool:
     a, b = one.subject, other.subject
     return len(a & b) >= RELATED * min(len(a), len(b)) > 0
 

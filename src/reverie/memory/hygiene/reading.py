@@ -170,7 +170,7 @@ _SAID = frozenset({"sentence", "item", "value"})
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ReadMemory:
     """One topic file or daily log."""
 
     key: str
@@ -197,12 +197,12 @@ _NO_SUBJECT = frozenset({"type", "metadata", "originSessionId"})
 class Statement:
     """A passage that claims something."""
 
-    memory: Memory
+    memory: ReadMemory
     passage: Passage
     terms: Terms
 
 
-def read(files: Mapping[str, bytes], times: Mapping[str, float]) -> dict[str, Memory]:
+def read(files: Mapping[str, bytes], times: Mapping[str, float]) -> dict[str, ReadMemory]:
     """The topics of a folder by their keys, sorted."""
     return {
         key: one(key, shown(data), times.get(key, 0.0))
@@ -211,9 +211,9 @@ def read(files: Mapping[str, bytes], times: Mapping[str, float]) -> dict[str, Me
     }
 
 
-def logs(files: Mapping[str, bytes]) -> dict[str, Memory]:
+def logs(files: Mapping[str, bytes]) -> dict[str, ReadMemory]:
     """The daily logs, the oldest first, each written on the day it is named after."""
-    found: dict[str, Memory] = {}
+    found: dict[str, ReadMemory] = {}
     for key, data in sorted(files.items()):
         day = _LOG.search(key)
         if day is None or not key.casefold().startswith(f"{LOGS}/") or is_index(key):
@@ -226,7 +226,7 @@ def logs(files: Mapping[str, bytes]) -> dict[str, Memory]:
     return found
 
 
-def one(key: str, text: str, written: float) -> Memory:
+def one(key: str, text: str, written: float) -> ReadMemory:
     cut = passages(text)
     own = tuple(terms(piece.text) for piece in cut)
     data = text.encode("utf-8", "replace")
@@ -235,10 +235,10 @@ def one(key: str, text: str, written: float) -> Memory:
     titles = (piece.text for piece in cut if piece.kind == "heading")
     title = front.get("name") or next(titles, "") or stem(key)
     subject = terms(title, titled=True).all
-    return Memory(key, text, written, cut, own, subject, body, type_of(front))
+    return ReadMemory(key, text, written, cut, own, subject, body, type_of(front))
 
 
-def statements(memory: Memory) -> list[Statement]:
+def statements(memory: ReadMemory) -> list[Statement]:
     """What a memory claims, piece by piece."""
     found: list[Statement] = []
     for piece, own in zip(memory.passages, memory.terms, strict=True):

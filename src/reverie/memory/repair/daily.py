@@ -18,7 +18,7 @@ from reverie.memory.facts import Fact, FolderFacts
 from reverie.memory.format.entry import key_for, new, sort_of, title_of
 from reverie.memory.format.index import shorten
 from reverie.memory.hygiene.faults import passing, weights
-from reverie.memory.hygiene.reading import Memory
+from reverie.memory.hygiene.reading import ReadMemory
 from reverie.memory.repair.edits import Edit
 from reverie.memory.trust import reads_like_instruction
 from reverie.text.dates import day_of, relative
@@ -45,7 +45,7 @@ class LogLine:
     day: str
 
 
-def lines(logs: Mapping[str, Memory]) -> list[LogLine]:
+def lines(logs: Mapping[str, ReadMemory]) -> list[LogLine]:
     """What is worth keeping of the logs, the oldest first."""
     found: list[LogLine] = []
     for log in logs.values():
@@ -71,7 +71,10 @@ def _kept_out(text: str) -> bool:
 
 
 def distilled(
-    files: dict[str, bytes], topics: Mapping[str, Memory], logs: Mapping[str, Memory], width: int
+    files: dict[str, bytes],
+    topics: Mapping[str, ReadMemory],
+    logs: Mapping[str, ReadMemory],
+    width: int,
 ) -> list[Edit]:
     """Put what the logs tell into topics; `files` is changed, the edits say how."""
     folder = FolderFacts({key: files[key] for key in topics if key in files})

@@ -28,8 +28,8 @@ from reverie.transcript.records import (
     Failed,
     ForkEnded,
     Record,
-    Refused,
     Replaced,
+    RequestRefused,
     Usage,
 )
 from reverie.transcript.request import MAIN, Request, Task
@@ -153,7 +153,7 @@ async def too_long(session: Compacts, error: PromptTooLong, *, again: bool) -> R
     await session.settled()
     if again:
         raise for_good(session, error) from error
-    await session.append(Refused(error.what))  # what is restored joins what was new in it
+    await session.append(RequestRefused(error.what))  # what is restored joins what was new in it
     before, world = session.view.boundary, _forced(session, error)
     for name, layer in layers.COMPACTION:
         none: Sequence[Record] = ()

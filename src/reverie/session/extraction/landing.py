@@ -80,7 +80,7 @@ _NO = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardWords:
     """What the user said since, and what was injected: memories, index, instruction files."""
 
     own: Passages  # with what a yes agreed to
@@ -93,14 +93,14 @@ class Heard:
     words: str = ""  # the user's, to tell their language
 
 
-def heard(view: View, fresh: Fresh) -> Heard:
+def heard(view: View, fresh: Fresh) -> HeardWords:
     words = user_words(view, fresh.items)
     injected = [(RECALL, text) for text in recalled(view)]
     results = Passages(("a tool", text) for text in result_texts(view.items))
     agent = [item for item in fresh.items if item.role == "assistant"]
     spoken = [piece.block.get("text") for item in agent for piece in item.pieces]
     spoken += [one.before for one in words[:1]]
-    return Heard(
+    return HeardWords(
         Passages((one.source, _consented(one, results)) for one in words),
         Passages((one.source, _answered(one, _YES, _NO)) for one in words),
         Passages([*injected, ("the instructions or the index", head_text(view))]),
@@ -169,7 +169,7 @@ class DraftVerdict:
     refusal: str = ""
 
 
-def judge(draft: Draft, heard: Heard) -> DraftVerdict:
+def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
     """What a draft adds, judged by where it comes from."""
     known = set(_told(draft.key, draft.base or b""))
     added = [one for one in _told(draft.key, draft.data) if one not in known]
@@ -188,7 +188,7 @@ def judge(draft: Draft, heard: Heard) -> DraftVerdict:
     return DraftVerdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
 
 
-def _is_the_users(about: frozenset[str], heard: Heard, text: str) -> bool:
+def _is_the_users(about: frozenset[str], heard: HeardWords, text: str) -> bool:
     """Whether the user is the source of what a text is about."""
     if not about:
         return True
@@ -211,7 +211,7 @@ def _names_a_thing(term: str) -> bool:
     return any(sign.isdigit() or sign in "./@" for sign in term)
 
 
-def _speaks_otherwise(heard: Heard, text: str) -> bool:
+def _speaks_otherwise(heard: HeardWords, text: str) -> bool:
     """Whether a text is in another language than what the user said."""
     enough = len(heard.words) >= ENOUGH_LETTERS or not heard.words.isascii()
     return enough and language_of(heard.words) != language_of(text)
@@ -255,7 +255,7 @@ class WordsSource:
 def land(
     drafts: Iterable[Draft],
     memories: Memories,
-    heard: Heard,
+    heard: HeardWords,
     source: WordsSource,
     *,
     dry: bool = False,

@@ -30,7 +30,7 @@ from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
 from reverie.session.extraction import landing
 from reverie.session.extraction.files import Draft, PrivateGuard
-from reverie.session.extraction.landing import Heard, LandedDrafts, WordsSource, told
+from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
 from reverie.session.host import Host
 from reverie.store.keys import beneath
@@ -109,7 +109,7 @@ class ExtractionRun:
     """What a fork left behind."""
 
     drafts: tuple[Draft, ...]
-    heard: Callable[[], Heard]  # worked out where there is something to judge
+    heard: Callable[[], HeardWords]  # worked out where there is something to judge
     text: str = ""
     rounds: int = 0
     denials: tuple[str, ...] = field(default=())
