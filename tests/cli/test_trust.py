@@ -13,6 +13,8 @@ from tests.cli.conftest import Run
 from tests.cli.test_chat_terminal import Terminal, terminal
 
 __all__ = ["terminal"]
+from reverie.store.approvals import IncludeApprovals
+from reverie.store.home import canonical_root
 
 pytestmark = pytest.mark.spec("15.trust")
 
@@ -174,3 +176,17 @@ def test_the_first_prompt_asks_once_for_each_state_of_the_file(terminal: Termina
     assert (folder / "ran2").exists()
     terminal.presses("C-d")
     assert terminal.is_over()
+
+
+def test_a_file_outside_is_approved_by_name_and_keys_never(
+    run: Run, project: Path, home: Path, tmp_path: Path
+) -> None:
+    rules = tmp_path / "house-rules.md"
+    rules.write_text("Use tabs.\n")
+    run("trust", "--include", rules, code=0)
+    assert IncludeApprovals(home).approved(canonical_root(project), rules)
+    key = tmp_path / ".ssh" / "id_ed25519"
+    key.parent.mkdir()
+    key.write_text("k")
+    assert run("trust", "--include", key, "--json").error["type"] == "PathRefused"
+    assert not IncludeApprovals(home).approved(canonical_root(project), key)

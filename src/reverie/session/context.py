@@ -37,7 +37,7 @@ from reverie.world import Notice, Say, say_nothing
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
 MAX_RULES = 200
-APPROVE = "To approve it, start `reverie chat` here and answer; that is asked once."
+APPROVE = "To approve a file, answer when a conversation starts here, or approve it by name."
 _SNIFFED = 8 * 1024
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 

@@ -9,6 +9,7 @@ about again. The settings file itself is never written here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from reverie.settings.kinds import REFUSED
 from reverie.settings.sources import SettingsFile, settings_file, settings_places
 from reverie.settings.trust import distrust, was_declined
 from reverie.store import trusted
+from reverie.store.approvals import IncludeApprovals
 from reverie.tools.rules import rules_in
 from reverie.transcript.blocks import dump
 from reverie.upkeep.place import ProjectPlace
@@ -33,11 +35,19 @@ def trust(
     forget: Annotated[
         bool, typer.Option("--forget", help="Take back what was decided about the file.")
     ] = False,
+    include: Annotated[
+        Path | None,
+        typer.Option("--include", help="Let this project's instruction files include a file."),
+    ] = None,
     as_json: JsonOption = False,
     project: Project = CURRENT,
 ) -> None:
     """Show what a project's local settings would do, and trust them if they are yours."""
     place = ProjectPlace.of(project)
+    if include is not None:
+        IncludeApprovals(place.home).approve(place.root, include.expanduser(), "the user")
+        _answer(place, as_json, f"Instruction files of this project may include {include}.")
+        return
     file = local_file(place)
     if forget:
         gone = trusted.forget(place.home, file.path)
