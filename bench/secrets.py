@@ -1,9 +1,10 @@
 """The secret scanner: what it finds, what it refuses wrongly, and how long it takes.
 
 It is judged by tokens made from its own rules, by a list of secrets people have that was written
-before them (`secret_shapes`), and by prose without secrets; then beside detect-secrets on the
-same texts, and on texts that are made to be slow. Prose needs the shared data
-(`REVERIE_SHARED`); the comparison needs `pip install detect-secrets` and is left out without it.
+before them (`secret_shapes`), by one that was written without knowledge of them (`secret_list`),
+and by prose without secrets; then beside detect-secrets on the same texts, and on texts that are
+made to be slow. Prose needs the shared data (`REVERIE_SHARED`); the comparison needs
+`pip install detect-secrets` and is left out without it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import json
 import os
 import resource
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.__main__ import ROOT_SHARED, Row
+from bench.secret_list import harmless, planted
 from bench.secret_shapes import shapes
 from reverie.memory.secrets import scan
 from reverie.memory.secrets.own import TOKENS
@@ -44,6 +47,7 @@ def measure(out: Path) -> Iterator[Row]:
     del out
     yield own_shapes()
     yield from listed_shapes()
+    yield from blind_list()
     yield from false_alarms()
     for name, text in HOSTILE.items():
         took = least(lambda text=text: scan(text))
@@ -97,6 +101,26 @@ def listed_shapes() -> Iterator[Row]:
     yield what, f"{share:.2%}", "95 %", share >= 0.95
     told = ", ".join(sorted(short)) or "none"
     yield "shapes of which some text was missed", f"{len(short)} ({told})", "", None
+
+
+def blind_list() -> Iterator[Row]:
+    """The list whose author had not read the rules. No limit: one set now would know the figure."""
+    tried: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for text in planted():
+        tried[text.shape] += 1
+        found[text.shape] += bool(scan(text.text))
+    share = found.total() / tried.total()
+    what = f"blind list, {len(tried)} shapes, {tried.total():,} texts"
+    yield what, f"{share:.2%} ({found.total():,})", "", None
+    for told, names in (
+        ("missed wholly", [name for name in tried if not found[name]]),
+        ("missed in part", [name for name in tried if 0 < found[name] < tried[name]]),
+    ):
+        yield f"blind list, {told}", f"{len(names)} ({', '.join(names) or 'none'})", "", None
+    clean = harmless()
+    false = sum(bool(scan(text)) for text in clean)
+    yield f"blind list, refused of {len(clean)} texts without secrets", str(false), "", None
 
 
 def false_alarms() -> Iterator[Row]:
