@@ -351,7 +351,7 @@ HARMLESS: tuple[str, ...] = (
     "Das Passwort ist abgelaufen, bitte zurücksetzen.", "La contraseña es obligatoria.",
     "Le mot de passe est incorrect.", "密码是必填项。", "The API key is read from the keychain.",
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA<b64:80>", "2026-01-31T23:59:59.123456+00:00",
-    "/home/jo/.ssh/id_ed25519 has the wrong mode", "src/auth/password_reset/token_store.py",
+    "/home/alice/.ssh/id_ed25519 has the wrong mode", "src/auth/password_reset/token_store.py",
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA<b64:43> jo@laptop",
     "-----BEGIN PUBLIC KEY-----\n<pem:2>\n",
     "-----BEGIN CERTIFICATE-----\n<pem:10>\n-----END CERTIFICATE-----", "pk_test_ keys are public",
