@@ -8,10 +8,14 @@ cannot tell.
 
 from __future__ import annotations
 
+import re
+
 from reverie.memory.secrets.scanner import ScanWork, SecretHit, scan, spans
 from reverie.memory.secrets.views import TextView
 
 TRIES = 8
+LONGEST = 2_000  # characters of an address before the secret in it
+_ENDS = re.compile(r"[\s\"'`<>()\[\]{},;]")
 
 
 def removed(text: str) -> tuple[str, tuple[str, ...]]:
@@ -34,7 +38,8 @@ def mark(rule: str) -> str:
 
 
 def _without_spans(text: str) -> str:
-    found = sorted((*secret, rule) for rule, secret in spans(TextView(text), ScanWork()))
+    shown = spans(TextView(text), ScanWork())
+    found = sorted((*_whole(text, *secret), rule) for rule, secret in shown)
     parts: list[str] = []
     done = 0
     for start, end, rule in found:
@@ -42,6 +47,19 @@ def _without_spans(text: str) -> str:
             parts += (text[done:start], mark(rule))
         done = max(done, end)
     return "".join((*parts, text[done:]))
+
+
+def _whole(text: str, start: int, end: int) -> tuple[int, int]:
+    """The secret with what hangs on behind it; of an address that holds one the whole address, but
+    for a login, which is told from its host."""
+    low = max(0, start - LONGEST)
+    first = max((found.end() for found in _ENDS.finditer(text, low, start)), default=low)
+    behind = _ENDS.search(text, end)
+    last = behind.start() if behind else len(text)
+    scheme, _, rest = text[first:last].partition("://")
+    if rest and scheme.isalnum() and "@" not in rest.partition("/")[0]:
+        return first, last
+    return start, last
 
 
 def _without_lines(text: str, hits: tuple[SecretHit, ...]) -> str:
