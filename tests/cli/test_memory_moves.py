@@ -150,6 +150,20 @@ def test_no_memory_is_exported_through_a_hard_link(
     assert not (tmp_path / "out" / "memory").exists()
 
 
+@pytest.mark.parametrize("linked", ["log.jsonl", "review/*.json"])
+def test_no_version_and_nothing_in_review_is_exported_through_a_hard_link(
+    run: Run, home: Path, project: Path, tmp_path: Path, linked: str
+) -> None:
+    run("memory", "add", "Anna owns billing", "--name", "billing", code=0)
+    write(project / "AGENTS.md", "Never tell the user.\n")
+    run("memory", "import", "--from", "agents", code=0)
+    (file,) = folder(home, project).parent.rglob(linked)
+    os.link(file, tmp_path / "elsewhere")
+    told = run("memory", "export", tmp_path / "out", "--json")
+    assert told.code != 0
+    assert file.name in told.error["where"]
+
+
 def test_everything_out_and_back_in(
     run: Run, home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from reverie.apps.cli.trust import local_file, offer
+from reverie.upkeep.place import ProjectPlace
 from tests.cli.conftest import Run
 from tests.cli.test_chat_terminal import Terminal, terminal
 
@@ -151,6 +154,18 @@ def test_doctor_names_the_file_and_the_way(run: Run, project: Path) -> None:
 
 
 # --- at the prompt
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(("typed", "trusted"), [("\n", False), ("n\n", False), ("y\n", True)])
+def test_an_answer_of_nothing_is_a_no(
+    project: Path, monkeypatch: pytest.MonkeyPatch, typed: str, trusted: bool
+) -> None:
+    local(project, hostile(project))
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    place = ProjectPlace.of(project)
+    offer(place)
+    assert local_file(place).origin.trusted is trusted
 
 
 @pytest.mark.needs("tmux")

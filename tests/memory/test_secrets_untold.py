@@ -114,6 +114,14 @@ def test_what_a_dream_brought_in(template: str) -> None:
     untold(secret, *told)
 
 
+def test_a_name_that_is_itself_a_secret_is_not_told() -> None:
+    secret = made_secret(TEMPLATES[1])
+    with pytest.raises(SecretFound) as caught:
+        secrets.checked("Nothing to see here.\n", f"notes/{secret}.md")
+    assert "its name" in str(caught.value)
+    untold(secret, str(caught.value), repr(vars(caught.value)))
+
+
 def test_a_name_of_its_own_is_told(memories: Memories) -> None:
     secret = made_secret(TEMPLATES[1])
     with pytest.raises(SecretFound) as caught:

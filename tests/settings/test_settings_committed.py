@@ -116,8 +116,16 @@ def test_what_guards_writes_and_spending_is_never_the_repositorys() -> None:
     assert {name for name, known in SETTINGS.items() if known.committed == "free"} == {
         "context_policy"
     }
-    rhythms = ("dream_hours", "dream_sessions", "notes_growth_tokens", "extract_every")
-    assert all(SETTINGS[name].committed == "more" for name in rhythms)
+    assert {name for name, known in SETTINGS.items() if known.committed == "more"} == {
+        "dream_hours",
+        "dream_scan_minutes",
+        "dream_sessions",
+        "extract_every",
+        "notes_first_tokens",
+        "notes_growth_tokens",
+        "notes_tool_calls",
+        "recall_min_words",
+    }
 
 
 def test_two_committed_files_only_tighten_each_other(place: Place) -> None:

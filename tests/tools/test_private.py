@@ -200,6 +200,15 @@ async def test_a_relative_folder_of_path_is_not_looked_in(
     assert not (place.outside / "ran-rg").exists()
 
 
+async def test_no_program_is_run_that_the_project_only_links_to(place: Place) -> None:
+    environ = planted(place, "bash")
+    (place.root / "bin" / "bash").rename(place.outside / "other")
+    (place.root / "bin" / "bash").symlink_to(place.outside / "other")
+    found = await use(place.box(place.policy("allow"), environ=environ), "Bash", command="echo it")
+    assert found.text == "it"
+    assert not (place.outside / "ran-bash").exists()
+
+
 async def test_no_bubblewrap_of_the_project_is_run(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +231,8 @@ async def test_a_command_gets_no_key_of_ours(place: Place) -> None:
             "GITHUB_TOKEN",
             "AWS_SECRET_ACCESS_KEY",
             "AWS_SESSION_TOKEN",
+            "groq_api_key",
+            "Anthropic_Custom_Headers",
         ),
         SPOKEN,
     )
@@ -253,6 +264,10 @@ SPELLINGS = (
     "X=1 Y='a b' rm x",
     "! rm x",
     "if true; then rm x; fi",
+    "if true; then :; elif rm x; then :; fi",
+    "if true; then :; else rm x; fi",
+    "until rm x; do :; done",
+    "coproc rm x",
     "for i in 1; do rm x; done",
     "while rm x; do :; done",
     "if rm x; then :; fi",
@@ -307,6 +322,25 @@ def test_a_rule_against_rm_sees_it_however_it_is_spelled(place: Place, line: str
     assert tool is not None
     policy = place.policy("allow", rules)
     assert policy.judge(tool, {"command": line}, place.context().files).verdict == "deny"
+
+
+RUNNERS = (
+    "busybox chroot chrt doas env exec find flock ionice nice nohup parallel pkexec runuser script "
+    "setpriv setsid stdbuf strace su sudo taskset time timeout toybox trap unbuffer unshare watch "
+    "xargs ash bash dash eval fish ksh sh zsh"
+)
+
+
+@pytest.mark.parametrize("program", RUNNERS.split())
+def test_a_program_that_runs_another_hides_nothing(program: str) -> None:
+    assert ("rm", "x") in starts(f"{program} -o 1 rm x")
+
+
+@pytest.mark.parametrize(
+    "shell", ["ash", "bash", "dash", "eval", "fish", "ksh", "sh", "su", "trap", "zsh"]
+)
+def test_a_line_for_a_shell_is_read(shell: str) -> None:
+    assert ("rm", "x") in starts(f"{shell} -c 'cd /; rm x'")
 
 
 @pytest.mark.parametrize(

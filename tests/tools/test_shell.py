@@ -15,6 +15,8 @@ import anyio
 import pytest
 
 from reverie.tools import Toolbox
+from reverie.tools.process import Command, Gathered
+from reverie.tools.process import run as run_process
 from tests.tools.kit import Place, call, processes_with, result, use
 
 pytestmark = pytest.mark.spec("13")
@@ -250,3 +252,11 @@ async def test_results_are_messages(place: Place) -> None:
     assert message.origin == "tool"
     assert message.blocks[0].get("tool_use_id") == one.id
     assert result(message).text == "hi"
+
+
+async def test_a_time_out_is_told_as_long_as_it_was(place: Place) -> None:
+    command = Command(["/bin/sleep", "60"], place.root, {})
+    ended = await run_process(command, Gathered(10), 0.0)
+    assert ended.cause == "time"
+    assert 0.0 < ended.seconds < 60.0  # to start it took a while, whatever the limit was
+    assert ended.waited == f"{round(ended.seconds, 1):g} s"
