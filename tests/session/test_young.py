@@ -13,7 +13,7 @@ from reverie.memory.versions import Origin
 from reverie.session.opening import Head
 from reverie.session.recall.notes import Chosen, RecalledNotes
 from reverie.session.recall.select import RecalledBefore
-from reverie.session.recall.young import young_memories
+from reverie.session.recall.young import MAX_FILES, young_memories
 from reverie.settings import Settings
 from reverie.store.memories import Memories
 from reverie.store.recall.index import RecallHit
@@ -57,6 +57,13 @@ def test_above_the_limit_those_about_the_user_stand_there_and_then_none(memories
     assert keys(memories, 100) == ["feedback.md", "user.md"]
     write(memories, "rules.md", "words " * 100, type="feedback")
     assert keys(memories, 100) == []
+
+
+def test_a_folder_of_many_is_not_young_and_its_history_is_not_asked(memories: Memories) -> None:
+    one_of_each(memories)
+    for number in range(MAX_FILES):
+        (memories.root / f"n{number}.md").write_text("---\nname: n\ntype: project\n---\nA.\n")
+    assert keys(memories) == ["feedback.md", "user.md"]
 
 
 def test_what_is_untrusted_or_the_teams_is_not_among_them(memories: Memories) -> None:

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.settings import Settings
+from reverie.text.difference import first_byte
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.breaks import (
     Break,
     BreakWatch,
     compared,
     diagnosed,
-    first_byte,
 )
 from reverie.transcript.messages import Item, Piece, message
 from reverie.transcript.records import (

@@ -8,6 +8,8 @@ from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
+from reverie.text.difference import first_byte
+
 H = TypeVar("H", bound=Hashable)
 
 _MAX_PAIRS = 20_000
@@ -71,23 +73,11 @@ def _single(old: Sequence[H], new: Sequence[H]) -> list[tuple[int, int]]:
 
 def changed_lines(old: bytes, new: bytes) -> tuple[bytes, bytes]:
     """The lines of two texts between their first difference and their last."""
-    start = old.rfind(b"\n", 0, _alike(old, new)) + 1
-    same = _alike(old[start:][::-1], new[start:][::-1])
+    start = old.rfind(b"\n", 0, first_byte(old, new)) + 1
+    same = first_byte(old[start:][::-1], new[start:][::-1])
     return _upto(old, start, same), _upto(new, start, same)
 
 
 def _upto(text: bytes, start: int, same: int) -> bytes:
     end = text.find(b"\n", len(text) - same)
     return text[start:] if end < 0 else text[start : end + 1]
-
-
-def _alike(one: bytes, other: bytes) -> int:
-    """How many bytes two texts begin with in common."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

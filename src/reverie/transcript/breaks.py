@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidMessage
 from reverie.settings import DEFAULTS, Settings
+from reverie.text.difference import first_byte
 from reverie.transcript.blocks import Json, elements, members, parse
 from reverie.transcript.fold import apply
 from reverie.transcript.messages import Piece
@@ -367,18 +368,6 @@ def _change(part: str, name: str, block: int, before: str, after: str) -> Change
     return ChangedPart(
         part, name, Difference(part, block, byte, _around(old, byte), _around(new, byte))
     )
-
-
-def first_byte(a: bytes, b: bytes) -> int:
-    """Where two texts part; their common length where one begins with the other."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _around(text: bytes, at: int) -> str:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 
+from reverie.text.difference import first_byte
 from reverie.transcript.blocks import Json, Object, added, dump, elements, members, parse
 from reverie.transcript.messages import Message, link, message_text
 from reverie.transcript.records import HeadSet, Mark, Parts, Ttl
@@ -164,23 +165,17 @@ def _object(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _text_difference(part: str, before: str, after: str) -> Difference:
-    byte = _first_byte(before, after)
+    byte = first_byte(before.encode(), after.encode())
     return Difference(part, 0, byte, before[:80], after[:80])
-
-
-def _first_byte(before: str, after: str) -> int:
-    a, b = before.encode(), after.encode()
-    for at, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return at
-    return min(len(a), len(b))
 
 
 def _block_difference(before: Request, after: Request) -> Difference:
     pairs = zip(_flat(before), [*_flat(after), ("", "")], strict=False)
     for at, ((role, raw), (new_role, new_raw)) in enumerate(pairs):
         if (role, raw) != (new_role, new_raw):
-            return Difference("messages", at, _first_byte(raw, new_raw), raw[:80], new_raw[:80])
+            return Difference(
+                "messages", at, first_byte(raw.encode(), new_raw.encode()), raw[:80], new_raw[:80]
+            )
     return Difference("messages", after.blocks)
 
 

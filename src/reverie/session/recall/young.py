@@ -20,11 +20,11 @@ from reverie.memory.trust import Trust
 from reverie.session.recall.notes import in_head, trust_at
 from reverie.settings import Settings
 from reverie.store.memories import Memories
-from reverie.transcript.blocks import text_block
+from reverie.transcript.blocks import TEXT_BYTES, text_block
 
 MAX_HEAD = 1_024
 """Bytes of a file that may be frontmatter: more than the limit and so much is not read at all."""
-BYTES_A_TOKEN = 4
+MAX_FILES = 200  # a folder of more is not young, however short they are
 ABOUT_THE_USER = ("user", "feedback")
 _ORDER: tuple[InstructionKind, ...] = ("rule", "person", "remembered")
 
@@ -45,6 +45,8 @@ def _within(
     memories: Memories, records: Sequence[ManifestLine], most: int
 ) -> list[InstructionFile] | None:
     """The trusted ones as they are sent; None where they are more than the limit."""
+    if len(records) > MAX_FILES:
+        return None
     trusted: list[ManifestLine] = []
     least = 0
     for one in records:
@@ -52,7 +54,7 @@ def _within(
             continue
         trusted.append(one)
         least += max(0, one.size - MAX_HEAD)
-        if least > most * BYTES_A_TOKEN or len(trusted) > most:
+        if least > most * TEXT_BYTES:
             return None
     found: list[InstructionFile] = []
     tokens = 0
