@@ -7,7 +7,7 @@ for the lazy run of letters before a name, which only lengthens the match). What
 stays a copy.
 
 Everything is matched in time linear in the text, whatever the text is; that is why it is RE2
-and not `re`. Texts are ASCII bytes, one byte a character. It never logs: a line of RE2's own
+and not `re`. Texts are bytes, one for each character (`signs`). It never logs: a line of RE2's own
 about a pattern that is too large would end up beside the text on somebody's screen. The
 package `google-re2` carries no types; this is the one place that knows.
 """
@@ -21,7 +21,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
-from reverie.memory.secrets.own import PLACES, SPANS_LINES, TOKENS, SecretKind
+from reverie.memory.secrets.own import TOKENS
+from reverie.memory.secrets.places import PLACES, SPANS_LINES, SecretKind
 from reverie.memory.secrets.rules import GITLEAKS
 
 MatchSpan = tuple[int, int]
@@ -63,7 +64,7 @@ def _options(**changed: Any) -> Any:
 @cache
 def compiled(pattern: str) -> Pattern:
     """The pattern, ready to search; an invalid one raises."""
-    return _re2().compile(pattern.encode("ascii"), _options())
+    return _re2().compile(pattern.encode("latin-1"), _options())
 
 
 class WordFinder:
@@ -75,7 +76,7 @@ class WordFinder:
     def __init__(self, words: Sequence[str]) -> None:
         self._count = len(words)
         self._set = _re2().Set.SearchSet(_options(case_sensitive=False, max_mem=64 << 20))
-        for word in (*(word.encode("ascii") for word in words), self._CANARY):
+        for word in (*(word.encode("latin-1") for word in words), self._CANARY):
             self._set.Add(_re2().escape(word))
         self._set.Compile()
 
@@ -213,7 +214,7 @@ def _own_rules() -> Iterator[SecretRule]:
         yield SecretRule(rule, whole, tuple(words.split(" ")), TOKEN_FLOOR, kind="token")
     for rule, pattern, words, kind in PLACES:
         spans = rule in SPANS_LINES
-        named = kind in ("password", "strict")
+        named = kind in ("password", "strict", "key")
         yield SecretRule(rule, pattern, tuple(words.split(" ")), 0.0, named, spans, kind)
 
 

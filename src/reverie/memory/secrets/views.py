@@ -26,6 +26,7 @@ from heapq import merge
 from itertools import pairwise
 
 from reverie.memory.secrets.patterns import compiled, matches
+from reverie.memory.secrets.signs import one_byte_each
 
 TextChange = tuple[int, int, str]
 """From, to (exclusive), and what is to be read there."""
@@ -34,9 +35,6 @@ AROUND = 256
 """How much is kept before and after a change: enough for a name, a command or a header."""
 
 _BREAK = "\n\n"
-
-# The signs of Chinese for "password", "pass phrase" and "is", which rules must be able to name.
-_SPELT = str.maketrans("密码碼口令是为為：", "\x02\x03\x03\x04\x05\x06\x06\x06:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +47,10 @@ class TextView:
     origins: tuple[tuple[int, bool], ...] = field(default=(), repr=False)
     joined: bool = False
     raw: bytes = field(default=b"", init=False, repr=False)
-    """The text with one byte a character, so that positions agree; `?` for what is not ASCII,
-    but for a few signs that rules name."""
+    """The text with one byte a character, so that positions agree."""
 
     def __post_init__(self) -> None:
-        text = self.text if self.text.isascii() else self.text.translate(_SPELT)
-        object.__setattr__(self, "raw", text.encode("ascii", "replace"))
+        object.__setattr__(self, "raw", one_byte_each(self.text))
 
     def line(self, at: int) -> int:
         """The line of the first text that stands behind this position, from 1."""

@@ -1,0 +1,154 @@
+"""Whether what a rule of our own found is a secret, or a word that stands in its place.
+
+A password is told from a name by how digits, signs and case are mixed in it: "required",
+`config.password2` and `sha256` are none. One made of words alone passes for a name, but where
+its place says what it is. It looks at nothing but the value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+from reverie.memory.secrets.places import SecretKind
+from reverie.memory.secrets.worded import is_word, worded
+
+_SEEN = re.compile("[!-~À-ɏ]*")
+_HEX = re.compile("(?:0x)?[0-9a-fA-F]{32,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_COOKIES = re.compile(r";\s*")
+_GROUPS = re.compile(r"[\s,;/-]+")
+_LETTERS = re.compile("[a-zA-Z]+")
+# A call, an index, a type with parameters.
+_CODE = re.compile(r"\w[(\[]|^[(\[{].*[)\]}]$")
+_WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{3,12}(?:[-_][A-Za-z]{3,12}){1,4}[-_]?\d{2,4}[!?#$%&*]?")
+_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
+_PROSE = frozenset(
+    [
+        "the",
+        "and",
+        "for",
+        "with",
+        "from",
+        "are",
+        "was",
+        "not",
+        "must",
+        "should",
+        "your",
+        "enter",
+        "please",
+        "see",
+        "stored",
+        "kept",
+        "vault",
+        "can",
+        "never",
+        "has",
+        "its",
+        "may",
+        "which",
+        "based",
+        "only",
+        "via",
+        "file",
+        "read",
+        "generated",
+        "into",
+    ]
+)
+_STAND_IN = re.compile(
+    r"""\W*(?:(?:your|my|the|some|new|old|db|user|admin|root|test|example|sample|default|strong
+        |secure|super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key|here|goes
+        |username|user|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake|mock
+        |placeholder|replace|todo|string|required|value|abc|def|1234567?8?9?0?|qwerty|hash|enc|auth|login|api|x+|\*+|\.+|…)[\W_]*)+\d{0,4}\W*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# Words with a number that are no password: ciphers, digests, codings, standards.
+_TERM = re.compile(
+    r"(?:pbkdf2?|argon2?|bcrypt|scrypt|sha|md|aes|rsa|hs|rs|es|ed|utf|base|oauth|saml|totp|rfc"
+    r"|iso|http|ipv|tls|ssl|owasp|python|node|web|log4|step|line|page|phase|level|option|type|version)"
+    r"[-_]?\d[a-z0-9.:/-]{0,12}",
+    re.IGNORECASE,
+)
+_SIGN = re.compile(r"[!#%^*?+&$@~=]")
+_INVALID = re.compile(
+    r"://|^[$@./~-]|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
+)
+
+
+def entropy(value: str) -> float:
+    """Bits a character, by Shannon."""
+    counts = Counter(value).values()
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
+
+
+def likely(kind: SecretKind, value: str) -> bool:
+    """Whether this may be a secret of such a kind, and not a word that stands in its place."""
+    if kind == "token":
+        return not worded(value, 0.8) and not _STAND_IN.fullmatch(value)
+    if kind == "address":
+        user, _, password = value.replace("/", ":").rpartition(":")
+        return password != user and not _STAND_IN.fullmatch(password) and password[0] not in "$%{<["
+    if kind == "cookie":
+        return any(_random_key(part.partition("=")[2]) for part in _COOKIES.split(value))
+    if kind == "groups":
+        return _grouped(_GROUPS.split(value.lower()))
+    if kind == "words":
+        return not _PROSE.intersection(value.lower().split())
+    found = _SEEN.match(value.strip("\"'`"))
+    bare = found[0].rstrip(".,;:)*_") if found else ""
+    if len(bare) < 6 or _STAND_IN.fullmatch(bare) or _INVALID.search(bare) or _TERM.fullmatch(bare):
+        return False
+    if _CODE.search(bare):
+        return False
+    if kind == "key":
+        return _random_key(bare)
+    return _random(bare, strict=kind == "strict") or _phrase(bare)
+
+
+def _random_key(value: str) -> bool:
+    """Whether letters and digits follow each other as in no name."""
+    if len(value) < 16:
+        return len(value) >= 8 and _random(value, strict=True)
+    if _HEX.fullmatch(value):
+        return entropy(value) > 2.5
+    digit = any(sign.isdigit() for sign in value)
+    letter = any(sign.isalpha() for sign in value)
+    if digit and letter:
+        return entropy(value) > 3.0 and not worded(value, 0.6)
+    mixed = value.lower() != value and value.upper() != value
+    return mixed and len(value) >= 20 and entropy(value) > 3.5 and not worded(value, 0.4)
+
+
+def _phrase(value: str) -> bool:
+    """Whether it is a few words with a number behind them, or four words and no sentence."""
+    if not _WORDS_AND_NUMBER.fullmatch(value) and not _WORDS.fullmatch(value):
+        return False
+    parts = _LETTERS.findall(value.lower())
+    return not _PROSE.intersection(parts) and not any(map(_STAND_IN.fullmatch, parts))
+
+
+def _grouped(groups: list[str]) -> bool:
+    """Whether most of the groups are no words."""
+    odd = [group for group in groups if not is_word(group) and len(set(group)) > 1]
+    return 2 * len(odd) > len(groups) and len("".join(odd)) >= 8
+
+
+def _random(value: str, *, strict: bool) -> bool:
+    """Whether digits, signs and case are mixed as in a password and not as in a name."""
+    digit = any(sign.isdigit() for sign in value)
+    letter = any(sign.isalpha() for sign in value)
+    sign = bool(_SIGN.search(value.rstrip("!?")) or (digit and _SIGN.search(value)))
+    mixed = value.lower() != value and value.upper() != value
+    named = worded(value, 0.7)
+    if not letter:
+        return len(value) >= 6 and digit and not strict and value.isdigit()
+    if digit and sign:
+        return True
+    if strict and len(value) < 8:
+        return False
+    if digit:
+        parts = "_" in value or "-" in value or "." in value or "/" in value
+        return not (named and parts) and (not strict or (mixed and not named))
+    return not named and mixed and (sign or not strict) and len(set(value)) >= 6

@@ -1,0 +1,340 @@
+"""Secrets that are known by their place: what is said before them, a header, a command, a file.
+
+Beside the names there are places that hold nothing else: an address with a login or a signature,
+a cookie, a line of `.netrc`, a hash of a password, a block with a private key. Nothing here
+searches a text.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from reverie.memory.secrets.names import (
+    AFTER_SIGN,
+    AFTER_WORDS,
+    BESIDE,
+    KEY,
+    KEY_WORDS,
+    NEXT_LINE,
+    PASSWORD,
+    PASSWORD_WORDS,
+    VALUE,
+)
+from reverie.memory.secrets.signs import spelt
+
+SecretKind: TypeAlias = Literal[
+    "", "token", "key", "password", "strict", "address", "cookie", "groups", "words"
+]
+"""How a value is told from what only stands in its place: `key` after the name of one, `strict`
+where hardly anything was said before it, `address` where nothing else can stand, `cookie` for a
+row of `name=value`, `groups` for letters in groups, `words` for a phrase."""
+
+_H = "[0-9a-f]"
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_FLAG_KEY = r"(?:token|secret|api-?key|access-?key|secret-?key|auth-?key|account-?key|key)"
+_QUOTED = r"""['"\x60]([^'"\x60\n]{4,120})['"\x60]"""
+_BASE64 = "[A-Za-z0-9+/]"
+_HASH = "[A-Za-z0-9./+]"
+_PHRASE = (
+    r"(?:(?:seed|recovery|mnemonic|wallet|backup|secret)[ _-]{0,2}(?:phrase|words?|mnemonic)"
+    r"|mnemonic|seed|wiederherstellungs(?:phrase|worter)|phrase[ ]de[ ]recuperation"
+    r"|frase[ ](?:semilla|de[ ]recuperacion)|" + spelt("(?:сид|seed)[ -]фраз.|助[记記][词詞]") + ")"
+)
+_CODE = (
+    r"(?:\bpin|\bpuk|\bcvv|\bcvc|\bpasscode|\bpin[ _-]?code|(?:door|gate|alarm|entry|access"
+    r"|security|safe|locker|unlock|pairing|keypad|building|tur|zugangs)[ _-]?code)"
+)
+
+PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
+    ("password", rf"(?i)(?:{PASSWORD}|\bpass){AFTER_SIGN}", PASSWORD_WORDS, "password"),
+    ("password-in-prose", rf"(?i){PASSWORD}{AFTER_WORDS}", PASSWORD_WORDS, "password"),
+    ("password-beside-its-word", rf"(?i){PASSWORD}{BESIDE}", PASSWORD_WORDS, "strict"),
+    (
+        "password-before-its-word",
+        (
+            rf"(?i){VALUE}['\"\x60*_]{{0,4}}[ \t]{{1,2}}(?:is|as|ist|als|es|como|est|comme|e)[ \t]"
+            rf"(?:[^\s:=.]{{1,12}}[ \t]){{0,3}}{PASSWORD}"
+        ),
+        PASSWORD_WORDS,
+        "strict",
+    ),
+    ("password-in-next-line", rf"(?i){PASSWORD}{NEXT_LINE}", PASSWORD_WORDS, "password"),
+    ("named-secret", rf"(?i){KEY}{AFTER_SIGN}", KEY_WORDS, "key"),
+    ("named-secret", rf"(?i){KEY}{AFTER_WORDS}", KEY_WORDS, "key"),
+    ("named-secret", rf"(?i){KEY}{NEXT_LINE}", KEY_WORDS, "key"),
+    (
+        "secret-variable",
+        rf"\b[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:SECRET|TOKEN|SALT|PEPPER|AUTH|CREDENTIALS){AFTER_SIGN}",
+        "_secret _token _salt _pepper _auth _credentials",
+        "password",
+    ),
+    (
+        "login-in-prose",
+        (
+            r"(?i)(?:credentials?|creds|logins?|zugangsdaten|anmeldung|accesos?|identifiants?)"
+            r"[ \t]?(?::|=|are|is|sind|son|sont)[ \t]{0,3}['\"\x60]?[\w.@+-]{2,40}['\"\x60]?"
+            rf"[ \t]?[/:,|][ \t]?['\"\x60]?{VALUE}"
+        ),
+        "credential creds login zugangsdaten anmeldung acceso identifiant",
+        "strict",
+    ),
+    (
+        "address-with-password",
+        r"(?i)\b[a-z][a-z0-9+.-]{1,30}://([^\s/@:'\"\x60<>]{0,80}:[^\s/@'\"\x60<>]{3,200})@[\w\[]",
+        "://",
+        "address",
+    ),
+    ("address-with-token", r"(?i)\bhttps?://([\w.~%-]{20,200})@[\w\[]", "://", "key"),
+    (
+        "signed-address",
+        (
+            r"(?i)[?&#;][\w.-]{0,40}(?:sig|signature|token|key|secret|passw(?:or)?d|pwd|auth|hmac"
+            r"|jwt|credential|hash|sid)=([^\s&\"'\x60<>()\[\]{},;]{12,})"
+        ),
+        "sig= signature= token= key= secret= passwd= password= pwd= auth= hmac= jwt= credential= "
+        "hash= sid=",
+        "key",
+    ),
+    (
+        "webhook-address",
+        r"(?i)https?://[\w./-]{0,100}hooks?[\w./-]{0,100}/([\w-]{24,})",
+        "hook",
+        "key",
+    ),
+    (
+        "cookie",
+        r"""(?i)\b(?:set-)?cookies?["']?[ \t]{0,3}[:=][ \t]{0,3}["'\x60]?([^\s"'\x60=:;]{1,80}=[^\n"'\x60]{8,900})""",
+        "cookie",
+        "cookie",
+    ),
+    (
+        "cookie",
+        (
+            r"(?i)\b((?:\w+[._-]?)?(?:sess(?:ion)?[._-]?(?:id|token)?|\.sid|csrftoken|remember_token)"
+            r"=[\w%.~+/:-]{20,})"
+        ),
+        "sess .sid csrftoken remember_token",
+        "cookie",
+    ),
+    (
+        "authorization-header",
+        (
+            r"""(?i)authorization["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}["'\\f\x60]{0,3}"""
+            r"(?:[a-z][a-z0-9-]{2,20}[ \t]{1,3})?([\w.~+/=:-]{12,})"
+        ),
+        "authorization",
+        "key",
+    ),
+    ("bearer-token", r"(?i)\bbearer[ \t]{1,3}([\w.~+/=-]{20,})", "bearer", "token"),
+    (
+        "key-header",
+        (
+            r"""(?i)\bx-[a-z-]{0,30}(?:key|token|secret|auth)["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}"""
+            r"""["'\\]{0,3}([\w.~+/=-]{12,})"""
+        ),
+        "x-",
+        "token",
+    ),
+    (
+        "netrc",
+        (
+            r"(?i)\bmachine\s{1,4}\S{1,100}\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
+            r"password\s{1,4}(\S{4,100})"
+        ),
+        "machine",
+        "address",
+    ),
+    (
+        "named-hex",
+        (
+            rf"(?i){KEY}['\"\x60*_)\]]{{0,4}}[ \t]{{0,3}}(?:[:=|]|=>|(?:is|ist|to|auf)[ \t])"
+            rf"[ \t'\"\x60*(\[]{{0,6}}((?:0x)?{_H}{{32,128}}|{_UUID})(?:[^\w-]|$)"
+        ),
+        KEY_WORDS,
+        "key",
+    ),
+    (
+        "connection-string",
+        (
+            r"(?i)(?:accountkey|sharedaccesskey|accesskey|sharedaccesssignature)[ \t]?=[ \t]?"
+            rf"({_BASE64}{{40,}}={{0,2}})"
+        ),
+        "accountkey sharedaccess accesskey",
+        "token",
+    ),
+    (
+        "registry-auth",
+        r"""(?i)(?:^|[\s:/])_(?:authtoken|auth|password)[ \t]?=[ \t]?["']?([\w.+/=-]{16,})""",
+        "_auth _password",
+        "token",
+    ),
+    (
+        "registry-auth",
+        r'(?i)"(?:identity)?(?:auth|token)"\s{0,3}:\s{0,3}"([A-Za-z0-9+/]{12,}={0,2})"',
+        '"auth" token"',
+        "token",
+    ),
+    (
+        "password-of-a-command",
+        (
+            r"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker|podman|helm|redis-cli|psql"
+            r"|mongo|mongosh|mongodump|sqlcmd|bcp|ldapsearch|7z|zip|unzip|ftp|lftp|kinit|cqlsh"
+            r"|smbclient|htpasswd|influx|clickhouse-client|oc|az|nmcli|rabbitmqctl)\b"
+            rf"[^\n]{{0,120}}?[ \t](?:-p|-a|-w|-P|-U|--password|--pass|password)[ =]?['\"]?{VALUE}"
+        ),
+        "mysql mariadb sshpass docker podman helm redis-cli psql mongo sqlcmd bcp ldapsearch 7z zip "
+        "ftp kinit cqlsh smbclient htpasswd influx clickhouse oc az nmcli rabbitmqctl",
+        "password",
+    ),
+    (
+        "password-of-a-command",
+        rf"(?i)(?:--?|/)(?:\w+-)?(?:pass(?:word|wd|phrase)?|storepass|keypass|pw|pwd)[ =:]['\"]?{VALUE}",
+        "-pass -pw storepass keypass /pass",
+        "password",
+    ),
+    ("token-of-a-command", rf"(?i)--(?:\w+-)*{_FLAG_KEY}[ =]['\"]?{VALUE}", "--", "key"),
+    ("password-of-a-command", rf"(?i)\bpass:{VALUE}", "pass:", "password"),
+    (
+        "password-of-a-command",
+        (
+            rf"(?i)\becho[ \t]{{1,2}}(?:-n[ \t])?['\"]?(?:\w{{1,30}}:)?{VALUE}['\"]?[ \t]{{0,2}}\|"
+            r"[ \t]{0,2}(?:sudo|docker|podman|passwd|chpasswd|gpg|cryptsetup|su|kinit|ssh-add)\b"
+        ),
+        "echo",
+        "password",
+    ),
+    (
+        "password-in-sql",
+        rf"(?i)\bidentified[ \t](?:with[ \t]\w+[ \t])?by[ \t]{{1,3}}(?:password[ \t])?{_QUOTED}",
+        "identified",
+        "address",
+    ),
+    (
+        "password-in-sql",
+        rf"(?i)\b(?:user|role|login)\b[^\n;]{{0,100}}?\bpassword[ \t]{{0,2}}[=(]?[ \t]{{0,2}}{_QUOTED}",
+        "user role login",
+        "password",
+    ),
+    (
+        "pgpass",
+        (
+            r"(?m)^[ \t>\x60]{0,4}[\w.*-]{1,100}:(?:\d{4,5}|\*):[\w*.-]{1,60}:[\w*.-]{1,60}:"
+            rf"{VALUE}"
+        ),
+        ":5432: :5433: :6432: :6543: :*:",
+        "password",
+    ),
+    (
+        "oracle-login",
+        r"(?i)(?:jdbc:oracle:\w{1,8}:|sqlplus[ \t]{1,3})(\w{1,40}/[^\s@/]{4,60})@",
+        "jdbc:oracle sqlplus",
+        "address",
+    ),
+    (
+        "terraform-default",
+        (
+            r"""(?i)variable\s{1,3}"[^"\n]{0,60}(?:password|secret|token|key)[^"\n]{0,20}"\s{0,3}"""
+            r"""\{[^}]{0,300}?default\s{0,3}=\s{0,3}"([^"\n]{6,200})["]"""
+        ),
+        "variable",
+        "password",
+    ),
+    (
+        "password-hash",
+        (
+            r"(\$(?:1|5|6|7|y|gy|apr1|2[abxy]|sha1|md5|argon2(?:id|i|d)|scrypt|pbkdf2[\w-]*)\$"
+            rf"(?:[\w=,-]{{1,40}}\$){{0,3}}{_HASH}{{1,64}}\$?{_HASH}{{18,128}}={{0,2}})"
+        ),
+        "$1$ $5$ $6$ $7$ $y$ $gy$ $apr1$ $2 $sha1$ $md5$ $argon2 $scrypt$ $pbkdf2",
+        "token",
+    ),
+    (
+        "password-hash",
+        rf"(?i)(\{{S?(?:SHA|MD5)\d{{0,3}}\}}{_BASE64}{{20,}}={{0,2}}|pbkdf2_sha\d+\$\d+\$\w+\${_BASE64}{{30,}}={{0,2}})",
+        "{sha {ssha {md5 {smd5 pbkdf2_",
+        "token",
+    ),
+    (
+        "putty-key",
+        r"(?i)Private-Lines:[ \t]*\d+(?:\s|\\n){1,4}([A-Za-z0-9+/=]{16,})",
+        "private-lines",
+        "token",
+    ),
+    (
+        "wireguard-key",
+        rf"(?i)(?:private|preshared)[ _-]?key[ \t]{{0,3}}[=:][ \t]{{0,3}}({_BASE64}{{43}}=)",
+        "private preshared",
+        "token",
+    ),
+    (
+        "seed-phrase",
+        (
+            rf"(?i){_PHRASE}[^\n]{{0,60}}?(?:[:=|\"'\x60]|\b(?:is|are|ist|lautet|es|est)\b)"
+            r"[\s\"'\x60*>-]{0,8}((?:(?:\d{1,2}[.):]?[ \t]?)?[a-z]{3,8}[ \t,]{0,2}\s){11,23}"
+            r"(?:\d{1,2}[.):]?[ \t]?)?[a-z]{3,8})"
+        ),
+        spelt("seed mnemonic phrase backup recovery frase wiederherstellungs фраз 助记词 助記詞"),
+        "words",
+    ),
+    (
+        "app-password",
+        (
+            rf"(?i)(?:{PASSWORD}|\bpass\b|totp|2fa|mfa|otp)[^\n]{{0,40}}?[ \t:=\"'\x60*|]{{1,6}}"
+            r"((?:[a-z0-9]{4}[ -]){3,15}[a-z0-9]{4})(?:[^\w-]|$)"
+        ),
+        PASSWORD_WORDS + " totp 2fa mfa otp",
+        "groups",
+    ),
+    (
+        "one-time-seed",
+        (
+            r"(?i:totp|\botp|2fa|mfa|authenticator|two-factor)[^\n]{0,40}?[ \t:=\"'\x60*|]{1,6}"
+            r"([A-Z2-7]{16,64})(?:[^\w-]|$)"
+        ),
+        "totp otp 2fa mfa authenticator two-factor",
+        "token",
+    ),
+    (
+        "backup-codes",
+        (
+            r"(?i)(?:backup|recovery|rescue|scratch|wiederherstellungs)[ _-]?codes?[^\n:=]{0,40}"
+            r"[:=][\s\"'\x60*-]{0,6}((?:[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3}[\s,;/]{1,3}){0,15}"
+            r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3})"
+        ),
+        "code",
+        "groups",
+    ),
+    (
+        "pin",
+        (
+            rf"(?i){_CODE}['\"\x60*]{{0,3}}(?:[ \t][^\s:=.\d]{{1,20}}){{0,5}}?[ \t]{{0,2}}"
+            r"(?:[:=#]|\b(?:is|was|ist|lautet|to|es|est|e))[ \t]{0,2}['\"\x60*]{0,3}(\d{4,8})"
+            r"(?:[^\w.-]|\.(?:\s|$)|$)"
+        ),
+        "pin puk cvv cvc code",
+        "address",
+    ),
+    (
+        "prefixed-token",
+        (
+            r"\b((?:[a-z0-9]{1,16}[_-]){0,3}(?:sk|rk|pat|key|apikey|api|tok|token|secret|sec|seckey"
+            r"|auth|oauth|live|prod|test|oat|access|refresh|sess|svc|whsec|personal)"
+            r"(?:[_-]?v?\d{1,2})?[_.-][A-Za-z0-9]{20,200})(?:[^\w-]|$)"
+        ),
+        "sk_ sk- rk_ pat_ pat- key_ key- api_ api- tok_ token_ token- secret_ secret- sec_ seckey "
+        "auth_ live_ live- prod_ prod- test_ test- oat_ access_ refresh_ sess_ svc_ personal_",
+        "key",
+    ),
+)
+"""Id, pattern, the words of which one stands in every such text, and how its value is judged."""
+
+SPANS_LINES = (
+    "netrc",
+    "terraform-default",
+    "putty-key",
+    "pgpass",
+    "password-in-next-line",
+    "seed-phrase",
+    "backup-codes",
+)
+"""Rules that reach over line ends by themselves."""
