@@ -20,42 +20,20 @@ _COOKIES = re.compile(r";\s*")
 _GROUPS = re.compile(r"[\s,;/-]+")
 _LETTERS = re.compile("[a-zA-Z]+")
 # A call, an index, a type with parameters.
-_CODE = re.compile(r"\w[(\[]|^[(\[{].*[)\]}]$")
-_WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{3,12}(?:[-_][A-Za-z]{3,12}){1,4}[-_]?\d{2,4}[!?#$%&*]?")
+_CODE = re.compile(r"^[\w.]+[(\[]|^[(\[{].*[)\]}]$")
+_WORDS_AND_NUMBER = re.compile(
+    r"(?:\d{1,4}[-_]?)?[A-Za-z]{3,12}(?:[-_]?\d{0,4}[-_.][A-Za-z]{3,12}){1,4}[-_]?\d{0,4}[!?#$%&*]?"
+)
 _WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
+_ENDING = re.compile("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
 _PROSE = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "with",
-        "from",
-        "are",
-        "was",
-        "not",
-        "must",
-        "should",
-        "your",
-        "enter",
-        "please",
-        "see",
-        "stored",
-        "kept",
-        "vault",
-        "can",
-        "never",
-        "has",
-        "its",
-        "may",
-        "which",
-        "based",
-        "only",
-        "via",
-        "file",
-        "read",
-        "generated",
-        "into",
-    ]
+    (
+        "the and for with from are was not must should your enter please see stored kept vault can "
+        "never has its may which based only via file read generated into have been when then than "
+        "per our you this that sent same also default empty optional needs least characters long "
+        "any all too some but will does hash hashes user users set lost let say "
+        "der die das und mit von ist nicht wird los las una con para por les des que est pas pour"
+    ).split()
 )
 _STAND_IN = re.compile(
     r"""\W*(?:(?:your|my|the|some|new|old|db|user|admin|root|test|example|sample|default|strong
@@ -71,9 +49,12 @@ _TERM = re.compile(
     r"[-_]?\d[a-z0-9.:/-]{0,12}",
     re.IGNORECASE,
 )
+_PARTS = re.compile("[-_./]")
+# A digit in the place of a letter, twice.
+_LEET = re.compile("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
 _SIGN = re.compile(r"[!#%^*?+&$@~=]")
 _INVALID = re.compile(
-    r"://|^[$@./~-]|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
 )
 
 
@@ -89,13 +70,17 @@ def likely(kind: SecretKind, value: str) -> bool:
         return not worded(value, 0.8) and not _STAND_IN.fullmatch(value)
     if kind == "address":
         user, _, password = value.replace("/", ":").rpartition(":")
-        return password != user and not _STAND_IN.fullmatch(password) and password[0] not in "$%{<["
+        return password != user and _alone(password)
+    if kind == "alone":
+        return _alone(value)
+    if kind == "certain":
+        return _certain(value.rstrip(".,;:)"))
     if kind == "cookie":
         return any(_random_key(part.partition("=")[2]) for part in _COOKIES.split(value))
     if kind == "groups":
         return _grouped(_GROUPS.split(value.lower()))
     if kind == "words":
-        return not _PROSE.intersection(value.lower().split())
+        return _mnemonic(value.lower().split())
     found = _SEEN.match(value.strip("\"'`"))
     bare = found[0].rstrip(".,;:)*_") if found else ""
     if len(bare) < 6 or _STAND_IN.fullmatch(bare) or _INVALID.search(bare) or _TERM.fullmatch(bare):
@@ -126,29 +111,52 @@ def _phrase(value: str) -> bool:
     if not _WORDS_AND_NUMBER.fullmatch(value) and not _WORDS.fullmatch(value):
         return False
     parts = _LETTERS.findall(value.lower())
-    return not _PROSE.intersection(parts) and not any(map(_STAND_IN.fullmatch, parts))
+    enough = _WORDS.fullmatch(value) or sum(sign.isdigit() for sign in value) > 1
+    stands_in = _PROSE.intersection(parts) or any(map(_STAND_IN.fullmatch, parts))
+    return bool(enough) and not stands_in
 
 
 def _grouped(groups: list[str]) -> bool:
     """Whether most of the groups are no words."""
     odd = [group for group in groups if not is_word(group) and len(set(group)) > 1]
-    return 2 * len(odd) > len(groups) and len("".join(odd)) >= 8
+    return 2 * len(odd) >= len(groups) and len("".join(odd)) >= 8
+
+
+def _mnemonic(words: list[str]) -> bool:
+    """Whether the words are a row and no sentence."""
+    return not _PROSE.intersection(words) and not any(map(_ENDING.search, words))
+
+
+def _alone(password: str) -> bool:
+    return bool(password) and not _STAND_IN.fullmatch(password) and password[0] not in "$%{<["
+
+
+def _certain(value: str) -> bool:
+    """Whether it is a password wherever it stands."""
+    if len(value) < 8 or _INVALID.search(value) or _CODE.search(value) or "=" in value[:-1]:
+        return False
+    mixed = value.lower() != value and value.upper() != value
+    digit = any(sign.isdigit() for sign in value)
+    return mixed and not worded(value, 0.7) and (digit or len(value) >= 10)
 
 
 def _random(value: str, *, strict: bool) -> bool:
     """Whether digits, signs and case are mixed as in a password and not as in a name."""
-    digit = any(sign.isdigit() for sign in value)
-    letter = any(sign.isalpha() for sign in value)
-    sign = bool(_SIGN.search(value.rstrip("!?")) or (digit and _SIGN.search(value)))
-    mixed = value.lower() != value and value.upper() != value
-    named = worded(value, 0.7)
-    if not letter:
-        return len(value) >= 6 and digit and not strict and value.isdigit()
-    if digit and sign:
+    digits = sum(sign.isdigit() for sign in value)
+    if digits == len(value):
+        return not strict
+    if not any(sign.isalpha() for sign in value):
+        return False
+    if digits and _SIGN.search(value):
         return True
     if strict and len(value) < 8:
         return False
-    if digit:
-        parts = "_" in value or "-" in value or "." in value or "/" in value
-        return not (named and parts) and (not strict or (mixed and not named))
+    named = worded(value, 0.7)
+    if digits:
+        if _PARTS.search(value):
+            mixed = value.lower() != value and digits > 1
+            return bool(_LEET.search(value)) or (not named and (mixed or not strict))
+        return not strict or digits > 1
+    mixed = value.lower() != value and value.upper() != value
+    sign = bool(_SIGN.search(value.rstrip("!?")))
     return not named and mixed and (sign or not strict) and len(set(value)) >= 6

@@ -130,7 +130,7 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
         "perm",
     ),
     ("dropbox-token", rf"sl\.(?:u\.)?{_W}{{60,}}", "sl."),
-    ("facebook-token", rf"EAA[A-Z]{_A}{{60,}}", "eaa"),
+    ("facebook-token", rf"EAA{_A}{{40,}}", "eaa"),
     ("instagram-token", rf"IG(?:QV|AA){_W}{{60,}}", "igqv igaa"),
     ("twitter-bearer", r"A{18,}[A-Za-z0-9%]{60,}", "aaaaaaaaaaaaaaaaaa"),
     ("linkedin-secret", r"WPL_AP1\.[\w+/.=-]{16,}", "wpl_ap1"),

@@ -23,11 +23,12 @@ from reverie.memory.secrets.names import (
 from reverie.memory.secrets.signs import spelt
 
 SecretKind: TypeAlias = Literal[
-    "", "token", "key", "password", "strict", "address", "cookie", "groups", "words"
+    "", "token", "key", "password", "strict", "address", "cookie", "groups", "words", "alone", "certain"
 ]
 """How a value is told from what only stands in its place: `key` after the name of one, `strict`
 where hardly anything was said before it, `address` where nothing else can stand, `cookie` for a
-row of `name=value`, `groups` for letters in groups, `words` for a phrase."""
+row of `name=value`, `groups` for letters in groups, `words` for a phrase,
+`alone` where only a password can stand, `certain` where it stands anywhere in a line."""
 
 _H = "[0-9a-f]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -58,24 +59,44 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         PASSWORD_WORDS,
         "strict",
     ),
+    (
+        "password-near-its-word",
+        (
+            rf"(?i)(?:{PASSWORD}|\bwi-?fi|\bwlan|\blog[ -]?in|\bcred(?:ential)?s|zugangsdaten)"
+            r"[^\n]{0,80}?[\s\"'\x60(:=,]([\w.-]{4,40}[!#%^*?+&$@~=][\w.!#%^*?+&$@~=-]{0,40})"
+        ),
+        PASSWORD_WORDS + " wifi wi-fi wlan login log credentials creds zugangsdaten",
+        "certain",
+    ),
+    (
+        "passphrase",
+        (
+            rf"(?i){PASSWORD}['\"\x60*]{{0,3}}(?:[ \t][^\s:=.]{{1,12}}){{0,3}}?[ \t]{{0,2}}"
+            r"(?:[:=]|\b(?:is|was|ist|lautet|es|est|e))[ \t]{0,2}['\"\x60*]{0,3}"
+            r"((?:[a-z]{3,9}[ \t]){3,7}[a-z]{3,9}\d{0,4})['\"\x60*]{0,3}(?:[.!,;]?[ \t]*(?:\n|$)|[.!;])"
+        ),
+        PASSWORD_WORDS,
+        "words",
+    ),
     ("password-in-next-line", rf"(?i){PASSWORD}{NEXT_LINE}", PASSWORD_WORDS, "password"),
     ("named-secret", rf"(?i){KEY}{AFTER_SIGN}", KEY_WORDS, "key"),
     ("named-secret", rf"(?i){KEY}{AFTER_WORDS}", KEY_WORDS, "key"),
     ("named-secret", rf"(?i){KEY}{NEXT_LINE}", KEY_WORDS, "key"),
     (
         "secret-variable",
-        rf"\b[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*(?:SECRET|TOKEN|SALT|PEPPER|AUTH|CREDENTIALS){AFTER_SIGN}",
-        "_secret _token _salt _pepper _auth _credentials",
-        "password",
+        rf"(?i)(?:secret|secret[_-]?key|[_-](?:token|salt|pepper|auth|credentials)){AFTER_SIGN}",
+        "secret _token -token _salt _pepper _auth -auth _credentials",
+        "strict",
     ),
     (
         "login-in-prose",
         (
-            r"(?i)(?:credentials?|creds|logins?|zugangsdaten|anmeldung|accesos?|identifiants?)"
-            r"[ \t]?(?::|=|are|is|sind|son|sont)[ \t]{0,3}['\"\x60]?[\w.@+-]{2,40}['\"\x60]?"
-            rf"[ \t]?[/:,|][ \t]?['\"\x60]?{VALUE}"
+            r"(?i)(?:credentials?|creds|logins?|log[ -]?in|sign[ -]in|zugangsdaten|anmeldung|accesos?"
+            r"|identifiants?|wi-?fi|wlan|ssid)(?:[ \t][^\s:=./]{1,12}){0,3}?"
+            r"[ \t]?(?::|=|[ \t]as|are|is|sind|son|sont|[ \t])[ \t]{0,3}['\"\x60]?[\w.@+-]{2,40}"
+            rf"['\"\x60]?(?:[ \t]?[/:,|]|[ \t](?:with|mit|con|avec))[ \t]?['\"\x60]?{VALUE}"
         ),
-        "credential creds login zugangsdaten anmeldung acceso identifiant",
+        "credential creds login log wifi wi-fi wlan ssid sign zugangsdaten anmeldung acceso identifiant",
         "strict",
     ),
     (
@@ -142,7 +163,7 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
             r"password\s{1,4}(\S{4,100})"
         ),
         "machine",
-        "address",
+        "alone",
     ),
     (
         "named-hex",
@@ -205,9 +226,9 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "password-in-sql",
-        rf"(?i)\bidentified[ \t](?:with[ \t]\w+[ \t])?by[ \t]{{1,3}}(?:password[ \t])?{_QUOTED}",
+        rf"(?i)\bidentified[ \t](?:with[ \t]\w+[ \t])?by[ \t]{{1,3}}(?:password[ \t])?'([^'\n]{{4,120}})'",
         "identified",
-        "address",
+        "alone",
     ),
     (
         "password-in-sql",
@@ -312,7 +333,7 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
             r"(?:[^\w.-]|\.(?:\s|$)|$)"
         ),
         "pin puk cvv cvc code",
-        "address",
+        "alone",
     ),
     (
         "prefixed-token",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワード비밀번호암暗証番号"
+_SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワード비밀번호암暗証番号は는은"
 _FIRST_SIGN, _FIRST_CYRILLIC = 0x80, 0xE0
 _DASH = "\x7f"
 DASH = r"\x7f"
