@@ -52,9 +52,11 @@ _TERM = re.compile(
 _PARTS = re.compile("[-_./]")
 # A digit in the place of a letter, twice.
 _LEET = re.compile("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
+# Where small letters follow large ones or large ones small.
+_TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _SIGN = re.compile(r"[!#%^*?+&$@~=]")
 _INVALID = re.compile(
-    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
 )
 
 
@@ -157,6 +159,9 @@ def _random(value: str, *, strict: bool) -> bool:
             mixed = value.lower() != value and digits > 1
             return bool(_LEET.search(value)) or (not named and (mixed or not strict))
         return not strict or digits > 1
+    if named or len(set(value)) < 6:
+        return False
     mixed = value.lower() != value and value.upper() != value
-    sign = bool(_SIGN.search(value.rstrip("!?")))
-    return not named and mixed and (sign or not strict) and len(set(value)) >= 6
+    if _SIGN.search(value.rstrip("!?")):
+        return mixed
+    return not strict and len(_TURNS.findall(value)) >= 4
