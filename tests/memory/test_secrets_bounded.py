@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from reverie.memory.secrets import ScanWork, scan
-from reverie.memory.secrets.patterns import rules
+from reverie.memory.secrets.patterns import keywords, rules
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("11.secrets"), pytest.mark.spec("7.secrets")]
 
-ALL_WORDS = " ".join(word for rule in rules() for word in rule.keywords) + "\n"
+ALL_WORDS = " ".join(keywords()) + "\n"
 HOSTILE: dict[str, Callable[[int], str]] = {
     "one letter": lambda size: "a" * size,
     "letters and stops": lambda size: "a." * (size // 2),

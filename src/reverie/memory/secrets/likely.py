@@ -15,7 +15,10 @@ from reverie.memory.secrets.places import SecretKind
 from reverie.memory.secrets.worded import is_word, worded
 
 _SEEN = re.compile("[!-~À-ɏ]*")
-_HEX = re.compile("(?:0x)?[0-9a-fA-F]{32,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# What a public key is known by.
+_FINGERPRINT = re.compile("[0-9A-F]{16}|[0-9A-F]{40}")
+_HEX = re.compile("(?:0x)?[0-9a-fA-F]{16,}")
 _COOKIES = re.compile(r";\s*")
 _GROUPS = re.compile(r"[\s,;/-]+")
 _LETTERS = re.compile("[a-zA-Z]+")
@@ -39,7 +42,7 @@ _STAND_IN = re.compile(
     r"""\W*(?:(?:your|my|the|some|new|old|db|user|admin|root|test|example|sample|default|strong
         |secure|super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key|here|goes
         |username|user|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake|mock
-        |placeholder|replace|todo|string|required|value|abc|def|1234567?8?9?0?|qwerty|hash|enc|auth|login|api|x+|\*+|\.+|…)[\W_]*)+\d{0,4}\W*""",
+        |placeholder|replace|todo|string|required|value|abc|def|xyz|123|1234567?8?9?0?|qwerty|hash|enc|auth|login|api|x+|\*+|\.+|…)[\W_]*)+\d{0,4}\W*""",
     re.IGNORECASE | re.VERBOSE,
 )
 # Words with a number that are no password: ciphers, digests, codings, standards.
@@ -56,7 +59,7 @@ _LEET = re.compile("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
 _TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _SIGN = re.compile(r"[!#%^*?+&$@~=]")
 _INVALID = re.compile(
-    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|%[sdr(]|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
 )
 
 
@@ -78,7 +81,7 @@ def likely(kind: SecretKind, value: str) -> bool:
     if kind == "certain":
         return _certain(value.rstrip(".,;:)"))
     if kind == "cookie":
-        return any(_random_key(part.partition("=")[2]) for part in _COOKIES.split(value))
+        return any(_long_key(part.partition("=")[2]) for part in _COOKIES.split(value))
     if kind == "groups":
         return _grouped(_GROUPS.split(value.lower()))
     if kind == "words":
@@ -91,6 +94,8 @@ def likely(kind: SecretKind, value: str) -> bool:
         return False
     if kind == "key":
         return _random_key(bare)
+    if kind == "beside":
+        return _long_key(bare) and not _UUID.fullmatch(bare)
     return _random(bare, strict=kind == "strict") or _phrase(bare)
 
 
@@ -98,7 +103,13 @@ def _random_key(value: str) -> bool:
     """Whether letters and digits follow each other as in no name."""
     if len(value) < 16:
         return len(value) >= 8 and _random(value, strict=True)
-    if _HEX.fullmatch(value):
+    return _long_key(value)
+
+
+def _long_key(value: str) -> bool:
+    if len(value) < 16 or _FINGERPRINT.fullmatch(value):
+        return False
+    if _HEX.fullmatch(value) or _UUID.fullmatch(value):
         return entropy(value) > 2.5
     digit = any(sign.isdigit() for sign in value)
     letter = any(sign.isalpha() for sign in value)

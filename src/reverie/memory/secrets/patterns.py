@@ -214,7 +214,7 @@ def _own_rules() -> Iterator[SecretRule]:
         yield SecretRule(rule, whole, tuple(words.split(" ")), TOKEN_FLOOR, kind="token")
     for rule, pattern, words, kind in PLACES:
         spans = rule in SPANS_LINES
-        named = kind in ("password", "strict", "key")
+        named = kind in ("password", "strict", "key", "beside")
         yield SecretRule(rule, pattern, tuple(words.split(" ")), 0.0, named, spans, kind)
 
 

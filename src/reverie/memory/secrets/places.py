@@ -23,12 +23,13 @@ from reverie.memory.secrets.names import (
 from reverie.memory.secrets.signs import spelt
 
 SecretKind: TypeAlias = Literal[
-    "", "token", "key", "password", "strict", "address", "cookie", "groups", "words", "alone", "certain"
+    "", "token", "key", "password", "strict", "address", "cookie", "groups", "words", "alone", "beside", "certain"
 ]
 """How a value is told from what only stands in its place: `key` after the name of one, `strict`
 where hardly anything was said before it, `address` where nothing else can stand, `cookie` for a
 row of `name=value`, `groups` for letters in groups, `words` for a phrase,
-`alone` where only a password can stand, `certain` where it stands anywhere in a line."""
+`alone` where only a password can stand, `beside` for a long key that only has
+a name beside it, `certain` where it stands anywhere in a line."""
 
 _H = "[0-9a-f]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -73,7 +74,8 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         (
             rf"(?i){PASSWORD}['\"\x60*]{{0,3}}(?:[ \t][^\s:=.]{{1,12}}){{0,3}}?[ \t]{{0,2}}"
             r"(?:[:=]|\b(?:is|was|ist|lautet|es|est|e))[ \t]{0,2}['\"\x60*]{0,3}"
-            r"((?:[a-z]{3,9}[ \t]){3,7}[a-z]{3,9}\d{0,4})['\"\x60*]{0,3}(?:[.!,;]?[ \t]*(?:\n|$)|[.!;])"
+            r"((?:[a-z]{3,9}[ \t]){3,7}?[a-z]{3,9}\d{0,4})"
+            r"(?:['\"\x60*.,;!()]|[ \t]*(?:\n|$)|[ \t](?:for|on|in|to|and|fur|para|pour|[(]))"
         ),
         PASSWORD_WORDS,
         "words",
@@ -82,6 +84,25 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ("named-secret", rf"(?i){KEY}{AFTER_SIGN}", KEY_WORDS, "key"),
     ("named-secret", rf"(?i){KEY}{AFTER_WORDS}", KEY_WORDS, "key"),
     ("named-secret", rf"(?i){KEY}{NEXT_LINE}", KEY_WORDS, "key"),
+    (
+        "secret-beside-its-name",
+        (
+            rf"(?i){KEY}(?:[ \t](?:de|da|do|del)[ \t][^\s:=]{{2,12}}|[ _-]api)?['\"\x60*_)]{{0,3}}"
+            r"(?:[ \t(\[]{1,3}|\n)['\"\x60*(]{0,3}([\w.+/=~-]{20,200})"
+        ),
+        KEY_WORDS,
+        "beside",
+    ),
+    (
+        "secret-beside-its-name",
+        (
+            r"(?i)(?:^|[\s'\"\x60*(])([\w.+/=~-]{20,200})['\"\x60*]{0,4}[ \t]{1,2}"
+            r"(?:is|as|ist|als|es|como|est|comme|e)[ \t](?:[^\s:=.]{1,12}[ \t]){0,3}"
+            rf"(?:[^\s:=.]{{1,12}}[ _-])?{KEY}"
+        ),
+        KEY_WORDS,
+        "beside",
+    ),
     (
         "secret-variable",
         rf"(?i)(?:secret|secret[_-]?key|[_-](?:token|salt|pepper|auth|credentials)){AFTER_SIGN}",
@@ -235,6 +256,12 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         rf"(?i)\b(?:user|role|login)\b[^\n;]{{0,100}}?\bpassword[ \t]{{0,2}}[=(]?[ \t]{{0,2}}{_QUOTED}",
         "user role login",
         "password",
+    ),
+    (
+        "wifi-code",
+        r"(?i)\bWIFI:(?:[A-Z]:[^;\n]{0,64};){0,4}P:([^;\n]{6,64})",
+        "wifi:",
+        "alone",
     ),
     (
         "pgpass",

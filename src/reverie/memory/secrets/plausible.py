@@ -29,9 +29,9 @@ _EXAMPLE = re.compile(r".+EXAMPLE", re.DOTALL)
 # What is named so is no secret: a column, an index, the public half, a count, a name or path.
 _NO_SECRET = re.compile(
     r"""(?:bucket|cache|dedup|dict|foreign|hot|idempotency|index|lookup|map|natural|partition
-        |primary|pub(?:lic)?|routing|schema|sequence|shard|sort|unique)[ _.-]?keys?\b
+        |primary|pub(?:lic)?|routing|schema|sequence|shard|sort|unique)[ _.-]?keys?\d*\b
     | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
-    | key[ _.-]?(?:board|code|frame|id|name|press|ring|stone|stroke|word)
+    | key[ _.-]?(?:board|code|frame|id|name|press|ring|stone|stroke|type|word)
     | (?:credentials?|token)[ _.-]?(?:id|count|limit|budget|type)\b
     | (?:auth|key|token)[ _.-]?(?:dir|docs?|endpoint|file|path|url)\b | tokeni[sz]""",
     re.IGNORECASE | re.VERBOSE,
@@ -60,8 +60,9 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
     if _PLACEHOLDER.fullmatch(bare):
         return False
     if rule.kind:
-        named = rule.kind == "key" and _NO_SECRET.search(_name(text, match[0], secret[0]))
-        return not named and likely(rule.kind, bare)
+        called = rule.named and text[secret[1] : secret[1] + 1] == "("
+        named = rule.kind in ("key", "beside") and _NO_SECRET.search(_name(text, match[0], secret[0]))
+        return not named and not called and likely(rule.kind, bare)
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)
     if rule.id == "curl-auth-user":
