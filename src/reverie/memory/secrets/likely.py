@@ -95,7 +95,8 @@ def likely(kind: SecretKind, value: str) -> bool:
     if kind == "key":
         return _random_key(bare)
     if kind == "beside":
-        return _long_key(bare) and not _UUID.fullmatch(bare)
+        short = len(bare) < 20 and (bare.lower() == bare or bare.upper() == bare)
+        return _long_key(bare) and not short and not _UUID.fullmatch(bare)
     return _random(bare, strict=kind == "strict") or _phrase(bare)
 
 

@@ -72,8 +72,8 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "passphrase",
         (
-            rf"(?i){PASSWORD}['\"\x60*]{{0,3}}(?:[ \t][^\s:=.]{{1,12}}){{0,3}}?[ \t]{{0,2}}"
-            r"(?:[:=]|\b(?:is|was|ist|lautet|es|est|e))[ \t]{0,2}['\"\x60*]{0,3}"
+            rf"(?i){PASSWORD}['\"\x60*]{{0,3}}(?:[ \t][^\s:=.]{{1,12}}){{0,6}}?[ \t]{{0,2}}"
+            r"(?:[:=]|\b(?:is|was|ist|lautet|es|est|e):?|[ \t]['\"\x60])[ \t]{0,2}['\"\x60*]{0,3}"
             r"((?:[a-z]{3,9}[ \t]){3,7}?[a-z]{3,9}\d{0,4})"
             r"(?:['\"\x60*.,;!()]|[ \t]*(?:\n|$)|[ \t](?:for|on|in|to|and|fur|para|pour|[(]))"
         ),
@@ -88,7 +88,7 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         "secret-beside-its-name",
         (
             rf"(?i){KEY}(?:[ \t](?:de|da|do|del)[ \t][^\s:=]{{2,12}}|[ _-]api)?['\"\x60*_)]{{0,3}}"
-            r"(?:[ \t(\[]{1,3}|\n)['\"\x60*(]{0,3}([\w.+/=~-]{20,200})"
+            r"(?:[ \t(\[]{1,3}|\n)['\"\x60*(]{0,3}([\w.+/=~-]{16,200})"
         ),
         KEY_WORDS,
         "beside",
@@ -96,9 +96,9 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "secret-beside-its-name",
         (
-            r"(?i)(?:^|[\s'\"\x60*(])([\w.+/=~-]{20,200})['\"\x60*]{0,4}[ \t]{1,2}"
-            r"(?:is|as|ist|als|es|como|est|comme|e)[ \t](?:[^\s:=.]{1,12}[ \t]){0,3}"
-            rf"(?:[^\s:=.]{{1,12}}[ _-])?{KEY}"
+            r"(?i)(?:^|[\s'\"\x60*(])([\w.+/=~-]{16,200})['\"\x60*]{0,4}[ \t]{1,2}"
+            rf"(?:is|as|ist|als|es|como|est|comme|e)[ \t](?:[^\s:=.]{{1,20}}[ \t]){{0,3}}"
+            rf"[^\s:=.]{{0,24}}?{KEY}"
         ),
         KEY_WORDS,
         "beside",
