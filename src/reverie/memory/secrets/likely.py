@@ -28,6 +28,10 @@ _WORDS_AND_NUMBER = re.compile(
     r"(?:\d{1,4}[-_]?)?[A-Za-z]{3,12}(?:[-_]?\d{0,4}[-_.][A-Za-z]{3,12}){1,4}[-_]?\d{0,4}[!?#$%&*]?"
 )
 _WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
+SEED = 12
+"""So many words make a wallet's phrase, or more."""
+# Short words that are on no list of such words.
+_NO_SEED = frozenset(("the", "and", "for", "with", "from", "are", "was", "not", "its", "has", "been"))
 _ENDING = re.compile("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
 _PROSE = frozenset(
     (
@@ -138,6 +142,8 @@ def _grouped(groups: list[str]) -> bool:
 
 def _mnemonic(words: list[str]) -> bool:
     """Whether the words are a row and no sentence."""
+    if len(words) >= SEED:
+        return not _NO_SEED.intersection(words)
     return not _PROSE.intersection(words) and not any(map(_ENDING.search, words))
 
 

@@ -154,12 +154,12 @@ _OWN: dict[str, tuple[tuple[str, str], ...]] = {
 TOKEN_FLOOR = 2.5
 """Below it a token is a row of signs that stands for one."""
 
-_PEM = r"(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
+_PEM = r"(?i)-{4,5} ?BEGIN[ A-Z0-9_-]{0,100}(?:PRIVATE|STATIC) KEY[ A-Z0-9]{0,10} ?-{4,5}"
 
 # Patterns of our own beside those of gitleaks, under the same ids.
 _MORE: tuple[tuple[str, str, tuple[str, ...], float], ...] = (
     # A key that is cut off before its last line.
-    ("private-key", _PEM + r"(?s:.){0,300}?([A-Za-z0-9+/]{24,})", ("-----begin",), 3.5),
+    ("private-key", _PEM + r"(?s:.){0,300}?([A-Za-z0-9+/]{24,})", ("---begin", "--- begin"), 3.0),
 )
 
 KEYSTORE = re.compile(r"[^/]\.p(?:12|fx)$", re.IGNORECASE)

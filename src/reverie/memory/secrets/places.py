@@ -235,7 +235,20 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         "password",
     ),
     ("token-of-a-command", rf"(?i)--(?:\w+-)*{_FLAG_KEY}[ =]['\"]?{VALUE}", "--", "key"),
-    ("password-of-a-command", rf"(?i)\bpass:{VALUE}", "pass:", "password"),
+    ("password-of-a-command", rf"(?i)(?:\bpass:|[ \t]/p:){VALUE}", "pass: /p:", "password"),
+    ("password-of-a-command", rf"(?i)--(?:\w+-)?pass(?:word|wd|phrase)?={VALUE}", "--", "alone"),
+    (
+        "password-of-a-command",
+        rf"(?i)\b(?:lftp[ \t][^\n]{{0,60}}?-u[ \t]\w{{1,40}},|wpa_passphrase[ \t]\S{{1,40}}[ \t]){VALUE}",
+        "lftp wpa_passphrase",
+        "alone",
+    ),
+    (
+        "login-in-prose",
+        rf"(?i)\bu(?:ser)?[ \t]?[:=][ \t]?\S{{1,40}}[ \t,/]{{1,3}}p(?:w|ass)?[ \t]?[:=][ \t]?{VALUE}",
+        "u: u= user",
+        "password",
+    ),
     (
         "password-of-a-command",
         (
@@ -308,6 +321,7 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         "private-lines",
         "token",
     ),
+    ("json-web-key", r'"d"[ ]?:[ ]?"([\w-]{40,})"', '"kty"', "token"),
     (
         "wireguard-key",
         rf"(?i)(?:private|preshared)[ _-]?key[ \t]{{0,3}}[=:][ \t]{{0,3}}({_BASE64}{{43}}=)",
