@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from reverie.errors import ScanFailed, SecretFound, StoreError
 from reverie.memory.secrets import SecretHit, checked, found, scan
-from reverie.memory.secrets.patterns import AFTER_SECRET, rules, widened
 from reverie.memory.secrets.likely import entropy
+from reverie.memory.secrets.patterns import AFTER_SECRET, rules, widened
 from reverie.memory.secrets.rules import GITLEAKS
 from tests.conftest import Scale
 from tests.memory.test_secrets_generator import CORE, Rule, one, positives, upstream

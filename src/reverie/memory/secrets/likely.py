@@ -10,9 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 
-from reverie.memory.secrets.places import SecretKind
+from reverie.memory.secrets.kinds import SecretKind
+from reverie.memory.secrets.patterns import compiled
+from reverie.memory.secrets.signs import one_byte_each
 from reverie.memory.secrets.worded import is_word, worded
+
+SEED = 12
+"""So many words make a wallet's phrase, or more."""
 
 _SEEN = re.compile("[!-~À-ɏ]*")
 _UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -28,31 +34,32 @@ _WORDS_AND_NUMBER = re.compile(
     r"(?:\d{1,4}[-_]?)?[A-Za-z]{3,12}(?:[-_]?\d{0,4}[-_.][A-Za-z]{3,12}){1,4}[-_]?\d{0,4}[!?#$%&*]?"
 )
 _WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
-SEED = 12
-"""So many words make a wallet's phrase, or more."""
-# Short words that are on no list of such words.
-_NO_SEED = frozenset(("the", "and", "for", "with", "from", "are", "was", "not", "its", "has", "been"))
+# Short words that are on no list of words for wallets.
+_NO_SEED = frozenset(re.findall(r"\w+", "the and for with from are was not its has been"))
+# Words of a sentence, and their endings.
 _ENDING = re.compile("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
 _PROSE = frozenset(
-    (
+    re.findall(
+        r"\w+",
         "the and for with from are was not must should your enter please see stored kept vault can "
         "never has its may which based only via file read generated into have been when then than "
         "per our you this that sent same also default empty optional needs least characters long "
         "any all too some but will does hash hashes user users set lost let say "
-        "der die das und mit von ist nicht wird los las una con para por les des que est pas pour"
-    ).split()
+        "der die das und mit von ist nicht wird los las una con para por les des que est pas pour",
+    )
 )
-_STAND_IN = re.compile(
-    r"""\W*(?:(?:your|my|the|some|new|old|db|user|admin|root|test|example|sample|default|strong
-        |secure|super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key|here|goes
-        |username|user|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake|mock
-        |placeholder|replace|todo|string|required|value|abc|def|xyz|123|1234567?8?9?0?|qwerty|hash|enc|auth|login|api|x+|\*+|\.+|…)[\W_]*)+\d{0,4}\W*""",
-    re.IGNORECASE | re.VERBOSE,
+# Words that say what should stand there. In RE2: what may be repeated here would take `re` long.
+_STAND_IN = (
+    r"(?i)^\W*(?:(?:your|my|the|some|new|old|db|user|admin|root|test|example|sample|default|strong"
+    r"|secure|super|secret|change|me|it|password|passwd|passwort|kennwort|pass|pwd|pw|token|key"
+    r"|here|goes|username|host|guest|postgres|mysql|redis|redacted|hidden|foo|bar|baz|dummy|fake"
+    r"|mock|placeholder|replace|todo|string|required|value|abc|def|xyz|123|1234567?8?9?0?|qwerty"
+    r"|hash|enc|auth|login|api|x+)[\W_]*)+\d{0,4}\W*$|^\W+$"
 )
 # Words with a number that are no password: ciphers, digests, codings, standards.
 _TERM = re.compile(
-    r"(?:pbkdf2?|argon2?|bcrypt|scrypt|sha|md|aes|rsa|hs|rs|es|ed|utf|base|oauth|saml|totp|rfc"
-    r"|iso|http|ipv|tls|ssl|owasp|python|node|web|log4|step|line|page|phase|level|option|type|version)"
+    r"(?:pbkdf2?|argon2?|bcrypt|scrypt|sha|md|aes|rsa|hs|rs|es|ed|utf|base|oauth|saml|totp|rfc|iso"
+    r"|http|ipv|tls|ssl|owasp|python|node|web|log4|step|line|page|phase|level|option|type|version)"
     r"[-_]?\d[a-z0-9.:/-]{0,12}",
     re.IGNORECASE,
 )
@@ -62,8 +69,11 @@ _LEET = re.compile("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
 # Where small letters follow large ones or large ones small.
 _TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _SIGN = re.compile(r"[!#%^*?+&$@~=]")
+# An address, a variable, a path or file, a digest, a template, a name of code.
 _INVALID = re.compile(
-    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|%[sdr(]|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b|::|->|&&"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|%[sdr(]"
+    r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
+    r"|::|->|&&"
 )
 
 
@@ -75,43 +85,79 @@ def entropy(value: str) -> float:
 
 def likely(kind: SecretKind, value: str) -> bool:
     """Whether this may be a secret of such a kind, and not a word that stands in its place."""
-    if kind == "token":
-        return not worded(value, 0.8) and not _STAND_IN.fullmatch(value)
-    if kind == "address":
-        user, _, password = value.replace("/", ":").rpartition(":")
-        return password != user and _alone(password)
-    if kind == "alone":
-        return _alone(value)
-    if kind == "certain":
-        return _certain(value.rstrip(".,;:)"))
-    if kind == "cookie":
-        return any(_long_key(part.partition("=")[2]) for part in _COOKIES.split(value))
-    if kind == "groups":
-        return _grouped(_GROUPS.split(value.lower()))
-    if kind == "words":
-        return _mnemonic(value.lower().split())
+    if kind in _AS_IT_STANDS:
+        return _AS_IT_STANDS[kind](value)
     found = _SEEN.match(value.strip("\"'`"))
     bare = found[0].rstrip(".,;:)*_") if found else ""
-    if len(bare) < 6 or _STAND_IN.fullmatch(bare) or _INVALID.search(bare) or _TERM.fullmatch(bare):
+    if len(bare) < 6 or _stands_in(bare) or _TERM.fullmatch(bare):
         return False
-    if _CODE.search(bare):
+    if _INVALID.search(bare) or _CODE.search(bare):
         return False
-    if kind == "key":
-        return _random_key(bare)
-    if kind == "beside":
-        short = len(bare) < 20 and (bare.lower() == bare or bare.upper() == bare)
-        return _long_key(bare) and not short and not _UUID.fullmatch(bare)
-    return _random(bare, strict=kind == "strict") or _phrase(bare)
+    return _NAMED[kind](bare)
 
 
-def _random_key(value: str) -> bool:
-    """Whether letters and digits follow each other as in no name."""
-    if len(value) < 16:
-        return len(value) >= 8 and _random(value, strict=True)
-    return _long_key(value)
+def _stands_in(value: str) -> bool:
+    return compiled(_STAND_IN).search(one_byte_each(value)) is not None
+
+
+# -- values that are judged as they stand --------------------------------------------
+
+
+def _token(value: str) -> bool:
+    return not worded(value, 0.8) and not _stands_in(value)
+
+
+def _login(value: str) -> bool:
+    user, _, password = value.replace("/", ":").rpartition(":")
+    return password != user and _alone(password)
+
+
+def _alone(password: str) -> bool:
+    return bool(password) and not _stands_in(password) and password[0] not in "$%{<["
+
+
+def _cookie(value: str) -> bool:
+    return any(_long_key(part.partition("=")[2]) for part in _COOKIES.split(value))
+
+
+def _grouped(value: str) -> bool:
+    """Whether half of the groups or more are no words."""
+    groups = _GROUPS.split(value.lower())
+    odd = [group for group in groups if not is_word(group) and len(set(group)) > 1]
+    return 2 * len(odd) >= len(groups) and len("".join(odd)) >= 8
+
+
+def _row(value: str) -> bool:
+    """Whether the words are a row and no sentence."""
+    words = value.lower().split()
+    if len(words) >= SEED:
+        return not _NO_SEED.intersection(words)
+    return not _PROSE.intersection(words) and not any(map(_ENDING.search, words))
+
+
+def _certain(value: str) -> bool:
+    """Whether it is a password wherever it stands."""
+    value = value.rstrip(".,;:)")
+    if len(value) < 8 or _INVALID.search(value) or _CODE.search(value) or "=" in value[:-1]:
+        return False
+    digit = any(sign.isdigit() for sign in value)
+    return _is_mixed(value) and not worded(value, 0.7) and (digit or len(value) >= 10)
+
+
+# -- values that follow a name -------------------------------------------------------
+
+
+def _key(value: str) -> bool:
+    return _long_key(value) or (8 <= len(value) < 16 and _random(value, strict=True))
+
+
+def _lone_key(value: str) -> bool:
+    short = len(value) < 20 and not _is_mixed(value)
+    return _long_key(value) and not short and not _UUID.fullmatch(value)
 
 
 def _long_key(value: str) -> bool:
+    """Whether letters and digits follow each other as in no name."""
     if len(value) < 16 or _FINGERPRINT.fullmatch(value):
         return False
     if _HEX.fullmatch(value) or _UUID.fullmatch(value):
@@ -120,44 +166,26 @@ def _long_key(value: str) -> bool:
     letter = any(sign.isalpha() for sign in value)
     if digit and letter:
         return entropy(value) > 3.0 and not worded(value, 0.6)
-    mixed = value.lower() != value and value.upper() != value
-    return mixed and len(value) >= 20 and entropy(value) > 3.5 and not worded(value, 0.4)
+    long = len(value) >= 20 and entropy(value) > 3.5
+    return long and _is_mixed(value) and not worded(value, 0.4)
+
+
+def _password(value: str) -> bool:
+    return _random(value, strict=False) or _phrase(value)
+
+
+def _password_beside(value: str) -> bool:
+    return _random(value, strict=True) or _phrase(value)
 
 
 def _phrase(value: str) -> bool:
-    """Whether it is a few words with a number behind them, or four words and no sentence."""
+    """Whether it is a few words with a number, or four words and no sentence."""
     if not _WORDS_AND_NUMBER.fullmatch(value) and not _WORDS.fullmatch(value):
         return False
     parts = _LETTERS.findall(value.lower())
     enough = _WORDS.fullmatch(value) or sum(sign.isdigit() for sign in value) > 1
-    stands_in = _PROSE.intersection(parts) or any(map(_STAND_IN.fullmatch, parts))
+    stands_in = _PROSE.intersection(parts) or any(map(_stands_in, parts))
     return bool(enough) and not stands_in
-
-
-def _grouped(groups: list[str]) -> bool:
-    """Whether most of the groups are no words."""
-    odd = [group for group in groups if not is_word(group) and len(set(group)) > 1]
-    return 2 * len(odd) >= len(groups) and len("".join(odd)) >= 8
-
-
-def _mnemonic(words: list[str]) -> bool:
-    """Whether the words are a row and no sentence."""
-    if len(words) >= SEED:
-        return not _NO_SEED.intersection(words)
-    return not _PROSE.intersection(words) and not any(map(_ENDING.search, words))
-
-
-def _alone(password: str) -> bool:
-    return bool(password) and not _STAND_IN.fullmatch(password) and password[0] not in "$%{<["
-
-
-def _certain(value: str) -> bool:
-    """Whether it is a password wherever it stands."""
-    if len(value) < 8 or _INVALID.search(value) or _CODE.search(value) or "=" in value[:-1]:
-        return False
-    mixed = value.lower() != value and value.upper() != value
-    digit = any(sign.isdigit() for sign in value)
-    return mixed and not worded(value, 0.7) and (digit or len(value) >= 10)
 
 
 def _random(value: str, *, strict: bool) -> bool:
@@ -171,15 +199,42 @@ def _random(value: str, *, strict: bool) -> bool:
         return True
     if strict and len(value) < 8:
         return False
-    named = worded(value, 0.7)
     if digits:
-        if _PARTS.search(value):
-            mixed = value.lower() != value and digits > 1
-            return bool(_LEET.search(value)) or (not named and (mixed or not strict))
+        return _mixes_digits(value, digits, strict=strict)
+    return _mixes_case(value, strict=strict)
+
+
+def _mixes_digits(value: str, digits: int, *, strict: bool) -> bool:
+    if not _PARTS.search(value):
         return not strict or digits > 1
-    if named or len(set(value)) < 6:
+    loose = not strict or (digits > 1 and value.lower() != value)
+    return bool(_LEET.search(value)) or (loose and not worded(value, 0.7))
+
+
+def _mixes_case(value: str, *, strict: bool) -> bool:
+    if worded(value, 0.7) or len(set(value)) < 6:
         return False
-    mixed = value.lower() != value and value.upper() != value
     if _SIGN.search(value.rstrip("!?")):
-        return mixed
+        return _is_mixed(value)
     return not strict and len(_TURNS.findall(value)) >= 4
+
+
+def _is_mixed(value: str) -> bool:
+    return value.lower() != value and value.upper() != value
+
+
+_AS_IT_STANDS: dict[SecretKind, Callable[[str], bool]] = {
+    "token": _token,
+    "address": _login,
+    "alone": _alone,
+    "cookie": _cookie,
+    "groups": _grouped,
+    "words": _row,
+    "certain": _certain,
+}
+_NAMED: dict[SecretKind, Callable[[str], bool]] = {
+    "key": _key,
+    "beside": _lone_key,
+    "password": _password,
+    "strict": _password_beside,
+}

@@ -27,7 +27,8 @@ _KEYS = (
     *("chiave", "ключ", "токен", "секрет", "密[钥鑰]", "秘[钥鑰]", "令牌"),
 )
 PASSWORD = (
-    rf"(?:pass[ _-]?(?:wor[dt]|wd|phrase|code)|pas+w(?:or)?d|\bpsw|pswd|pwd|\bpw|[_.-]pass|\bpsk|community[ _-]string"
+    rf"(?:pass[ _-]?(?:wor[dt]|wd|phrase|code)|pas+w(?:or)?d|\bpsw|pswd|pwd|\bpw"
+    rf"|[_.-]pass|\bpsk|community[ _-]string"
     rf"|{spelt('|'.join(_PASSWORDS))})(?:s|en|es)?"
 )
 KEY = (
@@ -41,21 +42,27 @@ _TAIL = (
     r"|value|string|text|base|base64|b64|\d{1,2}))?"
 )
 PASSWORD_WORDS = spelt(
-    "pass pwd pw psk community pswd psw paswd kennwort losungswort contrase clave mdp senha palavra wachtwoord "
+    "pass pwd pw psk community pswd psw paswd kennwort losungswort contrase clave "
+    "mdp senha palavra wachtwoord "
     "losenord adgangskode kodeord salasana haslo heslo parola sifre jelszo khau sandi "
     "парол 密码 密碼 口令 パスワード 비밀번호 暗証番号"
 )
 KEY_WORDS = spelt(
-    "key token secret sessid sessionid credential creds schlussel geheimnis jeton cle llave clave chave sleutel "
+    "key token secret sessid sessionid credential creds schlussel geheimnis jeton "
+    "cle llave clave chave sleutel "
     "chiave ключ токен секрет 密钥 密鑰 秘钥 秘鑰 令牌"
 )
 
 # What closes a name, what joins it to a value, and what opens that, on one line.
 _CLOSES = rf"""{_TAIL}["'\x60*_)\]\\]{{0,4}}[ \t]{{0,3}}(?:\([^()\n]{{1,30}}\)[ \t]{{0,2}})?"""
 _IS = spelt("[是为為は는은]")
-_SIGN = rf"(?::=|=>|->|==?|:|\||>|{DASH}|{_IS}|[\"'][ \t]{{1,3}}(?:value|content)[ \t]?=|[\"'],[ \t]?[\"'])"
+_SIGN = (
+    rf"(?::=|=>|->|==?|:|\||>|{DASH}|{_IS}"
+    r"""|["'][ \t]{1,3}(?:value|content)[ \t]?=|["'],[ \t]?["'])"""
+)
 _SAYS = (
-    r"(?:is|was|are|to|lautet|ist|war|heisst|auf|es|est|era|e|eh|sera|sono|jest|is\ now|now|as|als"
+    r"(?:is|was|are|to|lautet|ist|war|heisst|auf|es|est|era|e|eh|sera|sono|jest"
+    r"|is\ now|now|as|als"
     r"|como|comme|value|wert|currently|c'est|it's|that's)"
 )
 _OPENS = r"""[ \t*_(\[\\]{0,5}"""
@@ -68,7 +75,8 @@ VALUE = r"""([^\s"'\x60<>(){}\[\]|,;\x00-\x1f\x7f-\xff]{6,120})"""
 AFTER_SIGN = rf"{_CLOSES}{_SIGN}(?:[ \t]{{0,2}}\n)?{_OPENS}{_VALUE}"
 """`name: value`, `name = "value"`, `| name | value |`, `<name>value`."""
 AFTER_WORDS = (
-    rf"(?:'s)?{_CLOSES}(?:[ \t]?[^\s:=.|]{{1,20}}){{0,6}}?(?:[ \t]{{1,3}}{_SAYS}[ \t]?:?[ \t]{{1,3}}"
+    rf"(?:'s)?{_CLOSES}(?:[ \t]?[^\s:=.|]{{1,20}}){{0,6}}?"
+    rf"(?:[ \t]{{1,3}}{_SAYS}[ \t]?:?[ \t]{{1,3}}"
     rf"|[ \t]{{0,2}}(?::|=>?|->|>|{DASH})[ \t]{{1,3}}){_OPENS}{_VALUE}"
 )
 """`the name for staging is now value`."""

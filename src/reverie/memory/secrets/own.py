@@ -179,9 +179,11 @@ TOKENS: tuple[tuple[str, str, str], ...] = (
             r"|novu|infisical|hcp|cnvca|shpsec|lsk|apikey|ctx7sk|tk_prod|signkey-prod|llx|m0|luma"
             rf"|ste|sk-lf|st|secret-(?:live|test|prod))[_.-]{_W}{{24,}}"
         ),
-        "jina_ rpa_ apify_ crsr_ chpt_ pdl_ polar_ xau_ essu_ snyk_uat jca_ dbtc_ dbtu_ depot_ "
-        "wandb_ cal_live retool_ bb_live unkey_ novu_ infisical hcp. cnvca shpsec lsk_ apikey "
-        "ctx7sk tk_prod signkey- llx- m0- luma- ste- sk-lf st. secret-",
+        (
+            "jina_ rpa_ apify_ crsr_ chpt_ pdl_ polar_ xau_ essu_ snyk_uat jca_ dbtc_ dbtu_ depot_ "
+            "wandb_ cal_live retool_ bb_live unkey_ novu_ infisical hcp. cnvca shpsec lsk_ apikey "
+            "ctx7sk tk_prod signkey- llx- m0- luma- ste- sk-lf st. secret-"
+        ),
     ),
     ("bip32-key", r"[xyztuv]prv[1-9A-HJ-NP-Za-km-z]{90,}", "prv"),
     ("nostr-key", r"nsec1[a-z0-9]{58}", "nsec1"),

@@ -21,8 +21,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
+from reverie.memory.secrets.commands import COMMANDS
+from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.own import TOKENS
-from reverie.memory.secrets.places import PLACES, SPANS_LINES, SecretKind
+from reverie.memory.secrets.places import PLACES, SPANS_LINES
 from reverie.memory.secrets.rules import GITLEAKS
 
 MatchSpan = tuple[int, int]
@@ -212,7 +214,7 @@ def _own_rules() -> Iterator[SecretRule]:
     for rule, pattern, words in TOKENS:
         whole = f"{START}({pattern}){END}"
         yield SecretRule(rule, whole, tuple(words.split(" ")), TOKEN_FLOOR, kind="token")
-    for rule, pattern, words, kind in PLACES:
+    for rule, pattern, words, kind in (*PLACES, *COMMANDS):
         spans = rule in SPANS_LINES
         named = kind in ("password", "strict", "key", "beside")
         yield SecretRule(rule, pattern, tuple(words.split(" ")), 0.0, named, spans, kind)

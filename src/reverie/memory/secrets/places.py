@@ -1,14 +1,13 @@
-"""Secrets that are known by their place: what is said before them, a header, a command, a file.
+"""Secrets that are known by their place: what is said before them, a header, an address, a block.
 
 Beside the names there are places that hold nothing else: an address with a login or a signature,
-a cookie, a line of `.netrc`, a hash of a password, a block with a private key. Nothing here
-searches a text.
+a cookie, a hash of a password, a block with a private key. Commands and files stand in
+`commands`. Nothing here searches a text.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
+from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.names import (
     AFTER_SIGN,
     AFTER_WORDS,
@@ -22,19 +21,8 @@ from reverie.memory.secrets.names import (
 )
 from reverie.memory.secrets.signs import spelt
 
-SecretKind: TypeAlias = Literal[
-    "", "token", "key", "password", "strict", "address", "cookie", "groups", "words", "alone", "beside", "certain"
-]
-"""How a value is told from what only stands in its place: `key` after the name of one, `strict`
-where hardly anything was said before it, `address` where nothing else can stand, `cookie` for a
-row of `name=value`, `groups` for letters in groups, `words` for a phrase,
-`alone` where only a password can stand, `beside` for a long key that only has
-a name beside it, `certain` where it stands anywhere in a line."""
-
 _H = "[0-9a-f]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_FLAG_KEY = r"(?:token|secret|api-?key|access-?key|secret-?key|auth-?key|account-?key|key)"
-_QUOTED = r"""['"\x60]([^'"\x60\n]{4,120})['"\x60]"""
 _BASE64 = "[A-Za-z0-9+/]"
 _HASH = "[A-Za-z0-9./+]"
 _PHRASE = (
@@ -54,7 +42,8 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "password-before-its-word",
         (
-            rf"(?i){VALUE}['\"\x60*_]{{0,4}}[ \t]{{1,2}}(?:is|as|ist|als|es|como|est|comme|e)[ \t]"
+            rf"(?i){VALUE}['\"\x60*_]{{0,4}}[ \t]{{1,2}}(?:is|as|ist|als|es|como|est"
+            rf"|comme|e)[ \t]"
             rf"(?:[^\s:=.]{{1,12}}[ \t]){{0,3}}{PASSWORD}"
         ),
         PASSWORD_WORDS,
@@ -87,7 +76,8 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "secret-beside-its-name",
         (
-            rf"(?i){KEY}(?:[ \t](?:de|da|do|del)[ \t][^\s:=]{{2,12}}|[ _-]api)?['\"\x60*_)]{{0,3}}"
+            rf"(?i){KEY}(?:[ \t](?:de|da|do|del)[ \t][^\s:=]{{2,12}}"
+            rf"|[ _-]api)?['\"\x60*_)]{{0,3}}"
             r"(?:[ \t(\[]{1,3}|\n)['\"\x60*(]{0,3}([\w.+/=~-]{16,200})"
         ),
         KEY_WORDS,
@@ -112,17 +102,24 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "login-in-prose",
         (
-            r"(?i)(?:credentials?|creds|logins?|log[ -]?in|sign[ -]in|zugangsdaten|anmeldung|accesos?"
+            r"(?i)(?:credentials?|creds|logins?|log[ -]?in|sign[ -]in|zugangsdaten"
+            r"|anmeldung|accesos?"
             r"|identifiants?|wi-?fi|wlan|ssid)(?:[ \t][^\s:=./]{1,12}){0,3}?"
             r"[ \t]?(?::|=|[ \t]as|are|is|sind|son|sont|[ \t])[ \t]{0,3}['\"\x60]?[\w.@+-]{2,40}"
             rf"['\"\x60]?(?:[ \t]?[/:,|]|[ \t](?:with|mit|con|avec))[ \t]?['\"\x60]?{VALUE}"
         ),
-        "credential creds login log wifi wi-fi wlan ssid sign zugangsdaten anmeldung acceso identifiant",
+        (
+            "credential creds login log wifi wi-fi wlan ssid sign zugangsdaten anmeldung "
+            "acceso identifiant"
+        ),
         "strict",
     ),
     (
         "address-with-password",
-        r"(?i)\b[a-z][a-z0-9+.-]{1,30}://([^\s/@:'\"\x60<>]{0,80}:[^\s/@'\"\x60<>]{3,200})@[\w\[]",
+        (
+            r"(?i)\b[a-z][a-z0-9+.-]{1,30}://"
+            r"([^\s/@:'\"\x60<>]{0,80}:[^\s/@'\"\x60<>]{3,200})@[\w\[]"
+        ),
         "://",
         "address",
     ),
@@ -133,8 +130,11 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
             r"(?i)[?&#;][\w.-]{0,40}(?:sig|signature|token|key|secret|passw(?:or)?d|pwd|auth|hmac"
             r"|jwt|credential|hash|sid)=([^\s&\"'\x60<>()\[\]{},;]{12,})"
         ),
-        "sig= signature= token= key= secret= passwd= password= pwd= auth= hmac= jwt= credential= "
-        "hash= sid=",
+        (
+            "sig= signature= token= key= secret= passwd= password= pwd= auth= hmac= "
+            "jwt= credential= "
+            "hash= sid="
+        ),
         "key",
     ),
     (
@@ -145,14 +145,18 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "cookie",
-        r"""(?i)\b(?:set-)?cookies?["']?[ \t]{0,3}[:=][ \t]{0,3}["'\x60]?([^\s"'\x60=:;]{1,80}=[^\n"'\x60]{8,900})""",
+        (
+            r"""(?i)\b(?:set-)?cookies?["']?[ \t]{0,3}[:=][ \t]{0,3}["'\x60]?"""
+            r"""([^\s"'\x60=:;]{1,80}=[^\n"'\x60]{8,900})"""
+        ),
         "cookie",
         "cookie",
     ),
     (
         "cookie",
         (
-            r"(?i)\b((?:\w+[._-]?)?(?:sess(?:ion)?[._-]?(?:id|token)?|\.sid|csrftoken|remember_token)"
+            r"(?i)\b((?:\w+[._-]?)?(?:sess(?:ion)?[._-]?(?:id|token)?|\.sid|csrftoken"
+            r"|remember_token)"
             r"=[\w%.~+/:-]{20,})"
         ),
         "sess .sid csrftoken remember_token",
@@ -171,20 +175,12 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "key-header",
         (
-            r"""(?i)\bx-[a-z-]{0,30}(?:key|token|secret|auth)["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}"""
+            r"""(?i)\bx-[a-z-]{0,30}(?:key|token|secret"""
+            r"""|auth)["'\\]{0,3}[ \t]{0,3}[:=,][ \t]{0,3}"""
             r"""["'\\]{0,3}([\w.~+/=-]{12,})"""
         ),
         "x-",
         "token",
-    ),
-    (
-        "netrc",
-        (
-            r"(?i)\bmachine\s{1,4}\S{1,100}\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
-            r"password\s{1,4}(\S{4,100})"
-        ),
-        "machine",
-        "alone",
     ),
     (
         "named-hex",
@@ -205,99 +201,12 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         "token",
     ),
     (
-        "registry-auth",
-        r"""(?i)(?:^|[\s:/])_(?:authtoken|auth|password)[ \t]?=[ \t]?["']?([\w.+/=-]{16,})""",
-        "_auth _password",
-        "token",
-    ),
-    (
-        "registry-auth",
-        r'(?i)"(?:identity)?(?:auth|token)"\s{0,3}:\s{0,3}"([A-Za-z0-9+/]{12,}={0,2})"',
-        '"auth" token"',
-        "token",
-    ),
-    (
-        "password-of-a-command",
-        (
-            r"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker|podman|helm|redis-cli|psql"
-            r"|mongo|mongosh|mongodump|sqlcmd|bcp|ldapsearch|7z|zip|unzip|ftp|lftp|kinit|cqlsh"
-            r"|smbclient|htpasswd|influx|clickhouse-client|oc|az|nmcli|rabbitmqctl)\b"
-            rf"[^\n]{{0,120}}?[ \t](?:-p|-a|-w|-P|-U|--password|--pass|password)[ =]?['\"]?{VALUE}"
-        ),
-        "mysql mariadb sshpass docker podman helm redis-cli psql mongo sqlcmd bcp ldapsearch 7z zip "
-        "ftp kinit cqlsh smbclient htpasswd influx clickhouse oc az nmcli rabbitmqctl",
-        "password",
-    ),
-    (
-        "password-of-a-command",
-        rf"(?i)(?:--?|/)(?:\w+-)?(?:pass(?:word|wd|phrase)?|storepass|keypass|pw|pwd)[ =:]['\"]?{VALUE}",
-        "-pass -pw storepass keypass /pass",
-        "password",
-    ),
-    ("token-of-a-command", rf"(?i)--(?:\w+-)*{_FLAG_KEY}[ =]['\"]?{VALUE}", "--", "key"),
-    ("password-of-a-command", rf"(?i)(?:\bpass:|[ \t]/p:){VALUE}", "pass: /p:", "password"),
-    ("password-of-a-command", rf"(?i)--(?:\w+-)?pass(?:word|wd|phrase)?={VALUE}", "--", "alone"),
-    (
-        "password-of-a-command",
-        rf"(?i)\b(?:lftp[ \t][^\n]{{0,60}}?-u[ \t]\w{{1,40}},|wpa_passphrase[ \t]\S{{1,40}}[ \t]){VALUE}",
-        "lftp wpa_passphrase",
-        "alone",
-    ),
-    (
         "login-in-prose",
-        rf"(?i)\bu(?:ser)?[ \t]?[:=][ \t]?\S{{1,40}}[ \t,/]{{1,3}}p(?:w|ass)?[ \t]?[:=][ \t]?{VALUE}",
+        (
+            rf"(?i)\bu(?:ser)?[ \t]?[:=][ \t]?\S{{1,40}}[ \t,/]{{1,3}}p(?:w"
+            rf"|ass)?[ \t]?[:=][ \t]?{VALUE}"
+        ),
         "u: u= user",
-        "password",
-    ),
-    (
-        "password-of-a-command",
-        (
-            rf"(?i)\becho[ \t]{{1,2}}(?:-n[ \t])?['\"]?(?:\w{{1,30}}:)?{VALUE}['\"]?[ \t]{{0,2}}\|"
-            r"[ \t]{0,2}(?:sudo|docker|podman|passwd|chpasswd|gpg|cryptsetup|su|kinit|ssh-add)\b"
-        ),
-        "echo",
-        "password",
-    ),
-    (
-        "password-in-sql",
-        rf"(?i)\bidentified[ \t](?:with[ \t]\w+[ \t])?by[ \t]{{1,3}}(?:password[ \t])?'([^'\n]{{4,120}})'",
-        "identified",
-        "alone",
-    ),
-    (
-        "password-in-sql",
-        rf"(?i)\b(?:user|role|login)\b[^\n;]{{0,100}}?\bpassword[ \t]{{0,2}}[=(]?[ \t]{{0,2}}{_QUOTED}",
-        "user role login",
-        "password",
-    ),
-    (
-        "wifi-code",
-        r"(?i)\bWIFI:(?:[A-Z]:[^;\n]{0,64};){0,4}P:([^;\n]{6,64})",
-        "wifi:",
-        "alone",
-    ),
-    (
-        "pgpass",
-        (
-            r"(?m)^[ \t>\x60]{0,4}[\w.*-]{1,100}:(?:\d{4,5}|\*):[\w*.-]{1,60}:[\w*.-]{1,60}:"
-            rf"{VALUE}"
-        ),
-        ":5432: :5433: :6432: :6543: :*:",
-        "password",
-    ),
-    (
-        "oracle-login",
-        r"(?i)(?:jdbc:oracle:\w{1,8}:|sqlplus[ \t]{1,3})(\w{1,40}/[^\s@/]{4,60})@",
-        "jdbc:oracle sqlplus",
-        "address",
-    ),
-    (
-        "terraform-default",
-        (
-            r"""(?i)variable\s{1,3}"[^"\n]{0,60}(?:password|secret|token|key)[^"\n]{0,20}"\s{0,3}"""
-            r"""\{[^}]{0,300}?default\s{0,3}=\s{0,3}"([^"\n]{6,200})["]"""
-        ),
-        "variable",
         "password",
     ),
     (
@@ -311,7 +220,10 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "password-hash",
-        rf"(?i)(\{{S?(?:SHA|MD5)\d{{0,3}}\}}{_BASE64}{{20,}}={{0,2}}|pbkdf2_sha\d+\$\d+\$\w+\${_BASE64}{{30,}}={{0,2}})",
+        (
+            rf"(?i)(\{{S?(?:SHA|MD5)\d{{0,3}}\}}{_BASE64}{{20,}}={{0,2}}"
+            rf"|pbkdf2_sha\d+\$\d+\$\w+\${_BASE64}{{30,}}={{0,2}})"
+        ),
         "{sha {ssha {md5 {smd5 pbkdf2_",
         "token",
     ),
@@ -379,12 +291,16 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "prefixed-token",
         (
-            r"\b((?:[a-z0-9]{1,16}[_-]){0,3}(?:sk|rk|pat|key|apikey|api|tok|token|secret|sec|seckey"
+            r"\b((?:[a-z0-9]{1,16}[_-]){0,3}(?:sk|rk|pat|key|apikey|api|tok|token"
+            r"|secret|sec|seckey"
             r"|auth|oauth|live|prod|test|oat|access|refresh|sess|svc|whsec|personal)"
             r"(?:[_-]?v?\d{1,2})?[_.-][A-Za-z0-9]{20,200})(?:[^\w-]|$)"
         ),
-        "sk_ sk- rk_ pat_ pat- key_ key- api_ api- tok_ token_ token- secret_ secret- sec_ seckey "
-        "auth_ live_ live- prod_ prod- test_ test- oat_ access_ refresh_ sess_ svc_ personal_",
+        (
+            "sk_ sk- rk_ pat_ pat- key_ key- api_ api- tok_ token_ token- secret_ "
+            "secret- sec_ seckey "
+            "auth_ live_ live- prod_ prod- test_ test- oat_ access_ refresh_ sess_ svc_ personal_"
+        ),
         "key",
     ),
 )

@@ -61,7 +61,9 @@ def plausible(rule: SecretRule, text: str, match: MatchSpan, secret: MatchSpan) 
         return False
     if rule.kind:
         called = rule.named and text[secret[1] : secret[1] + 1] == "("
-        named = rule.kind in ("key", "beside") and _NO_SECRET.search(_name(text, match[0], secret[0]))
+        named = rule.kind in ("key", "beside") and _NO_SECRET.search(
+            _name(text, match[0], secret[0])
+        )
         return not named and not called and likely(rule.kind, bare)
     if rule.id == "aws-access-token":
         return not _EXAMPLE.fullmatch(bare)

@@ -78,7 +78,7 @@ def _end_of_word(text: str, end: int) -> int:
 
 
 def _bare_end(text: str, end: int) -> int:
-    """Where the word ends, without an escape and what follows it, and without stops and brackets."""
+    """Where the word ends, without what follows an escape, and without stops and brackets."""
     word = text[end : _end_of_word(text, end)]
     escape = _ESCAPED.search(word)
     return end + len(word[: escape.start() if escape else None].rstrip(_TRAILING))
