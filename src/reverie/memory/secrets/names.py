@@ -77,7 +77,7 @@ AFTER_SIGN = rf"{_CLOSES}{_SIGN}(?:[ \t]{{0,2}}\n)?{_OPENS}{_VALUE}"
 AFTER_WORDS = (
     rf"(?:'s)?{_CLOSES}(?:[ \t]?[^\s:=.|]{{1,20}}){{0,6}}?"
     rf"(?:[ \t]{{1,3}}{_SAYS}[ \t]?:?[ \t]{{1,3}}"
-    rf"|[ \t]{{0,2}}(?::|=>?|->|>|{DASH})[ \t]{{1,3}}){_OPENS}{_VALUE}"
+    rf"|[ \t]{{0,2}}(?::|=>?|->|>|\||{DASH})[ \t]{{1,3}}){_OPENS}{_VALUE}"
 )
 """`the name for staging is now value`."""
 BESIDE = rf"""[ \t]{{1,3}}{_OPENS}{_VALUE}"""
