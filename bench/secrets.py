@@ -24,12 +24,14 @@ from typing import Any
 from bench.__main__ import ROOT_SHARED, Row
 from bench.secret_list import harmless, planted
 from bench.secret_shapes import shapes
-from reverie.memory.secrets import scan
+from reverie.memory.secrets import removed, scan
 from reverie.memory.secrets.own import TOKENS
 from reverie.memory.secrets.patterns import TOKEN_FLOOR
+from reverie.memory.secrets.removal import mark
 
 SAMPLES = 10
 SIZE = 200_000
+PIECE = 6  # letters of a secret that would tell it
 LIMIT = 0.1
 HOSTILE = {
     "`a`": "a" * SIZE,
@@ -47,7 +49,7 @@ def measure(out: Path) -> Iterator[Row]:
     del out
     yield own_shapes()
     yield from listed_shapes()
-    yield from blind_list()
+    yield from list_by_another()
     yield from false_alarms()
     for name, text in HOSTILE.items():
         took = least(lambda text=text: scan(text))
@@ -103,24 +105,38 @@ def listed_shapes() -> Iterator[Row]:
     yield "shapes of which some text was missed", f"{len(short)} ({told})", "", None
 
 
-def blind_list() -> Iterator[Row]:
-    """The list whose author had not read the rules. No limit: one set now would know the figure."""
+def list_by_another() -> Iterator[Row]:
+    """The list whose author had not read the rules; which kinds were missed of it was known when
+    the rules were last changed."""
     tried: Counter[str] = Counter()
     found: Counter[str] = Counter()
+    left = 0
     for text in planted():
         tried[text.shape] += 1
         found[text.shape] += bool(scan(text.text))
+        left += stays(text.text, text.secret)
     share = found.total() / tried.total()
-    what = f"blind list, {len(tried)} shapes, {tried.total():,} texts"
-    yield what, f"{share:.2%} ({found.total():,})", "", None
+    what = f"list by another, {len(tried)} shapes, {tried.total():,} texts"
+    yield what, f"{share:.2%} ({found.total():,})", "95 %", share >= 0.95
+    yield "list by another, found and not wholly removed", str(left), "0", left == 0
     for told, names in (
         ("missed wholly", [name for name in tried if not found[name]]),
         ("missed in part", [name for name in tried if 0 < found[name] < tried[name]]),
     ):
-        yield f"blind list, {told}", f"{len(names)} ({', '.join(names) or 'none'})", "", None
+        yield f"list by another, {told}", f"{len(names)} ({', '.join(names) or 'none'})", "", None
     clean = harmless()
     false = sum(bool(scan(text)) for text in clean)
-    yield f"blind list, refused of {len(clean)} texts without secrets", str(false), "", None
+    what = f"list by another, refused of {len(clean)} texts without secrets"
+    yield what, str(false), "0", false == 0
+
+
+def stays(text: str, secret: str) -> bool:
+    """Whether a piece of a secret that was found stays when the text is to be without it."""
+    clean, rules = removed(text)
+    for rule in rules:
+        clean = clean.replace(mark(rule), "")
+    parts = (secret[at : at + PIECE] for at in range(max(1, len(secret) - PIECE + 1)))
+    return bool(rules) and any(part in clean for part in parts)
 
 
 def false_alarms() -> Iterator[Row]:
