@@ -145,6 +145,7 @@ PLACES = {
 }
 
 
+@pytest.mark.spec("7.secrets-whole")
 @pytest.mark.parametrize("place", PLACES)
 def test_nothing_stays_of_what_stands_in_its_place(place: str) -> None:
     before, _, rest = PLACES[place].partition("«")

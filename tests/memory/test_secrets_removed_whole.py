@@ -8,7 +8,7 @@ import pytest
 
 from reverie.memory.secrets import removed
 
-pytestmark = pytest.mark.spec("7.secrets")
+pytestmark = [pytest.mark.spec("7.secrets"), pytest.mark.spec("7.secrets-whole")]
 
 
 def test_of_an_address_that_holds_a_secret_nothing_stays() -> None:

@@ -71,7 +71,7 @@ _TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
 _SIGN = re.compile(r"[!#%^*?+&$@~=]")
 # An address, a variable, a path or file, a digest, a template, a name of code.
 _INVALID = re.compile(
-    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|%[sdr(]"
+    r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
     r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
     r"|::|->|&&"
 )
