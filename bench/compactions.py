@@ -5,8 +5,9 @@ the summary through the product's own path (request with a task, reply, audit, k
 at most 1.5 times the tokens of the summary that was recorded. What the real continuation
 needed of what went (the names in its calls, where it has ten calls or more, and the names
 the user gave) is looked for in both: in the context alone, and with what references in it
-read back. So are the plain words that it goes on to say (`plain_words`). A second compaction stands on our first, as it would. Needs the recorded sessions
-and the shared bench (`REVERIE_SHARED`); the pi agent's session, which the bars leave out, is
+read back. So are the plain words that it goes on to say (`plain_words`). A second compaction
+stands on our first, as it would. Needs the recorded sessions and the shared bench
+(`REVERIE_SHARED`); the pi agent's session, which the bars leave out, is
 shown as a check on another program's tools.
 """
 
@@ -80,8 +81,8 @@ class Outcome:
     def row(self) -> Row:
         got = (
             f"{self.ours:.0%} here (recorded {self.recorded:.0%}), {self.reached:.0%} reached; "
-            f"{self.tokens:,} tokens; fidelity {self.audit.fidelity:.0%}; of {self.words} plain words "
-            f"{self.worded:.0%} (recorded {self.worded_recorded:.0%})"
+            f"{self.tokens:,} tokens; fidelity {self.audit.fidelity:.0%}; of "
+            f"{self.words} plain words {self.worded:.0%} (recorded {self.worded_recorded:.0%})"
         )
         what = f"{self.name}: {self.needed} names needed, {self.facts} of the user's"
         return what, got, f"{self.room:,} tokens", None

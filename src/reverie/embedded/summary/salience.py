@@ -32,6 +32,15 @@ _USER_SECTION = re.compile(
 )
 _QUOTES = re.compile(r"(?:^>.*(?:\n|$))+", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+")
+_STATE_SECTION = re.compile(
+    r"(?ims)^[ \t#*]{0,6}(?:\d{1,2}[.)][ \t]*)?current work[^\n]{0,80}\n(.*?)"
+    r"(?=^[ \t#*]{0,6}\d{1,2}[.)][ \t]+[A-Z][^\n]{3,60}$|^#{1,6}[ \t]|^</|\Z)"
+)
+_CODE = re.compile(r"(?s)```.*?(?:```|\Z)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+_SENTENCE = 3  # words that a sentence has at the least,
+_DENSE = 6  # or signs, in a script without spaces
+_LOOKED_AT = 2_000  # characters of an answer in which its first sentence is looked for
 
 
 @dataclass(slots=True)
@@ -88,6 +97,7 @@ class WorkDone:
     errors: tuple[ErrorMet, ...] = ()  # newest first
     closing: tuple[Part, ...] = ()  # what the assistant said last in each turn
     said: tuple[Part, ...] = ()  # all that it said
+    state: tuple[str, ...] = ()  # what stands for older messages says of the work, newest first
     calls: tuple[Part, ...] = ()
 
 
@@ -104,6 +114,7 @@ def work(found: Sequence[Part]) -> WorkDone:
         others=tuple(_ran([p for p in calls if _is_other(p, answers.get(p.call))], answers)),
         errors=tuple(_errors(calls, answers)),
         closing=tuple(_closing(found)),
+        state=tuple(line for text in reversed(stands) for line in _told_before(text) if line),
         said=tuple(p for p in found if p.who == "assistant"),
         calls=calls,
     )
@@ -269,3 +280,20 @@ def _closing(found: Sequence[Part]) -> Iterator[Part]:
             last = None
     if last is not None:
         yield last
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of prose in a text, without its marks; nothing where there is none."""
+    for line in _CODE.sub("", text[:_LOOKED_AT]).splitlines():
+        plain = line.strip(" \t#*->`•")
+        if len(plain.split()) >= _SENTENCE or (len(plain) >= _DENSE and not plain.isascii()):
+            return clip(_SENTENCE_END.split(plain, maxsplit=1)[0])
+    return ""
+
+
+def _told_before(text: str) -> Iterator[str]:
+    """What a summary says of the state of the work, line by line."""
+    section = _STATE_SECTION.search(text)
+    for line in section[1].splitlines() if section else ():
+        if not REFERENCE.search(line):
+            yield first_sentence(line)
