@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from reverie.embedded.chat.lookup import terms
 from reverie.embedded.history import clip
 from reverie.embedded.summary.salience import (
+    SAID_LAST,
     CommandRan,
     NamedFile,
     WorkDone,
@@ -47,6 +48,7 @@ REFERENCES = 0.20  # of calls that no line names; a few bytes each, and they rea
 CLIP = 160
 MINDED = 5  # lines quoted on what the user asked to be minded
 LAST_CALLS = 4
+BEFORE_THAT = "- Said before that, the newest first:"
 SNIPPETS = 2
 UNREACHED = 2.0  # a name that no reference reads back counts so much more
 
@@ -152,9 +154,9 @@ def _minded(found: Sequence[Part], instructions: str) -> list[str]:
 
 def _current(done: WorkDone) -> Iterator[str]:
     for part in done.said[-1:]:
-        yield f"- Said last: {clip(part.text, CLIP * 2)}"
+        yield f"{SAID_LAST}{clip(part.text, CLIP * 2)}"
     for met in done.errors[:1]:
-        if not met.fixed:
+        if not met.fixed and not met.line.lower().startswith("exit"):  # a code tells nothing
             yield f"- Last error, not mended: {clip(met.line, CLIP)} {reference(met.call)}"
     for call in done.calls[: -LAST_CALLS - 1 : -1]:
         yield f"- {tried(call)} {reference(call.call)}"
@@ -164,9 +166,8 @@ def _told(done: WorkDone) -> Iterator[str]:
     """How each answer before the last began, the newest first: what was done, and what came of
     it. What an older summary told so stands behind them."""
     before = (first_sentence(part.text) for part in reversed(done.said[:-1]))
-    for sentence in dict.fromkeys((*before, *done.state)):
-        if sentence:
-            yield f"- {sentence}"
+    told = [f"  - {one}" for one in dict.fromkeys((*before, *done.state)) if one]
+    yield from (BEFORE_THAT, *told) if told else ()
 
 
 def _next(done: WorkDone, tasks: Sequence[Open]) -> Iterator[str]:

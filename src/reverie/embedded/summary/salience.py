@@ -25,6 +25,7 @@ EDIT_WEIGHT = 3.0  # an edit says more about a file than a look at it
 WHY = 100  # characters of a reason
 SMALL = 200  # characters: a result so short has nothing to read back
 QUOTE = "> "
+SAID_LAST = "- Said last: "
 _SEALED_USER = re.compile(r"(?m)^user: ?(.*)$")
 _USER_SECTION = re.compile(
     r"(?ims)^[ \t#*]{0,6}(?:\d{1,2}[.)][ \t]*)?all user messages[^\n]{0,80}\n(.*?)"
@@ -38,8 +39,8 @@ _STATE_SECTION = re.compile(
 )
 _CODE = re.compile(r"(?s)```.*?(?:```|\Z)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
-_SENTENCE = 3  # words that a sentence has at the least,
-_DENSE = 6  # or signs, in a script without spaces
+_TELLING = 24  # letters from which on a sentence says something,
+_DENSE = 8  # or signs, in a script without spaces
 _LOOKED_AT = 2_000  # characters of an answer in which its first sentence is looked for
 
 
@@ -283,11 +284,14 @@ def _closing(found: Sequence[Part]) -> Iterator[Part]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of prose in a text, without its marks; nothing where there is none."""
+    """The first sentence of prose in a text that says something, without its marks; with the
+    next one behind an exclamation such as "Found it!". Nothing where there is none."""
     for line in _CODE.sub("", text[:_LOOKED_AT]).splitlines():
-        plain = line.strip(" \t#*->`•")
-        if len(plain.split()) >= _SENTENCE or (len(plain) >= _DENSE and not plain.isascii()):
-            return clip(_SENTENCE_END.split(plain, maxsplit=1)[0])
+        said = ""
+        for sentence in _SENTENCE_END.split(line.strip(" \t#*->`•")):
+            said = f"{said} {sentence}".strip()
+            if len(said) >= _TELLING or (len(said) >= _DENSE and not said.isascii()):
+                return clip(said)
     return ""
 
 
@@ -295,5 +299,5 @@ def _told_before(text: str) -> Iterator[str]:
     """What a summary says of the state of the work, line by line."""
     section = _STATE_SECTION.search(text)
     for line in section[1].splitlines() if section else ():
-        if not REFERENCE.search(line):
-            yield first_sentence(line)
+        if not REFERENCE.search(line) and not line.endswith(":"):
+            yield first_sentence(line.removeprefix(SAID_LAST))
