@@ -104,6 +104,7 @@ def measure(out: Path) -> Iterator[Row]:
                 counted.append(outcome)
             yield outcome.row()
     yield from bars(counted)
+    yield plain_row(counted)
 
 
 def bars(found: Sequence[Outcome]) -> Iterator[Row]:
@@ -120,7 +121,6 @@ def bars(found: Sequence[Outcome]) -> Iterator[Row]:
         shown = f"{limit:.0%}" if limit else ""
         what = f"all {weights} names, {name if name != 'ours' else 'in our context'}"
         yield what, f"{share:.1%}, the least {least:.0%}", shown, met
-    yield plain_row([o for o in found if o.words >= WORDS])
     widest = max((o.tokens / (o.room / ROOM) for o in found), default=0.0)
     yield (
         "tokens against the recorded summary's, at most",
@@ -130,8 +130,9 @@ def bars(found: Sequence[Outcome]) -> Iterator[Row]:
     )
 
 
-def plain_row(judged: Sequence[Outcome]) -> Row:
+def plain_row(found: Sequence[Outcome]) -> Row:
     """Who has more of the plain words, and how many in sum."""
+    judged = [o for o in found if o.words >= WORDS]
     ahead = sum(o.worded > o.worded_recorded for o in judged)
     behind = sum(o.worded < o.worded_recorded for o in judged)
     total = max(1, sum(o.words for o in judged))
