@@ -9,6 +9,7 @@ there is no limit. It may leave plots and data of its own in `out`. Times belong
 nowhere else; what is promised is a ratio or a count.
 
     python -m bench [NAME ...]
+    python -m bench live --model NAME --budget TOKENS     with a real model; see bench/live.py
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def table(title: str, rows: Iterable[Row]) -> str:
 
 def main(asked: list[str]) -> int:
     known = names()
+    if asked[:1] == ["live"] and asked[1:]:  # the one that takes options: it may ask a provider
+        return int(importlib.import_module("bench.live").main(asked[1:]))
     if unknown := sorted(set(asked) - set(known)):
         print(f"no such measurement: {', '.join(unknown)}; there are: {', '.join(known)}")
         return 2

@@ -5,8 +5,9 @@ the summary through the product's own path (request with a task, reply, audit, k
 at most 1.5 times the tokens of the summary that was recorded. What the real continuation
 needed of what went (the names in its calls, where it has ten calls or more, and the names
 the user gave) is looked for in both: in the context alone, and with what references in it
-read back. A second compaction stands on our first, as it would. Needs the recorded sessions
-and the shared bench (`REVERIE_SHARED`); the pi agent's session, which the bars leave out, is
+read back. So are the plain words that it goes on to say (`plain_words`). A second compaction
+stands on our first, as it would. Needs the recorded sessions and the shared bench
+(`REVERIE_SHARED`); the pi agent's session, which the bars leave out, is
 shown as a check on another program's tools.
 """
 
@@ -25,6 +26,8 @@ import anyio
 
 from bench.__main__ import ROOT_SHARED, Row
 from bench.adapter import bench_modules
+from bench.plain_words import plain_words
+from bench.plain_words import share as plain_share
 from reverie.embedded import ANSWERS, EmbeddedModel
 from reverie.embedded.summary import answer as summary
 from reverie.layers.compaction import summary as layer
@@ -46,6 +49,8 @@ from reverie.world import complete
 
 ROOM = 1.5  # times the recorded summary's tokens
 CALLS = 10  # a continuation of fewer calls needs too little to count
+ANSWERS_READ = 40  # answers of a continuation whose words count
+WORDS = 10  # plain words below which a continuation says too little to count
 FACTS = 8  # names of one text of the user's that count
 BETTER, REACHED = 0.80, 0.95
 INSTRUCTION = "Summarise the conversation."
@@ -65,6 +70,9 @@ class Outcome:
     tokens: int
     room: int
     audit: Audit
+    words: int = 0  # plain words that the continuation says again
+    worded: float = 1.0  # of these, in our context
+    worded_recorded: float = 1.0
 
     @property
     def better(self) -> bool:
@@ -73,7 +81,8 @@ class Outcome:
     def row(self) -> Row:
         got = (
             f"{self.ours:.0%} here (recorded {self.recorded:.0%}), {self.reached:.0%} reached; "
-            f"{self.tokens:,} tokens; fidelity {self.audit.fidelity:.0%}"
+            f"{self.tokens:,} tokens; fidelity {self.audit.fidelity:.0%}; of "
+            f"{self.words} plain words {self.worded:.0%} (recorded {self.worded_recorded:.0%})"
         )
         what = f"{self.name}: {self.needed} names needed, {self.facts} of the user's"
         return what, got, f"{self.room:,} tokens", None
@@ -95,6 +104,7 @@ def measure(out: Path) -> Iterator[Row]:
                 counted.append(outcome)
             yield outcome.row()
     yield from bars(counted)
+    yield plain_row(counted)
 
 
 def bars(found: Sequence[Outcome]) -> Iterator[Row]:
@@ -118,6 +128,18 @@ def bars(found: Sequence[Outcome]) -> Iterator[Row]:
         f"{ROOM} x",
         (widest <= ROOM),
     )
+
+
+def plain_row(found: Sequence[Outcome]) -> Row:
+    """Who has more of the plain words, and how many in sum."""
+    judged = [o for o in found if o.words >= WORDS]
+    ahead = sum(o.worded > o.worded_recorded for o in judged)
+    behind = sum(o.worded < o.worded_recorded for o in judged)
+    total = max(1, sum(o.words for o in judged))
+    ours = sum(o.worded * o.words for o in judged) / total
+    recorded = sum(o.worded_recorded * o.words for o in judged) / total
+    got = f"{ours:.1%}, recorded {recorded:.1%}; ahead in {ahead}, behind in {behind}"
+    return f"all {total} plain words, in our context", got, "not behind in sum", ours >= recorded
 
 
 # --- one session
@@ -161,7 +183,24 @@ def compactions(name: str, entries: Sequence[Entry]) -> Iterator[Outcome]:
             estimate(text),
             room,
             found,
+            *worded(entries, at, end, gone, (text, kept), (recorded, kept)),
         )
+
+
+def worded(
+    entries: Sequence[Entry],
+    at: int,
+    end: int,
+    gone: Sequence[Item],
+    ours: Sequence[str],
+    recorded: Sequence[str],
+) -> tuple[int, float, float]:
+    """How many plain words the continuation says again, and the shares of them in both."""
+    later = [e.record for e in entries[at + 1 : end] if isinstance(e.record, AssistantMessage)]
+    next_said = [b.text for r in later[:ANSWERS_READ] for b in r.blocks if b.type == "text"]
+    before = [p.block.text for i in gone for p in i.pieces if p.block.type == "text"]
+    words = plain_words(next_said) & plain_words(before)
+    return len(words), plain_share(words, ours), plain_share(words, recorded)
 
 
 async def summarised(view: View, gone: Sequence[Item], room: int) -> tuple[str, Audit]:

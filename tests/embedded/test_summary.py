@@ -70,6 +70,50 @@ def test_each_section_says_what_was_said_and_done():
     assert "checked_prefix" in text
 
 
+def test_the_state_has_the_first_sentence_of_each_answer_the_newest_first():
+    talk = coding()
+    talk.say("## Findings\n\nFound it! The cache on the edge was stale. It had been for a week.")
+    talk.user("And now?")
+    talk.say("```python\nx = 1\n```")
+    talk.say("Now the cache is emptied on each deploy! More words follow here.")
+    talk.user("Good.")
+    talk.say("The last words of all.")
+    state = section(summarised(talk), 8)
+    stale = state.index("- Found it! The cache on the edge was stale.\n")
+    assert state.index("- Now the cache is emptied on each deploy!\n") < stale
+    assert "for a week" not in state
+    assert "More words" not in state
+    assert "x = 1" not in state
+    assert "Said last: The last words of all." in state
+
+
+def test_an_error_that_was_not_mended_stands_in_the_state():
+    talk = coding()
+    assert "Last error" not in section(summarised(talk), 8)
+    talk.call("Bash", "E   KeyError: 'frame'\n1 failed\nexit code 1", command="pytest tests/new")
+    state = section(summarised(talk), 8)
+    assert "Last error, not mended: E KeyError: 'frame'" in state
+
+
+def test_a_second_summary_carries_the_state_of_the_first():
+    talk = coding()
+    talk.say("The cache on the edge was stale. It had been for a week.")
+    talk.user("Good.")
+    talk.say("It is emptied on each deploy from now on.")
+    first = layer.read(summarised(talk), 100_000)
+    stand = layer.stand(first, where="", gone=(), left_out="", keep="", goes_on=True)
+    items = talk.view.items
+    by = (Stand("user", blocks_text(stand)),)
+    talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "compaction"))
+    talk.user("Go on.")
+    talk.say("I go on. " * 400)
+    state = section(summarised(talk), 8)
+    assert state.count("- The cache on the edge was stale.") == 1
+    assert "  - It is emptied on each deploy from now on.\n" in state
+    assert state.count("Said before that") == 1
+    assert "Said last: It is" not in state
+
+
 def test_calls_can_be_read_back_by_their_references():
     talk = coding()
     named = set(REFERENCE.findall(summarised(talk)))

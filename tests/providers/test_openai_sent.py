@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reverie.providers.openai import WireFormat, openai_model
+from reverie.providers.openai import BASE_URL, WireFormat, openai_model
+from reverie.settings import DEFAULTS
 from reverie.transcript.blocks import block
 from reverie.transcript.records import AssistantMessage
 from reverie.transcript.request import render
@@ -179,3 +180,41 @@ def test_one_cache_key_for_a_session_and_its_forks() -> None:
     named = talk(replace(GPT, options='{"prompt_cache_key":"mine"}'))
     assert body(named, "responses")["prompt_cache_key"] == "mine"
     assert body(named, "responses", cache_key="session")["prompt_cache_key"] == "session"
+
+
+# --- the output limit
+
+FREE = replace(GPT, options="{}")
+
+
+@pytest.mark.parametrize(
+    ("wire", "official", "key"),
+    [
+        ("chat", False, "max_tokens"),
+        ("chat", True, "max_completion_tokens"),
+        ("responses", True, "max_output_tokens"),
+    ],
+)
+def test_the_output_limit_is_the_setting_within_what_the_model_can(
+    wire: WireFormat, official: bool, key: str
+) -> None:
+    url = BASE_URL if official else "http://l.test/v1"
+    few = replace(DEFAULTS, max_output_tokens=900)
+    for settings, most in ((DEFAULTS, 32_000), (few, 900)):
+        made = openai_model(
+            "gpt-5", retries=patient(), key="k", base_url=url, wire=wire, settings=settings
+        )
+        assert json.loads(made.body(talk(FREE).request()))[key] == most
+    made = openai_model("gpt-4o", retries=patient(), key="k", base_url=url, wire=wire)
+    assert json.loads(made.body(talk(FREE).request()))[key] == 16_384
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+def test_a_model_of_which_nothing_is_known_keeps_its_servers_own_limit(wire: WireFormat) -> None:
+    url = "http://l.test/v1"
+    made = openai_model("qwen3", retries=patient(), base_url=url, wire=wire)
+    sent = json.loads(made.body(talk(FREE).request()))
+    assert not {"max_tokens", "max_completion_tokens", "max_output_tokens"} & sent.keys()
+    few = replace(DEFAULTS, max_output_tokens=900)
+    made = openai_model("qwen3", retries=patient(), base_url=url, wire=wire, settings=few)
+    assert 900 in json.loads(made.body(talk(FREE).request())).values()

@@ -105,6 +105,22 @@ def records(s: Session, kind: type) -> list[Any]:
     return [e.record for e in s.view.entries if isinstance(e.record, kind)]
 
 
+def short(task: NotesTask, request: Request) -> Reply:
+    """As the prompt allows: the file's bare name, and the last words of a line."""
+    del task, request
+    words = "the steps that come next_"
+    given = {"old_string": words, "new_string": f"{words}\nThe login is mended."}
+    return reply(call("Edit", "n1", file_path="summary.md", **given))
+
+
+async def test_the_name_of_the_file_and_the_end_of_a_line_are_enough(desk: Desk):
+    desk.answering = short
+    async with desk.open() as s:
+        await says(s, LONG)
+        assert f"{STATE}The login is mended.\n" in path_of(s).read_text()
+        assert records(s, NotesTaken)
+
+
 async def test_the_first_update_makes_the_file_and_says_what_it_covers(desk: Desk):
     async with desk.open() as s:
         await says(s, "hello")

@@ -43,11 +43,12 @@ class Reader:
         found = re.search(r"^Read (/.+)$", said, re.MULTILINE)
         if found is None:
             return "Done."
-        paths = found[1].split()
         out: list[Any] = []
-        for path in paths:
+        for path, _, lines in (one.partition(":") for one in found[1].split()):
             self.calls += 1
-            out.append(call("Read", {"file_path": path}, f"toolu_{self.calls}"))
+            offset, _, limit = lines.partition("+")
+            part = {"offset": int(offset), "limit": int(limit)} if lines else {}
+            out.append(call("Read", {"file_path": path, **part}, f"toolu_{self.calls}"))
         return out
 
 
@@ -135,6 +136,57 @@ async def test_restored_files_stay_within_their_budgets(tmp_path: Path):
         assert sum(sizes) < 250 * 4 + 600
         assert all("cut here; the file has 1,400 bytes" in text for text in found)
         assert 'part_4.py"' in found[-1]
+
+
+def numbered(first: int, last: int) -> str:
+    return "".join(f"event {n} of the run\n" for n in range(first, last + 1))
+
+
+async def test_the_range_that_was_read_comes_back_and_not_the_beginning_of_a_log(stage: Stage):
+    path = stage.write("run.log", numbered(1, 9_000))
+    async with stage.open() as agent:
+        await agent.turn(f"Read {path}:100+20 {path}:8000+40\n{LONG}")
+        await agent.session.compact()
+        (text,) = restored(agent)
+        assert numbered(8_000, 8_039) in text
+        assert "event 7999 " not in text
+        assert "event 8040 " not in text
+        assert "event 1 of" not in text
+        assert f'path="{path}" lines="8000-8039"' in text
+
+
+async def test_a_range_stays_within_the_budget_and_says_where_it_ends(tmp_path: Path):
+    stage = Stage(tmp_path, {"restoreFileTokens": 100})
+    path = stage.write("run.log", numbered(1, 9_000))
+    async with stage.open() as agent:
+        await agent.turn(f"Read {path}:8000+400\n{LONG}")
+        await agent.session.compact()
+        (text,) = restored(agent)
+        assert "event 8000 of the run\n" in text
+        assert len(text) < 100 * 4 + 200
+        assert f"cut here; the file has {(stage.project / 'run.log').stat().st_size:,} byt" in text
+        last = int(re.findall(r"event (\d+) of the run\n", text)[-1])
+        assert f'lines="8000-{last}"' in text
+
+
+async def test_a_range_that_the_file_no_longer_has_is_left_out(stage: Stage):
+    path = stage.write("run.log", numbered(1, 500))
+    async with stage.open() as agent:
+        await agent.turn(f"Read {path}:400+20\n{LONG}")
+        stage.write("run.log", numbered(1, 30))
+        await agent.session.compact()
+        assert restored(agent) == []
+
+
+async def test_a_resumed_session_knows_which_range_was_read(stage: Stage):
+    path = stage.write("run.log", numbered(1, 500))
+    async with stage.open() as agent:
+        await agent.turn(f"Read {path}:400+20\n{LONG}")
+        session = agent.session.id
+    async with stage.open(resume=session) as agent:
+        await agent.session.compact()
+        assert numbered(400, 419) in restored(agent)[0]
+        assert "event 420 " not in restored(agent)[0]
 
 
 async def test_a_resumed_session_knows_what_was_read_before(stage: Stage):

@@ -207,6 +207,54 @@ def test_a_path_keeps_its_root_and_loses_a_listings_line_numbers():
     ]
 
 
+STUB = """\
+<persisted-output>
+This result has 68,103 characters and is stored whole in
+/home/u/.reverie/projects/-w/0a1b/tool-results/toolu_01XyZ9.txt
+It begins:
+____________________ test_frames ____________________
+<Frame object at 0x7f3a2c1d0e80>, id 7ffd5c1e2a40b6f0
+[…]
+</persisted-output>
+<system-reminder>toolu_01AbCdEfGhIjKlMnOpQrSt</system-reminder>
+call_8sJ2kQ0aZx81LmVb req_011CSomething9
+parse_header
+"""
+
+
+def test_our_own_signs_ids_addresses_and_rules_are_no_names():
+    found = names_in(STUB)
+    assert "parse_header" in found
+    assert "test_frames" in found
+    junk = ("persisted-output", "system-reminder", "toolu_", "call_8s", "req_0", "0x7f3", "____")
+    assert [name for name in found if any(one in name for one in junk)] == []
+
+
+def test_a_keep_list_has_no_junk():
+    gone = [
+        item("m1", "user", "Look at the frames."),
+        item("m2", "assistant", call("toolu_01XyZ9", "Bash", command="pytest")),
+        item("m3", "user", result("toolu_01XyZ9", STUB)),
+        item(
+            "m4", "assistant", "The stub is <persisted-output> of toolu_01XyZ9 at 0x7f3a2c1d0e80."
+        ),
+    ]
+    keep = audit(gone, "nothing of it").keep
+    assert "parse_header" in keep
+    assert not any(one in keep for one in ("persisted", "toolu_", "0x7f", "____"))
+
+
+def test_what_only_looks_like_junk_is_a_name():
+    names = [
+        "call_handler",
+        "request_id_of",
+        "__init_subclass__",
+        "toolu_registry",
+        "0xdead_beef_mask",
+    ]
+    assert names_in(" ".join(names)) == names
+
+
 def test_a_line_of_trouble():
     assert trouble("a\nE   KeyError: 'x'\nFAIL\n") == "E KeyError: 'x'"
     assert trouble("\n\nnothing telling\n") == "nothing telling"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
@@ -166,6 +167,7 @@ async def open_agent(
     asker: Asker | None = None,
     say: Say = say_nothing,
     clock: Clock | None = None,
+    new_id: Callable[[], str] = lambda: str(uuid4()),
 ) -> AsyncGenerator[Agent]:
     """An agent in a project, new or resumed."""
     known = dict(environment() if wanted.environ is None else wanted.environ)
@@ -203,6 +205,7 @@ async def open_agent(
             settings=place.settings,
             clock=timer,
             say=say,
+            new_id=new_id,
             tool_limits=tools.limits(),
             guards=_guards(place, wanted, tools, lambda: own[0].toolbox.context),
             around=Restoring(

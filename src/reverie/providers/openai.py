@@ -19,7 +19,7 @@ from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect
 from reverie.providers.exchange import exchange
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import Json, parse
+from reverie.transcript.blocks import Json, added, members, parse
 from reverie.transcript.request import Request
 from reverie.transcript.tokens import bare
 from reverie.wire import chat as openai_chat
@@ -76,11 +76,22 @@ class OpenAIModel:
 
     def body(self, request: Request) -> str:
         """What would be sent."""
-        request = _named(request)
+        request = self._limited(_named(request))
         key = cache_key(request, self.cache_key)
         if self.format == "responses":
             return openai_responses.body(request, key=key, streaming=self.streaming)
         return openai_chat.body(request, key=key, streaming=self.streaming, official=self.official)
+
+    def _limited(self, request: Request) -> Request:
+        """The request with its output limit. Where nothing is known of the model and the setting
+        says no less than usual, its server knows better."""
+        most, can = self.settings.max_output_tokens, self.capabilities.max_output
+        silent = can is None and most >= DEFAULTS.max_output_tokens
+        options = request.head.options
+        if silent or "max_tokens" in members(options):
+            return request
+        limited = added(options, "max_tokens", str(min(can or most, most)))
+        return replace(request, head=replace(request.head, options=limited))
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         request = _named(request)

@@ -150,7 +150,7 @@ class Worker(Parent):
         self._compacts = compacts
         self._reserved: Reservation | None = None
         if compacts:
-            ask = partial(compacting.ask, self)
+            ask = partial(compacting.ask_to_the_end, self)
             self.world = replace(self.world, fork=self.run_fork, ask=ask)
 
     def hand(self, *records: Record) -> None:

@@ -59,7 +59,7 @@ class Session(Parent):
         self.memories = parts.memories
         self.interactive = parts.interactive
         self.dreams = DreamWatch()
-        ask = partial(compacting.ask, self)
+        ask = partial(compacting.ask_to_the_end, self)
         self.world = replace(world, fork=self.run_fork, wait=self._wait, ask=ask)
         self._summariser = parts.summariser
         self._tasks = OwnTasks()

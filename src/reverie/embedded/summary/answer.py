@@ -1,8 +1,9 @@
 """The embedded model's summary of a range of messages: quoted, counted, and within a budget.
 
 Nine sections behind a short drafting block. The user's words stand as they were said; files,
-commands and errors each carry the references by which `ReadBack` gives the calls whole; what
-room is left goes to the names most likely to be needed. Each kind has a share of the budget,
+commands and errors each carry the references by which `ReadBack` gives the calls whole; how the
+state of the work came about is told by the first sentence of each answer; what room is left goes
+to the names most likely to be needed. Each kind has a share of the budget,
 and what one does not use the next may. Nothing is made up: where a section has nothing, it
 says so.
 """
@@ -14,7 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reverie.embedded.chat.lookup import terms
 from reverie.embedded.history import clip
-from reverie.embedded.summary.salience import CommandRan, NamedFile, WorkDone, tried, work
+from reverie.embedded.summary.salience import (
+    SAID_LAST,
+    CommandRan,
+    NamedFile,
+    WorkDone,
+    first_sentence,
+    tried,
+    work,
+)
 from reverie.embedded.summary.sheet import Sheet, user_lines
 from reverie.transcript.audit.names import Name, ranked
 from reverie.transcript.audit.parts import Part, parts
@@ -34,10 +43,12 @@ ANALYSIS = "<analysis>\n{count} messages, {calls} calls, {files} files.\n</analy
 FRAME = "<summary>\n{text}\n</summary>"
 # Shares of the budget. What is left over goes to names.
 USER, NOW, ERRORS, FILES, CALLS, CLOSING = 0.40, 0.12, 0.06, 0.25, 0.12, 0.04
+TOLD = 0.15  # how answers began; prose says what names cannot
 REFERENCES = 0.20  # of calls that no line names; a few bytes each, and they reach everything
 CLIP = 160
 MINDED = 5  # lines quoted on what the user asked to be minded
 LAST_CALLS = 4
+BEFORE_THAT = "- Said before that, the newest first:"
 SNIPPETS = 2
 UNREACHED = 2.0  # a name that no reference reads back counts so much more
 
@@ -108,6 +119,7 @@ def _now(
     sheet.put(7, [f"- [{t.status}] {t.text}" for t in tasks], NOW / 2 * room)
     sheet.put(1, _requests(done, task), NOW / 2 * room)
     sheet.put(8, _current(done), NOW * room)
+    sheet.put(8, _told(done), TOLD * room)
     sheet.put(9, _next(done, tasks), NOW / 3 * room)
     if task.instructions:
         sheet.put(1, _minded(found, task.instructions), NOW * room)
@@ -142,9 +154,20 @@ def _minded(found: Sequence[Part], instructions: str) -> list[str]:
 
 def _current(done: WorkDone) -> Iterator[str]:
     for part in done.said[-1:]:
-        yield f"- Said last: {clip(part.text, CLIP * 2)}"
+        yield f"{SAID_LAST}{clip(part.text, CLIP * 2)}"
+    for met in done.errors[:1]:
+        if not met.fixed and not met.line.lower().startswith("exit"):  # a code tells nothing
+            yield f"- Last error, not mended: {clip(met.line, CLIP)} {reference(met.call)}"
     for call in done.calls[: -LAST_CALLS - 1 : -1]:
         yield f"- {tried(call)} {reference(call.call)}"
+
+
+def _told(done: WorkDone) -> Iterator[str]:
+    """How each answer before the last began, the newest first: what was done, and what came of
+    it. What an older summary told so stands behind them."""
+    before = (first_sentence(part.text) for part in reversed(done.said[:-1]))
+    told = [f"  - {one}" for one in dict.fromkeys((*before, *done.state)) if one]
+    yield from (BEFORE_THAT, *told) if told else ()
 
 
 def _next(done: WorkDone, tasks: Sequence[Open]) -> Iterator[str]:

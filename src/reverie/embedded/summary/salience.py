@@ -25,6 +25,7 @@ EDIT_WEIGHT = 3.0  # an edit says more about a file than a look at it
 WHY = 100  # characters of a reason
 SMALL = 200  # characters: a result so short has nothing to read back
 QUOTE = "> "
+SAID_LAST = "- Said last: "
 _SEALED_USER = re.compile(r"(?m)^user: ?(.*)$")
 _USER_SECTION = re.compile(
     r"(?ims)^[ \t#*]{0,6}(?:\d{1,2}[.)][ \t]*)?all user messages[^\n]{0,80}\n(.*?)"
@@ -32,6 +33,15 @@ _USER_SECTION = re.compile(
 )
 _QUOTES = re.compile(r"(?:^>.*(?:\n|$))+", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+")
+_STATE_SECTION = re.compile(
+    r"(?ims)^[ \t#*]{0,6}(?:\d{1,2}[.)][ \t]*)?current work[^\n]{0,80}\n(.*?)"
+    r"(?=^[ \t#*]{0,6}\d{1,2}[.)][ \t]+[A-Z][^\n]{3,60}$|^#{1,6}[ \t]|^</|\Z)"
+)
+_CODE = re.compile(r"(?s)```.*?(?:```|\Z)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+_TELLING = 24  # letters from which on a sentence says something,
+_DENSE = 8  # or signs, in a script without spaces
+_LOOKED_AT = 2_000  # characters of an answer in which its first sentence is looked for
 
 
 @dataclass(slots=True)
@@ -88,6 +98,7 @@ class WorkDone:
     errors: tuple[ErrorMet, ...] = ()  # newest first
     closing: tuple[Part, ...] = ()  # what the assistant said last in each turn
     said: tuple[Part, ...] = ()  # all that it said
+    state: tuple[str, ...] = ()  # what stands for older messages says of the work, newest first
     calls: tuple[Part, ...] = ()
 
 
@@ -104,6 +115,7 @@ def work(found: Sequence[Part]) -> WorkDone:
         others=tuple(_ran([p for p in calls if _is_other(p, answers.get(p.call))], answers)),
         errors=tuple(_errors(calls, answers)),
         closing=tuple(_closing(found)),
+        state=tuple(line for text in reversed(stands) for line in _told_before(text) if line),
         said=tuple(p for p in found if p.who == "assistant"),
         calls=calls,
     )
@@ -269,3 +281,23 @@ def _closing(found: Sequence[Part]) -> Iterator[Part]:
             last = None
     if last is not None:
         yield last
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of prose in a text that says something, without its marks; with the
+    next one behind an exclamation such as "Found it!". Nothing where there is none."""
+    for line in _CODE.sub("", text[:_LOOKED_AT]).splitlines():
+        said = ""
+        for sentence in _SENTENCE_END.split(line.strip(" \t#*->`•")):
+            said = f"{said} {sentence}".strip()
+            if len(said) >= _TELLING or (len(said) >= _DENSE and not said.isascii()):
+                return clip(said)
+    return ""
+
+
+def _told_before(text: str) -> Iterator[str]:
+    """What a summary says of the state of the work, line by line."""
+    section = _STATE_SECTION.search(text)
+    for line in section[1].splitlines() if section else ():
+        if not REFERENCE.search(line) and not line.endswith(":"):
+            yield first_sentence(line.removeprefix(SAID_LAST))

@@ -3,8 +3,9 @@
 `automatic` fires over the threshold, where the notes could not help. `full` and `partial`
 are what a person asks for. Each is one `Replaced` with a boundary, and the records that
 restore what is needed at once: nothing is edited, and until they are appended nothing has
-happened. Every compaction is audited: what the summary has not, a bounded keep-list has. One
-that frees too little is a failure; after a few in a row automatic tries stop, and it says so.
+happened. Every compaction is audited: what the summary has not, a bounded keep-list has. What is
+restored and kept counts: no compaction makes a context larger. One that frees too little is a
+failure; after a few in a row automatic tries stop, and it says so.
 
 A call is never cut from its result. Thinking that a replacement makes invalid is named in
 its record. Never from a fork, never while calls wait for their results.
@@ -12,7 +13,7 @@ its record. Never from a fork, never while calls wait for their results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -114,14 +115,16 @@ async def by_provider(
     behind = foreseen(view, world, (draft,))
     _must_free(view, behind, world, trigger)
     restored = () if world.around is None else await world.around.after(behind, trigger)
-    follows = provider.around(view, restored, "", ends=ends)
-    behind = foreseen(view, world, (draft, *follows))
+
+    def follows(files: Sequence[Record], keep: str = "") -> Sequence[Record]:
+        return provider.around(view, files, keep, ends=ends)
+
+    restored = _fitting(view, world, trigger, restored, lambda r: (draft, *follows(r)))
+    behind = foreseen(view, world, (draft, *follows(restored)))
     texts = [made.block.get("content"), *_texts(behind)]
-    found = _audited(view, span, texts, world)
-    follows = provider.around(view, restored, found.keep, ends=ends)
+    found = _audited(view, span, texts, world, _room(view, behind))
     record = _replaced(view, span, trigger, stand, made.calls, found)
-    behind = foreseen(view, world, (record, *follows))
-    return (_counted(record, behind.tokens), *follows)
+    return _ended(view, world, record, follows(restored, found.keep))
 
 
 async def _compacted(
@@ -133,19 +136,15 @@ async def _compacted(
     draft = _record(view, world, span, trigger, made)
     behind = foreseen(view, world, (draft,))
     _must_free(view, behind, world, trigger)
-    restored: Sequence[Record] = ()
-    if world.around is not None:
-        restored = await world.around.after(behind, trigger)
-    if trigger == "auto":
-        restored = _fitting(view, world, draft, restored)
+    restored = () if world.around is None else await world.around.after(behind, trigger)
+    restored = _fitting(view, world, trigger, restored, lambda r: (draft, *r))
     behind = foreseen(view, world, (draft, *restored))
-    found = _audited(view, span, _texts(behind), world)
+    found = _audited(view, span, _texts(behind), world, _room(view, behind))
     record = _record(view, world, span, trigger, made, found)
-    behind = foreseen(view, world, (record, *restored))
-    record = _counted(record, behind.tokens)
-    if trigger == "auto" and record.boundary is not None:  # who asked is told by their door
-        world.say(Notice(NAME, told(record.boundary)))
-    return (record, *restored)
+    done = _ended(view, world, record, restored)
+    if trigger == "auto" and done[0].boundary is not None:  # who asked is told by their door
+        world.say(Notice(NAME, told(done[0].boundary)))
+    return done
 
 
 def foreseen(view: View, world: World, records: Sequence[Record]) -> View:
@@ -210,10 +209,15 @@ def _replaced(
     )
 
 
-def _counted(record: Replaced, tokens: int) -> Replaced:
-    if record.boundary is None:  # pragma: no cover - ours always has one
-        return record
-    return replace(record, boundary=replace(record.boundary, tokens_after=tokens))
+def _ended(
+    view: View, world: World, record: Replaced, restored: Sequence[Record]
+) -> tuple[Replaced, *tuple[Record, ...]]:
+    """All records, with the count behind them; CompactionFailed where it is no smaller."""
+    behind = foreseen(view, world, (record, *restored))
+    _must_free(view, behind, world, "manual")
+    if record.boundary is not None:
+        record = replace(record, boundary=replace(record.boundary, tokens_after=behind.tokens))
+    return (record, *restored)
 
 
 # --- what it must do
@@ -236,24 +240,42 @@ def _least(world: World, trigger: Trigger) -> int:
 
 
 def _fitting(
-    view: View, world: World, draft: Replaced, restored: Sequence[Record]
+    view: View,
+    world: World,
+    trigger: Trigger,
+    restored: Sequence[Record],
+    records: Callable[[Sequence[Record]], Sequence[Record]],
 ) -> Sequence[Record]:
-    """What is restored, without the files where they would leave too little room: those can
-    be read again."""
-    try:
-        _must_free(view, foreseen(view, world, (draft, *restored)), world, "auto")
-    except CompactionFailed:
-        return [r for r in restored if not (isinstance(r, Attached) and r.kind == "file")]
-    return restored
+    """What is restored, without the files that would leave too little room: the largest go first,
+    for those can be read again."""
+    while True:
+        try:
+            _must_free(view, foreseen(view, world, records(restored)), world, trigger)
+        except CompactionFailed:
+            files = [r for r in restored if isinstance(r, Attached) and r.kind == "file"]
+            if not files:
+                return restored
+            largest = max(files, key=lambda r: sum(b.tokens for b in r.blocks))
+            restored = [r for r in restored if r is not largest]
+        else:
+            return restored
+
+
+def _room(view: View, behind: View) -> int:
+    """Tokens that a keep-list may have before a context is no smaller than it was."""
+    return int((view.tokens - behind.tokens) / max(1.0, ratio(view))) - 1
 
 
 def _texts(view: View) -> list[str]:
     return [p.block.text for item in (*view.items, *view.waiting) for p in item.pieces]
 
 
-def _audited(view: View, span: ReplacedSpan, texts: Sequence[str], world: World) -> Audit:
+def _audited(
+    view: View, span: ReplacedSpan, texts: Sequence[str], world: World, room: int
+) -> Audit:
     gone = with_earlier_words(view, span.gone)
-    return audit(gone, texts, keep_tokens=world.settings.compact_keep_list_tokens)
+    most = min(world.settings.compact_keep_list_tokens, max(0, room))
+    return audit(gone, texts, keep_tokens=most)
 
 
 def told(boundary: Boundary) -> str:

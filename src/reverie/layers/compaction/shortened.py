@@ -86,6 +86,18 @@ def request(
     return Request(head, Trail(messages), (), (), task.kind, task, view.leaf, tokens)
 
 
+def continued(asked: Request, said: Sequence[Block], words: str) -> Request:
+    """The side query with its answer so far behind it, and what is said to that, if anything."""
+    spoken = tuple(Piece(b, SOURCE, n) for n, b in enumerate(said) if b.type != "tool_use")
+    items = [Item(SOURCE, "assistant", spoken, "synthetic")] if spoken else []
+    items += [_said(words)] if words else []
+    messages = list(asked.messages())
+    for item in items:
+        messages.append(message([item], messages[-1]))
+    tokens = asked.tokens + sum(m.tokens for m in messages[asked.count :])
+    return replace(asked, closed=Trail(messages), tail=(), tokens=tokens)
+
+
 def for_model(asked: Request, name: str) -> Request:
     """The side query for another model: the conversation's options were for its own."""
     return replace(asked, head=replace(asked.head, model=name, options="{}"))

@@ -3,8 +3,8 @@
 `compact` runs also where automatic compaction has stopped, and a success starts it again.
 `too_long` is told of a request that the provider refused: it learns the limit, compacts
 (the notes first, then the full form) and gives the request to send instead, once; an agent
-with a transcript of its own does the same. `ask` is a side query, counted before it leaves.
-A failure changes nothing and is recorded.
+with a transcript of its own does the same. `ask` is a side query, counted before it leaves;
+`ask_to_the_end` reads its stop reason as the loop does. A failure changes nothing and is recorded.
 """
 
 from __future__ import annotations
@@ -18,10 +18,21 @@ from anyio import get_cancelled_exc_class, to_thread
 
 from reverie import layers
 from reverie.alone import alone
-from reverie.errors import InvalidInput, NotAvailable, PromptTooLong, ReverieError, StoreError
+from reverie.errors import (
+    Incomplete,
+    InvalidInput,
+    NotAvailable,
+    PromptTooLong,
+    Refused,
+    ReverieError,
+    StoreError,
+)
 from reverie.layers import compaction
+from reverie.layers.compaction import shortened
 from reverie.session.budget import Budget, CountsRetries, reserved, settled, weight
+from reverie.session.stops import ENDS, KNOWN, Ended, Stops
 from reverie.store.lists import learn_window
+from reverie.transcript.blocks import text_block
 from reverie.transcript.records import (
     Boundary,
     Entry,
@@ -234,3 +245,22 @@ async def ask(session: Asks, request: Request, model: Model | None = None) -> Re
         session.hand(ForkEnded(request.source, "", used or Usage(), 1, outcome))
     await settled(budget, known, used)
     return reply
+
+
+async def ask_to_the_end(session: Asks, request: Request, model: Model | None = None) -> Reply:
+    """A side query whose answer is whole: one that was cut off is asked to go on, a pause is sent
+    again. What stays cut off raises Incomplete, a refusal Refused, and an answer that the window
+    has no room for PromptTooLong. An empty one is given as it is."""
+    stops, so_far = Stops(), ""
+    while True:
+        reply = await ask(session, request, model)
+        if reply.stop_reason in ENDS or reply.stop_reason not in KNOWN:
+            return replace(reply, blocks=(text_block(so_far + reply.text),)) if so_far else reply
+        after = stops.after(reply)
+        if isinstance(after, Ended):
+            kind = Refused if after.outcome == "refused" else Incomplete
+            raise kind(after.reason, where=request.source)
+        if after.make_room:
+            raise PromptTooLong("the answer did not fit the model's window", where=request.source)
+        so_far += reply.text
+        request = shortened.continued(request, reply.blocks, after.words)

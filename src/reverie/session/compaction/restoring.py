@@ -1,7 +1,8 @@
 """What a door does around a compaction: the user's hooks, and what comes back after it.
 
 What an agent needs at once is put behind the boundary as attachments of their own: the files
-read last, as they are on the disk now, the skills that were invoked, the plan. Where the
+read last, as they are on the disk now and in the range that was read, the skills that were
+invoked, the plan. Where the
 beginning of the conversation was replaced, the head is rendered again, so instruction files
 and memory are those of today; otherwise not a byte of it moves. All of it stays within its
 budgets, a file that cannot be read is left out, and what the context still shows is not
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 from anyio import to_thread
 
@@ -36,6 +37,9 @@ from reverie.world import Notice, World
 FILE = "file"
 _FILE_TOOLS = ("Read", "Edit", "MultiEdit", "Write")
 _SNIFFED = 8 * 1024
+_PIECE = 64 * 1024
+_PASSED = 64 * 1024 * 1024  # bytes of a file in which a range is looked for
+CUT = "[cut here; the file has {size:,} bytes]"
 RestoreTrigger: TypeAlias = Literal["auto", "manual"]
 
 
@@ -114,18 +118,21 @@ async def _files(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequ
 def _read_again(view: View, context: ToolContext, settings: Settings) -> list[Attached]:
     """The files read last and no longer shown, the newest last."""
     shown = set(_paths(view, {i.id for i in view.items}, context))
+    ranges = _ranges(view, context)
     room = settings.restore_files_tokens * settings.text_bytes_per_token
     each = settings.restore_file_tokens * settings.text_bytes_per_token
     out: list[Attached] = []
     for path in _recent(view, context):
         if len(out) >= settings.restore_files or room <= 0:
             break
-        text = None if path in shown else _text(path, context, min(each, room))
-        if text is None:
+        part = None
+        if path not in shown:
+            part = _part(path, context, ranges.get(path, WHOLE), min(each, room))
+        if part is None:
             continue
-        block = text_block(framed("restored-file", text, f' path="{_attribute(path)}"'))
-        room -= len(text.encode())
-        out.append(Attached((block,), FILE))
+        named = f' path="{_attribute(path)}"{part.lines}'
+        room -= len(part.text.encode())
+        out.append(Attached((text_block(framed("restored-file", part.text, named)),), FILE))
     return out[::-1]
 
 
@@ -140,15 +147,33 @@ def _recent(view: View, context: ToolContext) -> Iterator[str]:
 
 def _paths(view: View, ids: frozenset[str] | set[str], context: ToolContext) -> Iterator[str]:
     """Real paths of files that calls in some messages read or wrote, oldest first."""
+    for _, given in _file_calls(view, ids):
+        yield from _real(given["file_path"], context)
+
+
+def _file_calls(
+    view: View, ids: frozenset[str] | set[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The calls of file tools in some messages, oldest first: the tool, and what it was given."""
     for entry in view.entries:
         record = entry.record
         if entry.id not in ids or not isinstance(record, AssistantMessage):
             continue
         for block in record.blocks:
             given = block.value.get("input") if block.get("name") in _FILE_TOOLS else None
-            path = given.get("file_path") if isinstance(given, dict) else None
-            if isinstance(path, str):
-                yield from _real(path, context)
+            if isinstance(given, dict) and isinstance(given.get("file_path"), str):
+                yield block.get("name"), given
+
+
+def _ranges(view: View, context: ToolContext) -> dict[str, LineRange]:
+    """Which lines of each file were read last, among the messages that are gone."""
+    covered = frozenset[str]().union(*(i.covers for i in view.items))
+    out: dict[str, LineRange] = {}
+    for tool, given in _file_calls(view, covered):
+        if tool == "Read":
+            found = LineRange.of(given)
+            out.update((path, found) for path in _real(given["file_path"], context))
+    return out
 
 
 def _real(path: str, context: ToolContext) -> Iterator[str]:
@@ -158,28 +183,82 @@ def _real(path: str, context: ToolContext) -> Iterator[str]:
         return
 
 
-def _text(path: str, context: ToolContext, most: int) -> str | None:
-    """The beginning of a file as it is now; None where it is no text that can be read."""
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """The lines that a call asked for; `last` is 0 for all to the end."""
+
+    first: int = 1
+    last: int = 0
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> LineRange:
+        first, limit = (_positive(given.get(key)) for key in ("offset", "limit"))
+        first = first or 1
+        return cls(first, first + limit - 1 if limit else 0)
+
+
+WHOLE = LineRange()
+
+
+def _positive(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file's text, or some lines of it, and how those are named."""
+
+    text: str
+    lines: str = ""
+
+
+def _part(path: str, context: ToolContext, wanted: LineRange, most: int) -> FilePart | None:
+    """The wanted lines of a file as it is now; None where it has none that can be read."""
     try:
         fd = context.files.open(context.files.find(path))
     except (ReverieError, OSError, ValueError):
         return None
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or b"\0" in os.pread(fd, _SNIFFED, 0):
             return None
-        size = os.fstat(fd).st_size
-        data = os.pread(fd, min(size, most + 1), 0)
+        if wanted == WHOLE:
+            return FilePart(_beginning(fd, found.st_size, most))
+        with os.fdopen(os.dup(fd), "rb") as file:
+            return _lines(file, found.st_size, wanted, most)
     except OSError:
         return None
     finally:
         os.close(fd)
-    if b"\0" in data[:_SNIFFED]:
-        return None
-    text = data.decode("utf-8", "replace")
+
+
+def _beginning(fd: int, size: int, most: int) -> str:
+    text = os.pread(fd, min(size, most + 1), 0).decode("utf-8", "replace")
     if size <= most:
         return text
     cut = bounded(text, most).rpartition("\n[cut at ")[0]
-    return f"{cut}\n[cut here; the file has {size:,} bytes]"
+    return f"{cut}\n{CUT.format(size=size)}"
+
+
+def _lines(file: BinaryIO, size: int, wanted: LineRange, most: int) -> FilePart | None:
+    """Lines in bounded memory; None where the file ends before them, or they lie very far in."""
+    out: list[bytes] = []
+    number, room, end = 1, most, ""
+    while file.tell() < _PASSED and (piece := file.readline(_PIECE)):
+        if wanted.last and number > wanted.last:
+            break
+        if number >= wanted.first:
+            room -= len(piece)
+            if room < 0:
+                end = CUT.format(size=size)
+                break
+            out.append(piece)
+        number += piece.endswith(b"\n")
+    if not out:
+        return None
+    text = b"".join(out).decode("utf-8", "replace")
+    last = wanted.first + text.rstrip("\n").count("\n")
+    return FilePart(f"{text}{end}", f' lines="{wanted.first}-{last}"')
 
 
 def _attribute(path: str) -> str:

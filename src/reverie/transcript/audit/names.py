@@ -3,7 +3,8 @@
 A name scores for every part it stands in: more where the user said it or a call used it
 than where a tool printed it, and half as much for each fifth of the conversation that has
 passed since. A part counts once however often it repeats the name, so that a long listing
-does not drown what was worked on. Linear in the text, the same for the same words.
+does not drown what was worked on. Signs of our own, ids that a provider gave, places in memory
+and drawn rules are no names. Linear in the text, the same for the same words.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ LONGEST = 300  # characters of a name; what is longer is data
 # Characters that one reference surely reads back: the rest is for the lines' numbers.
 READABLE = int(DEFAULTS.collapse_reference * DEFAULTS.text_bytes_per_token * 0.8)
 _INSIDE = re.compile(r"[A-Za-z0-9_./-]")
+_OURS = frozenset(  # tags that frame what we attach, and what stands in a result's place
+    {"persisted-output", "system-reminder", "restored-file", "conversation-summary"}
+)
+_STORED = "/tool-results/"
+_MADE_UP = re.compile(  # ids that providers and clients give, and places in memory
+    r"(?:srv)?toolu_(?=\w*\d)\w+|(?:call|msg|req|resp|chatcmpl)[_-](?=\w*\d)[A-Za-z0-9]{12,}"
+    r"|0x[0-9a-fA-F]{6,16}"
+)
 _LINE = re.compile(r"(\.[A-Za-z]\w{0,4})-\d+(?:-.*)?$")  # a file's name with a line of a listing
 
 
@@ -86,7 +95,7 @@ def names_in(text: str) -> list[str]:
     for at in range(0, len(text), LOOKED_AT):
         here = text[at : at + LOOKED_AT]
         for found in names(here):
-            if len(found) > LONGEST:
+            if len(found) > LONGEST or is_junk(found):
                 continue
             word = _LINE.sub(r"\1", found)
             if "/" in word:
@@ -96,6 +105,13 @@ def names_in(text: str) -> list[str]:
             else:
                 out.update((part, None) for one in word.split(".") for part in names(one))
     return list(out)
+
+
+def is_junk(word: str) -> bool:
+    """Whether a word is nobody's: a sign of ours, an id, a place in memory, a drawn rule."""
+    if word in _OURS or _STORED in word or _MADE_UP.fullmatch(word):
+        return True
+    return not any(sign.isalnum() for sign in word)
 
 
 def _rooted(word: str, text: str) -> str:
