@@ -78,7 +78,7 @@ def runtime_names() -> set[str]:
     from importlib.metadata import requires
 
     found: set[str] = set()
-    todo = ["anyio", "google-re2", "rich", "typer"]
+    todo = ["anyio", "click", "google-re2", "rich"]
     while todo:
         name = todo.pop().lower().replace("_", "-")
         if name in found:

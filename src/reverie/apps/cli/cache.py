@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, age, document, note, say, table
 from reverie.text.counts import plural
 from reverie.upkeep.cache import CacheReport, cache_report, counts
@@ -16,14 +17,21 @@ from reverie.upkeep.place import ProjectPlace, find_session
 LAST = 20
 
 
-def cache(
-    session: Annotated[
-        str, typer.Argument(metavar="[SESSION]", help="Its id. Default: the newest session.")
-    ] = "",
-    last: Annotated[int, typer.Option("--last", min=0, help="Number of requests to list.")] = LAST,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument(
+    "session", default="", metavar="[SESSION]", help="Its id. Default: the newest session."
+)
+@click.option(
+    "--last",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=LAST,
+    show_default=True,
+    help="Number of requests to list.",
+)
+@json_option
+@project_option
+def cache(session: str, last: int, as_json: bool, project: Path) -> None:
     """Show a session's requests, cache hit rate and cost, and what caused each cache break."""
     place = ProjectPlace.of(project)
     settings = place.loaded().settings

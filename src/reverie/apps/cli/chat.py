@@ -14,13 +14,14 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-import typer
+import click
 
 from reverie.agent.agent import AgentOptions
 from reverie.agent.place import working_folder
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, model_option, project_option, sessions_like
 from reverie.apps.cli.show import encoded, note
 from reverie.errors import BudgetExceeded, Incomplete, InvalidInput, Refused, ReverieError
 from reverie.session.turn import TurnLimits, TurnResult
@@ -39,46 +40,59 @@ ENDINGS: Mapping[str, type[ReverieError]] = {
 }
 
 
-def _sessions(context: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the sessions whose ids begin like that."""
-    library = ProjectPlace.of(context.params.get("project") or CURRENT).library()
-    return [f.id for f in library.sessions() if f.id.startswith(incomplete)] if library else []
-
-
-Text = Annotated[
-    str | None, typer.Option("-p", "--print", metavar="TEXT", help="Answer one prompt and exit.")
-]
-Printing = Annotated[OutputFormat, typer.Option("--output-format", help="Format of the answer.")]
-Resume = Annotated[
-    str,
-    typer.Option("--resume", metavar="ID", help="Continue this session.", autocompletion=_sessions),
-]
-Newest = Annotated[bool, typer.Option("--continue", help="Continue the newest session.")]
-ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")]
-Bare = Annotated[bool, typer.Option("--bare", help="Run without memory, notes and hooks.")]
-Private = Annotated[bool, typer.Option("--private", help="Record nothing.")]
-Cost = Annotated[
-    float | None, typer.Option("--max-cost", min=0, help="Limit in price-weighted tokens.")
-]
-Rounds = Annotated[int, typer.Option("--max-rounds", min=1, help="Maximum rounds in one turn.")]
-Permission = Annotated[
-    Mode, typer.Option("--permission-mode", help="What to do when no permission rule applies.")
-]
-
-
+@click.command()
+@click.option("-p", "--print", "text", metavar="TEXT", help="Answer one prompt and exit.")
+@click.option(
+    "--output-format",
+    type=click.Choice(get_args(OutputFormat)),
+    default="text",
+    show_default=True,
+    help="Format of the answer.",
+)
+@click.option(
+    "--resume",
+    default="",
+    metavar="ID",
+    shell_complete=sessions_like,
+    help="Continue this session.",
+)
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Continue the newest session.")
+@model_option
+@click.option("--bare", is_flag=True, help="Run without memory, notes and hooks.")
+@click.option("--private", is_flag=True, help="Record nothing.")
+@click.option(
+    "--max-cost", type=click.FloatRange(min=0), metavar="N", help="Limit in price-weighted tokens."
+)
+@click.option(
+    "--max-rounds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=500,
+    show_default=True,
+    help="Maximum rounds in one turn.",
+)
+@click.option(
+    "--permission-mode",
+    type=click.Choice(get_args(Mode)),
+    default="ask",
+    show_default=True,
+    help="What to do when no permission rule applies.",
+)
+@json_option
+@project_option
 def chat(
-    text: Text = None,
-    output_format: Printing = "text",
-    resume: Resume = "",
-    go_on: Newest = False,
-    model: ModelOption = "",
-    bare: Bare = False,
-    private: Private = False,
-    max_cost: Cost = None,
-    max_rounds: Rounds = 500,
-    permission_mode: Permission = "ask",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    text: str | None,
+    output_format: OutputFormat,
+    resume: str,
+    go_on: bool,
+    model: str,
+    bare: bool,
+    private: bool,
+    max_cost: float | None,
+    max_rounds: int,
+    permission_mode: Mode,
+    as_json: bool,
+    project: Path,
 ) -> None:
     """Chat with an agent (the default command)."""
     prompt = given_prompt(text)
@@ -106,7 +120,7 @@ def chat(
         return
     code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)
     if code:
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
 def _welcome(place: ProjectPlace, private: bool) -> None:
