@@ -19,7 +19,6 @@ from typing import Any, cast
 import click
 
 from reverie.errors import NotAvailable, ReverieError, StoreError
-from reverie.settings import environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +224,8 @@ def run(args: Sequence[str] | None = None) -> None:
 
 
 def _tell(error: ReverieError, command: str, as_json: bool) -> int:
+    from reverie.settings import environment
+
     if environment().get("REVERIE_DEBUG"):
         import traceback
 
