@@ -127,7 +127,8 @@ class LazyGroup(click.Group):
         words = sys.argv[1:] if given is None else list(given)
         command, as_json = (words or [""])[0], "--json" in words
         try:
-            code: object = super().main(*args, **{**kwargs, "standalone_mode": False})
+            ended = cast("object", super().main(*args, **{**kwargs, "standalone_mode": False}))
+            code = ended if isinstance(ended, int) else 0
             sys.stdout.flush()
         except ReverieError as error:
             code = _tell(error, command, as_json)
@@ -140,7 +141,7 @@ class LazyGroup(click.Group):
         except OSError as error:
             told = StoreError(f"The operating system reported an error: {error}")
             code = _tell(told, command, as_json)
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(code)
 
 
 def load(name: str) -> click.Command:

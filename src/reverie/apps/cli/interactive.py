@@ -6,14 +6,12 @@ one, or Ctrl-D, leaves. An error ends the turn it came from, never the conversat
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib import import_module
-
 import reverie
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
+from reverie.apps.cli.keyboard import Keyboard
 from reverie.apps.cli.outside import ask_for_files
 from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line
@@ -22,8 +20,6 @@ from reverie.session.listing import title_of
 from reverie.session.turn import TurnResult
 from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace
-
-PROMPT = "> "
 
 
 class InteractiveSession:
@@ -61,7 +57,7 @@ class InteractiveSession:
         if said:
             return "\n".join(str(s) for s in said).strip()
         try:
-            text = input(PROMPT).strip()
+            text = self.desk.read()
         except EOFError:
             raise Leave from None
         except KeyboardInterrupt:
@@ -114,9 +110,8 @@ def footer(agent: Agent) -> str:
 
 def converse(place: ProjectPlace, wanted: AgentOptions, model: str) -> None:
     """Talk until the person leaves; from one session to the next where they ask for it."""
-    with suppress(ImportError):
-        import_module("readline")  # editing and history of lines, where the system has it
-    screen, commands = LineScreen(), standard()
+    screen = LineScreen(Keyboard(None if wanted.private else place.home))
+    commands = standard()
     if not wanted.resume:
         ask_for_files(place, wanted.project, screen)
     while True:
