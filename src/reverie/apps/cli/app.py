@@ -157,9 +157,9 @@ def load(name: str) -> click.Command:
 
 
 def _remedy(module: str) -> str:
-    extras = {"anthropic": "anthropic", "openai": "openai", "starlette": "server"}
-    extra = {**extras, "uvicorn": "server"}.get(module.partition(".")[0])
-    return f"pip install 'reverie[{extra}]'" if extra else "Install that package"
+    from reverie.providers.extras import install_command
+
+    return f"Install it: {install_command(module.partition('.')[0])}"
 
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

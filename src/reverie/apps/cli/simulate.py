@@ -16,6 +16,7 @@ import click
 from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import NotAvailable
+from reverie.providers.extras import install_command
 from reverie.store.files import Folder
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def simulate(
             raise
         raise NotAvailable(
             f"The simulator cannot serve: {error.name} is not installed",
-            do="pip install 'reverie[server]'",
+            do=f"Install it: {install_command('starlette')} uvicorn",
         ) from error
 
     def ready(url: str) -> None:
