@@ -26,6 +26,10 @@ EXTRAS ?=
 PART ?= kills
 SEED ?= 1
 
+ifneq ($(EXTRAS),$(filter anthropic openai all,$(EXTRAS)))
+$(error EXTRAS is anthropic, openai or all, not $(EXTRAS))
+endif
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -114,9 +118,6 @@ $(RUN):
 	@touch $@
 
 ifneq ($(EXTRAS),)
-ifeq ($(filter $(EXTRAS),anthropic openai all),)
-$(error EXTRAS is anthropic, openai or all, not $(EXTRAS))
-endif
 $(INSTALL):
 	$(call set-up,$(EXTRAS))
 	@touch $(RUN) $@

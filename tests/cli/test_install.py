@@ -49,8 +49,8 @@ def test_a_plain_installation_has_the_command(wheel: Path, tmp_path: Path) -> No
     assert "Commands:" in runs("help")
     assert "hi" in runs("-p", "run echo hi", "--permission-mode", "allow")
     code = "import reverie; print(reverie.__file__)"
-    found = subprocess.run([str(python), "-c", code], env=environ, capture_output=True, text=True)
-    assert found.stdout.startswith(str(site))
+    found = subprocess.check_output([str(python), "-c", code], env=environ, text=True)
+    assert found.startswith(str(site))
 
 
 def test_the_core_asks_for_little(wheel: Path) -> None:
