@@ -33,6 +33,7 @@ from reverie.tools.tool import FileChange, Input, Output, Tool, ToolContext, Too
 LINES = 2_000
 LINE = 2_000
 PICTURE = 3_750_000
+AROUND = 3  # lines shown about an edit
 _PIECE = 64 * 1024
 _PASSED = 4 * 1024 * 1024 * 1024
 _MAGIC = (
@@ -207,9 +208,6 @@ READ = Tool(
 )
 
 
-AROUND = 3
-
-
 async def write(value: Input, context: ToolContext) -> Output:
     path = context.files.target(str(value["file_path"]))
     return await to_thread.run_sync(_write, path, _content(value), context)
@@ -217,8 +215,7 @@ async def write(value: Input, context: ToolContext) -> Output:
 
 async def preview_write(value: Input, context: ToolContext) -> FileChange:
     path = context.files.target(str(value["file_path"]))
-    data = _content(value)
-    return FileChange(await to_thread.run_sync(_replaced, path, context), data)
+    return FileChange(await to_thread.run_sync(_replaced, path, context), _content(value))
 
 
 def _content(value: Input) -> bytes:
@@ -305,8 +302,8 @@ def _replacement(value: Input) -> tuple[bytes, bytes, bool]:
 def _edit(path: Path, change: tuple[bytes, bytes, bool], context: ToolContext) -> Output:
     done = _edited(path, change, context)
     _land(path, done.after, digest(done.before), context)
-    around = _around(done.after, done.at, done.length)
-    return Output(f"Replaced {done.count:,} in {shown(str(path))}\n{around}")
+    told = _around(done.after, done.at, done.length)
+    return Output(f"Replaced {done.count:,} in {shown(str(path))}\n{told}")
 
 
 def _edited(path: Path, change: tuple[bytes, bytes, bool], context: ToolContext) -> _Edited:
