@@ -175,7 +175,7 @@ class LineScreen:
         choices = _CHOICES + (_WHOLE if cut else "") + (_LASTING if rule is not None else "")
         while True:
             try:
-                said = input(f"{choices}: ").strip()
+                said = self._answer(f"{choices}: ")
             except EOFError:
                 return PermissionAnswer(False)
             if said == "d":
@@ -196,9 +196,16 @@ class LineScreen:
             return True
         self.line(f"Always allow {told}", "yellow")
         try:
-            return input("[y]es  [n]o: ").strip().lower() in ("y", "yes")
+            return self._answer("[y]es  [n]o: ").lower() in ("y", "yes")
         except EOFError:
             return False
+
+    def _answer(self, prompt: str) -> str:
+        try:
+            return input(prompt).strip()
+        except KeyboardInterrupt:
+            self._console.print()  # the cursor stands in the question
+            raise
 
     def _show_first(self, rows: list[Row]) -> bool:
         """The beginning of what is asked for; says whether there is more."""
