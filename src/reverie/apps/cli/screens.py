@@ -260,4 +260,5 @@ class LineScreen:
 
 
 def _retrying(event: Retrying) -> str:
-    return f"try {event.attempt} failed ({event.reason}); the next in {event.wait:.0f} s"
+    wait = f"{event.wait:.0f}" if event.wait >= 1 else f"{event.wait:.1f}"
+    return f"try {event.attempt} failed, the next comes in {wait} s: {event.reason}"
