@@ -1,6 +1,7 @@
 # Every target sets itself up in .venv. Python 3.11 or newer, make and git are enough.
 #
-#   make install   .venv/bin/reverie with the core alone
+#   make install   .venv/bin/reverie with the core alone; EXTRAS=anthropic, openai or all
+#                  adds what a provider's models need
 #   make run       a session from end to end, without a key or a network
 #   make chat      the terminal agent
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
@@ -21,8 +22,13 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= 2
 PYTEST_ARGS ?=
+EXTRAS ?=
 PART ?= kills
 SEED ?= 1
+
+ifneq ($(EXTRAS),$(filter anthropic openai all,$(EXTRAS)))
+$(error EXTRAS is anthropic, openai or all, not $(EXTRAS))
+endif
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,6 +40,7 @@ stamp = $(VENV)/.set-up/$(1)-$(shell cat locks/$(1).txt pyproject.toml | cksum |
 RUN := $(call stamp,run)
 DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
+INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
 CLIENTS := $(VENV)/clients
 
 # Only what the lock names, hash by hash; the project itself without looking anywhere.
@@ -45,7 +52,7 @@ define set-up
 	@mkdir -p $(VENV)/.set-up
 endef
 
-install: $(RUN)
+install: $(INSTALL)
 	@echo "$(BIN)/reverie is ready"
 
 run: $(RUN)
@@ -109,6 +116,12 @@ clean:
 $(RUN):
 	$(call set-up,run)
 	@touch $@
+
+ifneq ($(EXTRAS),)
+$(INSTALL):
+	$(call set-up,$(EXTRAS))
+	@touch $(RUN) $@
+endif
 
 $(DEV):
 	$(call set-up,dev)

@@ -1,7 +1,7 @@
-"""Writes the three locks from pyproject.toml.
+"""Writes the locks from pyproject.toml.
 
-The largest set is resolved once; the two smaller ones are cut from it, so a package
-has one version in all three. The files hold names, versions and hashes, and no address:
+The largest set is resolved once; the smaller ones are cut from it, so a package
+has one version in all of them. The files hold names, versions and hashes, and no address:
 whoever installs decides where packages come from.
 
     python -m scripts.lock [--upgrade]
@@ -23,6 +23,9 @@ TIERS: dict[str, tuple[str, ...]] = {
     "proof": ("--group", "proof", *EXTRAS),
     "dev": ("--group", "dev", *EXTRAS, "--constraint", "locks/proof.txt"),
     "run": ("--group", "build", "--constraint", "locks/proof.txt"),
+    "anthropic": ("--group", "build", "--extra", "anthropic", "--constraint", "locks/proof.txt"),
+    "openai": ("--group", "build", "--extra", "openai", "--constraint", "locks/proof.txt"),
+    "all": ("--group", "build", *EXTRAS, "--constraint", "locks/proof.txt"),
 }
 COMPILE = (
     "pip",
@@ -64,7 +67,7 @@ def write(uv: Path, *, upgrade: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write locks/run.txt, dev.txt and proof.txt.")
+    parser = argparse.ArgumentParser(description="Write locks/*.txt.")
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
     parser.add_argument("--uv", type=Path, help="a resolver that is already there")
     given = parser.parse_args()

@@ -46,7 +46,7 @@ def pins(root: Path, tier: str) -> dict[str, str]:
 
 
 @pytest.mark.spec("project.locks")
-@pytest.mark.parametrize("tier", ["run", "dev", "proof"])
+@pytest.mark.parametrize("tier", ["run", "anthropic", "openai", "all", "dev", "proof"])
 def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None:
     text = (root / "locks" / f"{tier}.txt").read_text()
     assert not tree.ADDRESS.search(text)
@@ -57,8 +57,10 @@ def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None
 
 @pytest.mark.spec("project.locks")
 def test_each_lock_holds_the_smaller_one(root: Path) -> None:
-    run, dev, proof = (pins(root, tier) for tier in ("run", "dev", "proof"))
-    assert run.items() <= dev.items() <= proof.items()
+    run, all_, dev, proof = (pins(root, tier) for tier in ("run", "all", "dev", "proof"))
+    assert run.items() <= all_.items() <= dev.items() <= proof.items()
+    for extra in ("anthropic", "openai"):
+        assert run.items() < pins(root, extra).items() < all_.items()
 
 
 @pytest.mark.spec("project.locks")
@@ -66,9 +68,13 @@ def test_the_locks_fit_what_the_project_asks_for(root: Path) -> None:
     raw = tomllib.loads((root / "pyproject.toml").read_text())
     groups = raw["dependency-groups"]
     plain = {name: [one for one in group if isinstance(one, str)] for name, group in groups.items()}
-    extras = [one for extra in raw["project"]["optional-dependencies"].values() for one in extra]
+    optional = raw["project"]["optional-dependencies"]
+    extras = [one for extra in optional.values() for one in extra]
     asked = {
         "run": raw["project"]["dependencies"] + plain["build"],
+        "anthropic": optional["anthropic"],
+        "openai": optional["openai"],
+        "all": extras,
         "dev": plain["dev"] + extras,
         "proof": plain["proof"],
     }

@@ -12,7 +12,7 @@ import reverie
 
 pytestmark = pytest.mark.spec("18.light")
 
-FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", "trio", "typer")
+FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", "trio")
 ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "tools", "upkeep", "wire")
 OF_A_NAME = {"reverie.api", "reverie.api.address", "reverie.api.memory", "reverie.errors"}
 OF_SESSION = {"reverie.session", "reverie.session.recall", "reverie.session.recall.index"}

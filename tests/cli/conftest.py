@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.apps.cli.app import build
 from reverie.session.library import Library

@@ -67,6 +67,24 @@ def test_a_calm_session(run: Run, project: Path, home: Path) -> None:
     assert "The last" not in run("cache", "--last", "0").out
 
 
+@pytest.mark.spec("18.own-key")
+def test_money_where_the_price_is_known_and_none_for_the_embedded_model(
+    run: Run, project: Path, home: Path
+) -> None:
+    priced = made(project, FIRST, GOOD, model="claude-sonnet-5")
+    dollars = (20 * 2 + 10_000 * 0.2 + 10_100 * 2.5 + 40 * 10) / 1e6
+    assert run("cache", priced, "--json").json()["total_cost_usd"] == pytest.approx(dollars)
+    assert f"${dollars:.4f} for claude-sonnet-5" in run("cache", priced, code=0).out
+    unknown = made(project, FIRST, GOOD)
+    assert run("cache", unknown, "--json").json()["total_cost_usd"] is None
+    assert "$" not in run("cache", unknown, code=0).out
+    free = made(project, FIRST, GOOD, model="embedded")
+    assert run("cache", free, "--json").json()["total_cost_usd"] == 0
+    said = run("cache", free, code=0).out
+    assert "nothing is billed" in said
+    assert "%" not in said
+
+
 def test_a_break_without_a_change_is_the_providers(run: Run, project: Path, home: Path) -> None:
     made(project, FIRST, GOOD, BAD)
     found = run("cache", "--json").json()

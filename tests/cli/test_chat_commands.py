@@ -1,4 +1,4 @@
-"""Slash commands and permission prompts, without a terminal."""
+"""Slash commands, and what a model can do to a screen, without a terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from reverie.agent.agent import AgentOptions
 from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, filling, standard
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.interactive import footer
-from reverie.apps.cli.screens import LineScreen, Printed, described, read_answer
+from reverie.apps.cli.screens import LineScreen, Printed
 from reverie.errors import InvalidInput, NotFound
-from reverie.tools import PermissionAnswer, PermissionRule, Question
 from reverie.transcript.records import UserMessage
 from reverie.world import Delta
 from tests.cli.typed import Typed
@@ -118,43 +117,6 @@ def test_others_add_their_commands_and_a_wrong_one_is_named(tmp_path: Path) -> N
 )
 def test_what_counts_as_a_command(text: str, is_one: bool) -> None:
     assert SlashCommands().is_command(text) is is_one
-
-
-@pytest.mark.parametrize(
-    ("said", "lasting", "answer"),
-    [
-        ("y", False, PermissionAnswer(True)),
-        ("YES", False, PermissionAnswer(True)),
-        ("n", True, PermissionAnswer(False)),
-        ("n use git", True, PermissionAnswer(False, words="use git")),
-        ("no, use git", True, PermissionAnswer(False, words="use git")),
-        ("y but quietly", True, PermissionAnswer(True, words="but quietly")),
-        ("s", True, PermissionAnswer(True, "session")),
-        ("s", False, None),
-        ("p", True, PermissionAnswer(True, "project")),
-        ("p", False, None),
-        ("", True, None),
-        ("yeah", True, None),
-    ],
-)
-def test_only_a_clear_answer_counts(
-    said: str, lasting: bool, answer: PermissionAnswer | None
-) -> None:
-    assert read_answer(said, lasting) == answer
-
-
-def test_what_permission_is_asked_for_is_shown_whole() -> None:
-    command = "echo a; " * 100 + "rm -rf /"
-    rows = described(Question("Bash", command, "it runs a command", None, {"command": command}))
-    assert rows == [command]
-    long = "x" * 5_000
-    assert described(Question("Bash", long, "", None, {}))[-1] == "[1,000 more characters]"
-    given = {"file_path": "a.py", "new_string": "\n".join("abcdefghijkl"), "all": True}
-    rows = described(Question("Edit", "/p/a.py", "", PermissionRule("Edit"), given))
-    assert rows[0] == "/p/a.py"
-    assert "file_path" not in "".join(rows)
-    assert "new_string: [+4 lines]" in rows
-    assert rows[-1] == "all: true"
 
 
 def test_a_model_cannot_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

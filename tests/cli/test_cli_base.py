@@ -8,41 +8,48 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli.app import COMMANDS, LazyCommand
+from reverie.apps.cli.app import CHAT_OPTIONS, COMMANDS, LazyCommand
+from reverie.apps.cli.chat import chat
 from reverie.apps.cli.show import age, clean, encoded, inert, line
 from reverie.text.counts import size
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18")
 
-HEAVY = ("typer", "rich", "anyio", "anthropic", "openai", "starlette", "uvicorn", "httpx2")
+HEAVY = ("click", "rich", "anyio", "anthropic", "openai", "starlette", "uvicorn", "httpx2")
 
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A module with commands of this test's own, put into the list."""
     text = """
-import sys
-from typing import Annotated
-import typer
+import click
 from reverie.errors import Held
 
-def chat(prompt: Annotated[str, typer.Option("-p")] = ""):
+@click.command()
+@click.option("-p", "prompt", default="")
+def chat(prompt):
     print(f"chat said {prompt!r}")
 
-def held(as_json: Annotated[bool, typer.Option("--json")] = False):
+@click.command()
+@click.option("--json", is_flag=True)
+def held(json):
     raise Held("In use by \\x1b[31mnobody", where="x", do="Wait")
 
+@click.command()
 def stopped():
     raise KeyboardInterrupt
 
+@click.command()
 def broken():
     import no_such_module_at_all
 
+@click.command()
 def refused():
     open("/no/such/file")
 """
@@ -80,6 +87,24 @@ def test_help_names_every_command_that_is_there(run: Run, monkeypatch: pytest.Mo
     assert "ghost" not in shown
     assert "\x1b" not in shown
     assert run("ghost").code == 6
+
+
+def test_help_shows_the_options_of_the_default_command(run: Run) -> None:
+    shown = run("--help", code=0).out
+    context = click.Context(chat)
+    records = dict(filter(None, (option.get_help_record(context) for option in chat.params)))
+    for name, about in CHAT_OPTIONS:
+        assert records[name] == about
+        assert re.search(rf"^  {re.escape(name)}  +{re.escape(about)}$", shown, re.MULTILINE)
+
+
+def test_help_by_other_names(run: Run) -> None:
+    assert run("-h", code=0).out == run("help", code=0).out == run("--help", code=0).out
+    whole = run("sessions", "list", "--help", code=0).out
+    assert "Usage: reverie sessions list" in whole
+    assert run("help", "sessions", "list", code=0).out == whole
+    assert run("sessions", "list", "-h", code=0).out == whole
+    assert run("help", "sesions", code=2).out == ""
 
 
 def test_version(process: Run) -> None:
@@ -159,15 +184,20 @@ def test_nobody_reads_on(home: Path, project: Path) -> None:
     ],
 )
 def test_the_shell_completes(process: Run, words: str, at: int, found: list[str]) -> None:
-    env = {"_REVERIE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
-    assert process(env=env).out.split() == found
+    env = {"_REVERIE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    assert process(env=env).out.split() == [f"plain,{name}" for name in found]
 
 
 def test_completion_can_be_shown_and_installed(process: Run, tmp_path: Path) -> None:
-    env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
+    env = {"HOME": str(tmp_path), "SHELL": "/bin/zsh"}
     assert "_reverie_completion" in process("--show-completion", "bash", env=env).out
-    assert process("--install-completion", "bash", env=env).code == 0
-    assert "_REVERIE_COMPLETE" in (tmp_path / ".bash_completions" / "reverie.sh").read_text()
+    assert "compdef" in process("--show-completion", env=env).out
+    for _ in range(2):
+        assert process("--install-completion", "bash", env=env).code == 0
+    script = tmp_path / ".bash_completions" / "reverie.sh"
+    assert "_REVERIE_COMPLETE" in script.read_text()
+    assert (tmp_path / ".bashrc").read_text() == f"source '{script}'\n"
+    assert process("--install-completion", "tcsh", env=env).code == 2
 
 
 def test_colour_is_for_a_terminal(terminal: Any, process: Run) -> None:

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from reverie.apps.cli import memory
-from reverie.apps.cli.memory_learn import learn
 from reverie.settings import DEFAULTS
 from reverie.store.home import canonical_root
 from reverie.store.memories import memory_folder
@@ -30,13 +28,6 @@ type: feedback
 
 Always use pnpm instead of npm.
 """
-
-
-@pytest.fixture(autouse=True)
-def _registered() -> None:
-    known = {command.name for command in memory.app.registered_commands}
-    if "learn" not in known:
-        memory.app.command("learn")(learn)
 
 
 def row(number: int, kind: str, said: str) -> str:

@@ -313,7 +313,7 @@ def test_the_whole_way_as_processes(process: Run, made: str, recorded: Any) -> N
     assert process("sessions", "import", recorded("9b76")).code == 0
     rows = process("sessions", "list", "--json").json()["sessions"]
     assert {row["id"] for row in rows} > {made}
-    env = {"_REVERIE_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
+    env = {"_REVERIE_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
     env["COMP_WORDS"] = f"reverie sessions show {made[:6]}"
-    assert process(env=env).out.split() == [made]
+    assert process(env=env).out.split() == [f"plain,{made}"]
     assert process("sessions", "show", made, "--request").out.startswith('{"model":"other-model"')

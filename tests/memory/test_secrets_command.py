@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.apps.cli.team import scan
 from reverie.upkeep.scan import LARGEST
@@ -24,9 +23,7 @@ def secret(shared: Path) -> str:
 
 
 def run(*args: str | Path) -> tuple[int, str, str]:
-    app = typer.Typer()
-    app.command()(scan)
-    done = CliRunner().invoke(app, [str(arg) for arg in args])
+    done = CliRunner().invoke(scan, [str(arg) for arg in args])
     return done.exit_code, done.stdout, done.stderr
 
 
@@ -87,7 +84,5 @@ def test_links_and_pipes_are_left_alone(tmp_path: Path, secret: str) -> None:
 
 
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(scan)
-    done = CliRunner().invoke(app, [str(tmp_path / "gone")])
+    done = CliRunner().invoke(scan, [str(tmp_path / "gone")])
     assert type(done.exception).__name__ == "NotFound"

@@ -109,7 +109,7 @@ def test_a_key_goes_to_its_own_provider_alone() -> None:
 @pytest.mark.parametrize("sdk", ["anthropic", "openai"])
 def test_a_missing_sdk_is_named(sdk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, sdk, None)
-    with pytest.raises(NotAvailable, match=rf"pip install 'reverie\[{sdk}\]'"):
+    with pytest.raises(NotAvailable, match=rf"{sys.executable} -m pip install '{sdk}>="):
         model_for(f"{sdk}:x", {**KEY, **OPENAI})
 
 

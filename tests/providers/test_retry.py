@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.errors import Overloaded, ProviderError
-from reverie.providers.retry import LONGEST_WAIT, Retries, asked_wait, persist
+from reverie.providers.retry import LONGEST_WAIT, OVERLOAD_PATIENCE, Retries, asked_wait, persist
 from reverie.testing import ManualClock, reply
 from reverie.wire.failures import Setback
 from reverie.world import Delta, Event, Reply, Retrying
@@ -55,7 +55,9 @@ def test_waits_grow_and_are_spread() -> None:
     assert low.wait(6, "0") == 8  # "at once" does not make a storm
 
 
-async def run(failures: list[Setback], limit: int, clock: ManualClock) -> list[Event]:
+async def run(
+    failures: list[Setback], limit: int, clock: ManualClock, patience: float = 0.0
+) -> list[Event]:
     pending = list(failures)
 
     async def attempt() -> AsyncGenerator[Event, None]:
@@ -64,7 +66,8 @@ async def run(failures: list[Setback], limit: int, clock: ManualClock) -> list[E
             raise pending.pop(0)
         yield reply("whole")
 
-    return [event async for event in persist(attempt, Retries(limit, clock, lambda: 0.0))]
+    retries = Retries(limit, clock, lambda: 0.0, patience)
+    return [event async for event in persist(attempt, retries)]
 
 
 def busy(after: str = "", retry: bool = True) -> Setback:
@@ -96,3 +99,38 @@ async def test_what_will_not_pass_is_not_tried_again() -> None:
     with pytest.raises(ProviderError):
         await run([busy(retry=False)], 5, clock)
     assert clock.slept == []
+
+
+async def test_an_overload_is_waited_out_for_minutes() -> None:
+    clock = ManualClock()
+    events = await run([busy()] * 20, 5, clock, OVERLOAD_PATIENCE)
+    assert sum(isinstance(e, Retrying) for e in events) == 20
+    assert isinstance(events[-1], Reply)
+    assert 200 < sum(clock.slept) < OVERLOAD_PATIENCE
+
+
+async def test_an_overload_that_does_not_pass_ends_too() -> None:
+    clock = ManualClock()
+    with pytest.raises(Overloaded):
+        await run([busy()] * 1_000, 5, clock, OVERLOAD_PATIENCE)
+    assert OVERLOAD_PATIENCE <= sum(clock.slept) <= OVERLOAD_PATIENCE + LONGEST_WAIT
+
+
+async def test_an_overload_that_is_to_last_is_not_waited_out() -> None:
+    clock = ManualClock()
+    with pytest.raises(Overloaded):
+        await run([busy("86400")] * 1_000, 5, clock, OVERLOAD_PATIENCE)
+    assert len(clock.slept) == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "limit", "tries"),
+    [(ProviderError("broken"), 5, 5), (Overloaded("busy"), 0, 0), (Overloaded("busy"), 5, 43)],
+)
+async def test_patience_is_for_overloads_where_anything_is_tried_again(
+    error: ProviderError, limit: int, tries: int
+) -> None:
+    clock = ManualClock()
+    with pytest.raises(type(error)):
+        await run([Setback(error, retry=True)] * 1_000, limit, clock, OVERLOAD_PATIENCE)
+    assert len(clock.slept) == tries

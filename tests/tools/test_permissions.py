@@ -25,6 +25,7 @@ from reverie.tools import (
 from reverie.tools.command import Unclear, parse, plain_words
 from reverie.tools.permissions import MAX_WORDS, Verdict
 from reverie.tools.rules import parse_rule
+from reverie.tools.tool import FileChange
 from tests.tools.kit import Place, call, snapshot, use
 
 pytestmark = pytest.mark.spec("13")
@@ -274,6 +275,60 @@ async def test_words_without_end_are_cut_and_that_is_told(place: Place) -> None:
     said = (await box.run(call("Write", file_path="b", content="1"))).blocks[1].text
     assert len(said) < MAX_WORDS + 200
     assert said.endswith("[the user said more: 49,999 characters, of which these are the first]")
+
+
+@pytest.mark.spec("18.permission")
+async def test_nobody_is_asked_for_an_edit_that_cannot_succeed(place: Place) -> None:
+    person = Person()
+    box = place.box(place.policy("ask", asker=person))
+    (place.root / "a.py").write_text("one\ntwo\ntwo\n")
+    edit = {"file_path": "a.py", "new_string": "x"}
+    unread = await use(box, "Edit", **edit, old_string="one")
+    assert "was not read yet" in unread.text
+    assert "was not read yet" in (await use(box, "Write", file_path="a.py", content="x")).text
+    await use(box, "Read", file_path="a.py")
+    missing = await use(box, "Edit", **edit, old_string="three")
+    assert "Edit failed: old_string is not in the file" in missing.text
+    assert "2 times" in (await use(box, "Edit", **edit, old_string="two")).text
+    (place.root / "a.py").write_text("changed\n")
+    assert "changed since it was read" in (await use(box, "Edit", **edit, old_string="one")).text
+    assert person.questions == []
+
+
+@pytest.mark.spec("18.permission")
+async def test_a_question_carries_what_would_become_of_the_file(place: Place) -> None:
+    person = Person(YES, YES, YES)
+    box = place.box(place.policy("ask", asker=person))
+    await use(box, "Write", file_path="a.py", content="one\n")
+    await use(box, "Edit", file_path="a.py", old_string="one", new_string="two")
+    await use(box, "Bash", command="true")
+    changes = [question.change for question in person.questions]
+    assert changes == [FileChange(None, b"one\n"), FileChange(b"one\n", b"two\n"), None]
+    assert [question.runs for question in person.questions] == [False, False, True]
+
+
+@pytest.mark.spec("18.permission")
+async def test_what_may_not_be_read_unasked_is_not_looked_at_for_a_question(place: Place) -> None:
+    """Nothing is learned about a file by asking to write it."""
+    rules = (PermissionRule("Read", "quiet.txt", "deny"),)
+    for path in (place.root / ".env", place.outside / "f", place.root / "quiet.txt"):
+        path.write_text("secret\n")
+        person = Person(PermissionAnswer(False))
+        box = place.box(place.policy("ask", rules, asker=person))
+        refused = await use(box, "Write", file_path=str(path), content="x")
+        assert "the user said no" in refused.text
+        assert [question.change for question in person.questions] == [None]
+
+
+@pytest.mark.spec("18.permission")
+async def test_a_rule_of_the_persons_own_is_the_one_that_is_kept(place: Place) -> None:
+    wide = PermissionRule("Bash", "true *")
+    person = Person(PermissionAnswer(True, "session", rule=wide))
+    box = place.box(place.policy("ask", asker=person))
+    for end in ("a", "b", "c"):
+        await use(box, "Bash", command=f"true {end}")
+    assert len(person.questions) == 1
+    assert wide in box.policy.rules
 
 
 async def test_an_answer_for_the_session_saves_the_next_question(place: Place) -> None:

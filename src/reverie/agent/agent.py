@@ -345,7 +345,12 @@ def thinking_options(settings: Settings, known: Capabilities) -> dict[str, Any]:
 
 
 def _context(place: Place, session: Session, memories: Memories | None) -> ToolContext:
-    stored = StoredResults(session.library.folder, session.id, lambda: session.view)
+    stored: StoredResults | None = None
+    sources: tuple[SealedCalls, ...] = ()
+    if session.budget is not None:  # nothing is stored, nor a folder opened, where it is private
+        folder = session.library.folder
+        stored = StoredResults(folder, session.id, lambda: session.view)
+        sources = (SealedCalls(lambda: session.view, folder, session.id),)
     return ToolContext(
         place.top,
         place.cwd,
@@ -360,8 +365,6 @@ def _context(place: Place, session: Session, memories: Memories | None) -> ToolC
         settings=session.world.settings,
         say=session.world.say,
         environ=place.environ,
-        stored=stored if session.budget is not None else None,
-        sources=(SealedCalls(lambda: session.view, session.library.folder, session.id),)
-        if session.budget is not None
-        else (),
+        stored=stored,
+        sources=sources,
     )

@@ -20,7 +20,7 @@ from reverie.errors import InvalidInput
 from reverie.providers import anthropic, openai
 from reverie.providers.anthropic import AnthropicModel, anthropic_model
 from reverie.providers.openai import OpenAIModel, WireFormat, openai_model
-from reverie.providers.retry import Retries
+from reverie.providers.retry import OVERLOAD_PATIENCE, Retries
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.tokens import family
 from reverie.world import Clock
@@ -77,7 +77,8 @@ def model_for(
 ) -> AnthropicModel | OpenAIModel | None:
     """The model of that name, or of no name the default; None = use the embedded one."""
     access = Access.of(environ)
-    retries = Retries(settings.provider_retries, clock or SystemClock(), chance)
+    limit = settings.provider_retries
+    retries = Retries(limit, clock or SystemClock(), chance, OVERLOAD_PATIENCE)
     provider, model = _named(name.strip(), access)
     if provider == EMBEDDED:
         return None

@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from reverie.errors import AuthFailed, InvalidInput, NotAvailable
+from reverie.providers.extras import install_command
 from reverie.wire.failures import (
     ProviderWords,
     Setback,
@@ -173,7 +174,7 @@ def connect(
         raise NotAvailable(
             f"the {sdk} package is not installed",
             where=where,
-            do=f"Install it: pip install 'reverie[{sdk}]'",
+            do=f"Install it: {install_command(sdk)}",
         ) from error
     try:
         built = getattr(module, client)(

@@ -1,9 +1,12 @@
 """Trying again: how often, how long to wait, and never with half an answer.
 
-Waits grow, are spread by chance so that many clients do not come back at once, and are
-bounded whatever a provider asks for. A try that fails after some of its answer was shown
-is made again whole; what it showed is followed by `Retrying`, and no `Reply` comes of it.
-Time and chance are parameters.
+Failures are counted. An overload is waited out beyond that count, as long as `patience` says:
+it lasts minutes and passes; one that is to last longer by the provider's own word is not.
+
+Waits grow, are spread by chance so that many clients do not come back at once, and are bounded
+whatever a provider asks for. A try that fails after some of its answer was shown is made again
+whole; what it showed is followed by `Retrying`, and no `Reply` comes of it. Time and chance are
+parameters.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from reverie.errors import Overloaded
 from reverie.wire.failures import Setback
 from reverie.world import Clock, Event, Retrying
 
@@ -23,6 +27,8 @@ FIRST_WAIT = 0.5  # seconds
 LONGEST_WAIT = 60.0
 LONGEST_GROWN = 32.0
 LONGEST_ASKED = 48.0  # leaves room to spread even those who were told to wait for hours
+OVERLOAD_PATIENCE = 600.0
+"""Seconds of waiting, all in all, until an overload is taken for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,17 @@ class Retries:
     limit: int
     clock: Clock
     chance: Callable[[], float] = random.random
+    patience: float = 0.0  # seconds an overload is waited out, beyond the limit
+
+    def ends(self, setback: Setback, tried: int, waited: float) -> bool:
+        """Whether no other try is to follow."""
+        if not setback.retry or not self.limit:
+            return True
+        if tried <= self.limit:
+            return False
+        asked = asked_wait(setback.after, self.clock.now()) or 0.0
+        passes = isinstance(setback.error, Overloaded) and asked <= self.patience
+        return not passes or waited >= self.patience
 
     def wait(self, attempt: int, after: str) -> float:
         """Seconds before try number `attempt` + 1: what was asked for, or growing; spread."""
@@ -64,7 +81,7 @@ async def persist(
     attempt: Callable[[], AsyncGenerator[Event, None]], retries: Retries
 ) -> AsyncIterator[Event]:
     """The events of the first try that succeeds, with a `Retrying` between tries."""
-    tried = 0
+    tried, waited = 0, 0.0
     while True:
         try:
             async with aclosing(attempt()) as events:
@@ -74,8 +91,9 @@ async def persist(
         except Setback as failed:
             setback = failed
         tried += 1
-        if not setback.retry or tried > retries.limit:
+        if retries.ends(setback, tried, waited):
             raise setback.error from setback.__cause__
         wait = retries.wait(tried, setback.after)
+        waited += wait
         yield Retrying(tried, wait, str(setback.error))
         await retries.clock.sleep(wait)

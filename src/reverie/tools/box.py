@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, cast
 
@@ -27,7 +28,17 @@ from reverie.alone import alone
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.tools.background import BackgroundShells
 from reverie.tools.permissions import Judgement, PermissionPolicy
-from reverie.tools.tool import Denied, Input, Output, Registry, Schema, Tool, ToolContext
+from reverie.tools.tool import (
+    Denied,
+    FileChange,
+    Input,
+    Output,
+    Registry,
+    Schema,
+    Tool,
+    ToolContext,
+    ToolFailed,
+)
 from reverie.transcript.blocks import parse, text_block
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
@@ -170,7 +181,8 @@ class Toolbox:
     async def _output(self, call: ToolCall) -> Output:
         try:
             tool, value = read_call(call, self.registry)
-            judged = await self.policy.check(tool, value, self.context.files)
+            foresee = partial(self._foreseen, tool, value)
+            judged = await self.policy.check(tool, value, self.context.files, foresee)
         except Denied as error:
             return Output(str(error), is_error=True, words=error.words)
         except ReverieError as error:
@@ -178,6 +190,20 @@ class Toolbox:
         value, context = self._granted(tool, value, judged)
         output = await bounded(tool, value, replace(context, call=call.id))
         return replace(output, words=judged.words) if judged.words else output
+
+    async def _foreseen(self, tool: Tool, value: Input, judged: Judgement) -> FileChange | None:
+        """What the call would make of its file, where that can be looked at unasked; ToolFailed
+        where it would fail: nobody is asked for what cannot be done."""
+        path = judged.path
+        if tool.preview is None or path is None:
+            return None
+        if not self.policy.may_read(path) and self.context.reads.digest(path) is None:
+            return None
+        none: FileChange | None = None
+        change, error = await alone(tool.preview(*self._granted(tool, value, judged)), none)
+        if error:
+            raise ToolFailed(f"{tool.name} failed: {error}")
+        return change
 
     def _granted(self, tool: Tool, value: Input, judged: Judgement) -> tuple[Input, ToolContext]:
         """The call on the real path that permission was given for, and on no other."""

@@ -28,11 +28,12 @@ from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest, read_open
 from reverie.tools.places import EDITABLE, content
-from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
+from reverie.tools.tool import FileChange, Input, Output, Tool, ToolContext, ToolFailed
 
 LINES = 2_000
 LINE = 2_000
 PICTURE = 3_750_000
+AROUND = 3  # lines shown about an edit
 _PIECE = 64 * 1024
 _PASSED = 4 * 1024 * 1024 * 1024
 _MAGIC = (
@@ -207,38 +208,46 @@ READ = Tool(
 )
 
 
-AROUND = 3
-
-
 async def write(value: Input, context: ToolContext) -> Output:
     path = context.files.target(str(value["file_path"]))
+    return await to_thread.run_sync(_write, path, _content(value), context)
+
+
+async def preview_write(value: Input, context: ToolContext) -> FileChange:
+    path = context.files.target(str(value["file_path"]))
+    return FileChange(await to_thread.run_sync(_replaced, path, context), _content(value))
+
+
+def _content(value: Input) -> bytes:
     data = encoded(str(value["content"]))
     if len(data) > EDITABLE:
         raise ToolFailed(f"the content has {len(data):,} bytes; {EDITABLE:,} can be written")
-    return await to_thread.run_sync(_write, path, data, context)
+    return data
 
 
 def _write(path: Path, data: bytes, context: ToolContext) -> Output:
-    old = _present(path, context)
-    where = shown(str(path))
-    if old is not None and context.reads.digest(path) is None:
+    old = _replaced(path, context)
+    _land(path, data, None if old is None else digest(old), context)
+    done = "Wrote" if old is None else "Replaced"
+    return Output(f"{done} {shown(str(path))} ({len(data):,} bytes)")
+
+
+def _replaced(path: Path, context: ToolContext) -> bytes | None:
+    """What a write would replace; ToolFailed where that is not what was read."""
+    try:
+        old = _bytes(path, context)
+    except NotFound:
+        return None
+    where, read_as = shown(str(path)), context.reads.digest(path)
+    if read_as is None:
         raise ToolFailed("the file exists and was not read yet", where=where, do="Read it first")
-    if old is not None and context.reads.digest(path) != old:
+    if read_as != digest(old):
         raise _changed(where)
-    _land(path, data, old, context)
-    return Output(f"{'Replaced' if old else 'Wrote'} {where} ({len(data):,} bytes)")
+    return old
 
 
 def _changed(where: str) -> ToolFailed:
     return ToolFailed("the file changed since it was read", where=where, do="Read it again")
-
-
-def _present(path: Path, context: ToolContext) -> str | None:
-    """The hash of what is there now; None where nothing is."""
-    try:
-        return digest(_bytes(path, context))
-    except NotFound:
-        return None
 
 
 def _bytes(path: Path, context: ToolContext) -> bytes:
@@ -259,18 +268,46 @@ def _land(path: Path, data: bytes, expect: str | None, context: ToolContext) -> 
     context.reads.note(path, digest(data))
 
 
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    """A file before and after an edit, and where that was made."""
+
+    before: bytes
+    after: bytes
+    count: int
+    at: int  # the first place, in bytes
+    length: int
+
+
 async def edit(value: Input, context: ToolContext) -> Output:
     path = context.files.target(str(value["file_path"]))
+    return await to_thread.run_sync(_edit, path, _replacement(value), context)
+
+
+async def preview_edit(value: Input, context: ToolContext) -> FileChange:
+    path = context.files.target(str(value["file_path"]))
+    done = await to_thread.run_sync(_edited, path, _replacement(value), context)
+    return FileChange(done.before, done.after)
+
+
+def _replacement(value: Input) -> tuple[bytes, bytes, bool]:
     old, new = str(value["old_string"]), str(value["new_string"])
     if not old:
         raise ToolFailed("old_string is empty", do="Use Write for a new file")
     if old == new:
         raise ToolFailed("old_string and new_string are the same")
-    every = bool(value.get("replace_all"))
-    return await to_thread.run_sync(_edit, path, (encoded(old), encoded(new), every), context)
+    return encoded(old), encoded(new), bool(value.get("replace_all"))
 
 
 def _edit(path: Path, change: tuple[bytes, bytes, bool], context: ToolContext) -> Output:
+    done = _edited(path, change, context)
+    _land(path, done.after, digest(done.before), context)
+    told = _around(done.after, done.at, done.length)
+    return Output(f"Replaced {done.count:,} in {shown(str(path))}\n{told}")
+
+
+def _edited(path: Path, change: tuple[bytes, bytes, bool], context: ToolContext) -> _Edited:
+    """What an edit makes of the file as it is now; ToolFailed where it cannot be made."""
     where = shown(str(path))
     seen = context.reads.digest(path)
     if seen is None:
@@ -293,12 +330,10 @@ def _edit(path: Path, change: tuple[bytes, bytes, bool], context: ToolContext) -
             where=where,
             do="Give more of the text around it, or set replace_all",
         )
-    first = data.index(old)
     result = data.replace(old, new) if every else data.replace(old, new, 1)
     if len(result) > EDITABLE:
         raise ToolFailed(f"the file would have {len(result):,} bytes", where=where)
-    _land(path, result, seen, context)
-    return Output(f"Replaced {count:,} in {where}\n{_around(result, first, len(new))}")
+    return _Edited(data, result, count, data.index(old), len(new))
 
 
 def _line_ends(data: bytes, change: tuple[bytes, bytes, bool]) -> tuple[bytes, bytes, bool]:
@@ -341,6 +376,7 @@ WRITE = Tool(
     },
     write,
     path="file_path",
+    preview=preview_write,
 )
 EDIT = Tool(
     "Edit",
@@ -359,4 +395,5 @@ EDIT = Tool(
     },
     edit,
     path="file_path",
+    preview=preview_edit,
 )

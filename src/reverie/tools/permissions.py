@@ -23,11 +23,14 @@ from reverie.store.keys import beneath, shown
 from reverie.store.private import is_secret
 from reverie.text.terminal import clean
 from reverie.tools import command, forbidden, globs
-from reverie.tools.tool import Denied, Files, Input, Tool
+from reverie.tools.tool import Denied, FileChange, Files, Input, Tool
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 MAX_WORDS = 10_000  # characters of what a person says at one question
+OPEN_ENDS = (" *", ":*")
+"""How a command's pattern ends where anything may follow."""
+_READ = "Read"
 _RULED = frozenset({"settings.json", "settings.local.json"})
 
 
@@ -56,6 +59,8 @@ class Question:
     reason: str
     rule: PermissionRule | None = None
     input: Input | None = None
+    change: FileChange | None = None  # what would become of a file, where it can be foreseen
+    runs: bool = False  # whether the subject is a command line
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,11 @@ class PermissionAnswer:
     remember: Literal["no", "session", "project"] = "no"
     words: str = ""  # the person's own
     reason: str = ""  # ours, where the person did not answer
+    rule: PermissionRule | None = None  # what to remember, where it is not what was offered
 
 
 Asker: TypeAlias = Callable[[Question], Awaitable[PermissionAnswer]]
+Foresee: TypeAlias = "Callable[[Judgement], Awaitable[FileChange | None]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +143,18 @@ class PermissionPolicy:
         self._keep = keep
         self._asking = anyio.Lock()
 
-    async def check(self, tool: Tool, value: Input, files: Files) -> Judgement:
-        """The judgement of a call that may run, or Denied."""
+    async def check(
+        self, tool: Tool, value: Input, files: Files, foresee: Foresee | None = None
+    ) -> Judgement:
+        """The judgement of a call that may run, or Denied. Before anybody is asked, `foresee` says
+        what the call would change, or raises because it would fail."""
         found = self.judge(tool, value, files)
         if found.verdict == "ask":
             async with self._asking:  # one question at a time; an answer may cover the next
-                again = self.judge(tool, value, files)
-                found = again if again.verdict != "ask" else await self._ask(tool, value, again)
+                found = self.judge(tool, value, files)
+                if found.verdict == "ask":
+                    change = await foresee(found) if foresee and self._asker else None
+                    found = await self._ask(tool, value, found, change)
         if found.verdict == "deny":
             reason = f"{tool.name} was not permitted: {found.reason}"
             raise Denied(reason, where=found.subject, words=found.words)
@@ -191,27 +203,39 @@ class PermissionPolicy:
         return Judgement("ask", reason, subject, path)
 
     def _covers(self, rule: PermissionRule, tool: Tool, found: Judgement) -> bool:
-        if rule.tool not in ("*", tool.name) and not (
-            rule.tool.endswith("*") and tool.name.startswith(rule.tool[:-1])
-        ):
+        if not _speaks_of(rule, tool.name):
             return False
         if not rule.pattern:
             return True
         if tool.command:
-            return _covers_command(rule, found.subject)
+            return covers_command(rule, found.subject)
         return found.path is not None and _covers_path(rule, found.path, self.ground)
 
-    async def _ask(self, tool: Tool, value: Input, found: Judgement) -> Judgement:
+    def may_read(self, path: Path) -> bool:
+        """Whether a file may be looked at with nobody asked."""
+        ground = self.ground
+        if ground.protected(path, False):
+            return False
+        limits = [r for r in self.rules if r.verdict != "allow" and _speaks_of(r, _READ)]
+        if any(not r.pattern or _covers_path(r, path, ground) for r in limits):
+            return False
+        return any(beneath(folder, path) for folder in (ground.root, *ground.readable))
+
+    async def _ask(
+        self, tool: Tool, value: Input, found: Judgement, change: FileChange | None
+    ) -> Judgement:
         if self._asker is None:
             return replace(found, verdict="deny", reason=f"{found.reason}, and nobody can be asked")
         rule = None if found.protected else suggestion(tool, found, self.ground)
-        subject = found.subject or tool.name
-        answer = await self._asker(Question(tool.name, subject, found.reason, rule, value))
+        subject, runs = found.subject or tool.name, bool(tool.command)
+        asked = Question(tool.name, subject, found.reason, rule, value, change, runs)
+        answer = await self._asker(asked)
         found = replace(found, words=spoken(answer.words))
         if not answer.allow:
             said = "the user said no, in the words below" if found.words else "the user said no"
             return replace(found, verdict="deny", reason=answer.reason or said)
         if rule is not None and answer.remember != "no":
+            rule = answer.rule or rule
             self.rules.append(rule)
             if answer.remember == "project" and self._keep is not None:
                 await self._keep(rule)
@@ -242,8 +266,14 @@ def suggestion(tool: Tool, found: Judgement, ground: PermissionRoots) -> Permiss
     return PermissionRule(tool.name, str(path.relative_to(ground.root) if inside else path))
 
 
-def _covers_command(rule: PermissionRule, line: str) -> bool:
-    open_end = rule.pattern.endswith((" *", ":*"))
+def _speaks_of(rule: PermissionRule, tool: str) -> bool:
+    """Whether a rule is about the tool of this name."""
+    return rule.tool in ("*", tool) or (rule.tool.endswith("*") and tool.startswith(rule.tool[:-1]))
+
+
+def covers_command(rule: PermissionRule, line: str) -> bool:
+    """Whether a rule's pattern speaks of this command line."""
+    open_end = rule.pattern.endswith(OPEN_ENDS)
     wanted = command.plain_words(rule.pattern[:-2] if open_end else rule.pattern)
     if rule.verdict != "allow":
         start = wanted or tuple(rule.pattern.split())

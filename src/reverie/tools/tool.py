@@ -48,6 +48,14 @@ class Output:
     words: str = ""  # what the user said when asked for permission
 
 
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a call would make of a file; `before` is None where there is none yet."""
+
+    before: bytes | None
+    after: bytes
+
+
 class ReadLog:
     """Which files were read, the newest last, and the hash each had then.
 
@@ -163,6 +171,7 @@ class ToolContext:
 
 
 Action: TypeAlias = "Callable[[Input, ToolContext], Awaitable[Output]]"
+Preview: TypeAlias = "Callable[[Input, ToolContext], Awaitable[FileChange]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +188,7 @@ class Tool:
     path: str = ""  # the input that names a file or folder, for permissions
     command: str = ""  # the input that holds a command line, for permissions
     times_itself: bool = False  # ends by itself at the time limit, with what it has
+    preview: Preview | None = None  # what it would make of its file; raises where it would fail
 
     async def run(self, input: Input, context: ToolContext) -> Output:  # noqa: A002
         return await self.action(input, context)

@@ -14,14 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, cast
+from typing import Any, cast
 
-import typer
-from typer.core import TyperGroup
-from typer.main import get_command
+import click
 
-from reverie.errors import InvalidInput, NotAvailable, ReverieError, StoreError
-from reverie.settings import environment
+from reverie.errors import NotAvailable, ReverieError, StoreError
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +72,33 @@ COMMANDS = {
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Scan files that would be shared for secrets."),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
+    "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }
 DEFAULT = "chat"
-OWN_OPTIONS = ("--help", "--version", "--install-completion", "--show-completion")
-
-# Typer carries its own copy of click; this is the root of the errors of either.
-_Usage: type[Exception] = next(
-    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
+CHAT_OPTIONS = (
+    ("-p, --print TEXT", "Answer one prompt and exit."),
+    ("-c, --continue", "Continue the newest session."),
+    ("--resume ID", "Continue this session."),
+    ("--model M", "The model to use."),
 )
+"""What the help of the program itself shows of the default command's options."""
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(click.Group):
     """The top group: a command is a name and a line of help until it is run."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return [name for name, target in COMMANDS.items() if target.is_there()]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """What stands in the list of commands; `load` gives the real one."""
+        del ctx
+        target = COMMANDS.get(cmd_name)
+        return click.Command(cmd_name, short_help=target.about) if target else None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without a command's name it is `chat` that is meant."""
         first = args[0] if args else ""
         own = first.partition("=")[0] in OWN_OPTIONS
@@ -100,11 +106,20 @@ class LazyGroup(TyperGroup):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, *rest = args
         if name in COMMANDS:
-            command = load(name)
-        return name, command, rest
+            return name, load(name), rest
+        if ctx.resilient_parsing:
+            return None, None, rest
+        raise click.NoSuchCommand(name, possibilities=self.list_commands(ctx), ctx=ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        with formatter.section("Options of chat (`reverie chat --help` has them all)"):
+            formatter.write_dl(CHAT_OPTIONS)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and leave the process with an exit code."""
@@ -112,99 +127,106 @@ class LazyGroup(TyperGroup):
         words = sys.argv[1:] if given is None else list(given)
         command, as_json = (words or [""])[0], "--json" in words
         try:
-            code = super().main(*args, **{**kwargs, "standalone_mode": False})
+            ended = cast("object", super().main(*args, **{**kwargs, "standalone_mode": False}))
+            code = ended if isinstance(ended, int) else 0
             sys.stdout.flush()
         except ReverieError as error:
             code = _tell(error, command, as_json)
-        except _Usage as error:
+        except click.ClickException as error:
             code = _misused(error, as_json)
-        except typer.Abort:
-            print("Cancelled: nothing was changed.", file=sys.stderr)
-            code = 1
-        except KeyboardInterrupt:
-            code = 130
+        except click.Abort as error:
+            code = _left(error)
         except BrokenPipeError:
             code = _unread()
         except OSError as error:
             told = StoreError(f"The operating system reported an error: {error}")
             code = _tell(told, command, as_json)
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(code)
 
 
-def load(name: str) -> Any:
+def load(name: str) -> click.Command:
     """The command of this name, its module imported now."""
     target = COMMANDS[name]
     try:
-        found = getattr(import_module(target.module), target.place.partition(":")[2])
+        return getattr(import_module(target.module), target.place.partition(":")[2])
     except ModuleNotFoundError as error:
         raise NotAvailable(
             f"`reverie {name}` cannot run: {error.name} is not installed",
             do=_remedy(error.name or ""),
         ) from error
-    if not isinstance(found, typer.Typer):
-        single = typer.Typer(add_completion=False)
-        single.command(name, help=found.__doc__ or target.about)(found)
-        found = single
-    found.rich_markup_mode = _style()
-    command = get_command(found)
-    command.name = name
-    return command
 
 
 def _remedy(module: str) -> str:
-    extras = {"anthropic": "anthropic", "openai": "openai", "starlette": "server"}
-    extra = {**extras, "uvicorn": "server"}.get(module.partition(".")[0])
-    return f"pip install 'reverie[{extra}]'" if extra else "Install that package"
+    from reverie.providers.extras import install_command
+
+    return f"Install it: {install_command(module.partition('.')[0])}"
 
 
-def _style() -> Literal["rich"] | None:
-    """Help in boxes and colours on a terminal alone."""
-    return "rich" if sys.stdout.isatty() else None
-
-
-def _version(wanted: bool) -> None:
+def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    del parameter
     if wanted:
         import reverie
 
         print(f"reverie {reverie.__version__}")
-        raise typer.Exit
+        context.exit()
 
 
-def _top(
-    version: Annotated[
-        bool,
-        typer.Option("--version", is_eager=True, callback=_version, help="Show the version."),
-    ] = False,
-) -> None:
-    """Memory and context for LLM agents.
+def _completion(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
+    if shell is not None:
+        from reverie.apps.cli import completion
 
-    Without a command, `reverie chat` is run. Every command accepts `--json`.
-    """
-    del version
+        work = completion.install if parameter.name == "install_completion" else completion.show
+        work(shell)
+        context.exit()
 
 
-def build() -> typer.Typer:
+def _shell_option(name: str, about: str) -> Any:
+    return click.option(
+        name,
+        is_flag=False,
+        flag_value="",
+        metavar="[SHELL]",
+        is_eager=True,
+        expose_value=False,
+        callback=_completion,
+        help=about,
+    )
+
+
+def build() -> click.Group:
     """The program: every command by name, none of them imported."""
-    top = typer.Typer(cls=LazyGroup, rich_markup_mode=_style())
-    top.callback()(_top)
-    for name, target in COMMANDS.items():
-        top.command(name, help=target.about)(_placeholder)
+
+    @click.group("reverie", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.option(
+        "--version",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_version,
+        help="Show the version.",
+    )
+    @_shell_option("--install-completion", "Install completion for bash, zsh or fish.")
+    @_shell_option("--show-completion", "Show that completion, to copy it.")
+    def top() -> None:
+        """Memory and context for LLM agents.
+
+        Without a command, `reverie chat` is run. Every command accepts `--json`.
+        """
+
     return top
-
-
-def _placeholder() -> None:
-    """Stands in the list of commands; `load` gives the real one."""
 
 
 def run(args: Sequence[str] | None = None) -> None:
     """Run a command line and exit."""
-    get_command(build()).main(args=args, prog_name="reverie")
+    build().main(args=args, prog_name="reverie")
 
 
 # --- how things end
 
 
 def _tell(error: ReverieError, command: str, as_json: bool) -> int:
+    from reverie.settings import environment
+
     if environment().get("REVERIE_DEBUG"):
         import traceback
 
@@ -227,14 +249,22 @@ def _tell(error: ReverieError, command: str, as_json: bool) -> int:
     return error.exit_code
 
 
-def _misused(error: Exception, as_json: bool) -> int:
-    code = int(getattr(error, "exit_code", InvalidInput.exit_code))
+def _misused(error: click.ClickException, as_json: bool) -> int:
+    code = error.exit_code
     if as_json:
-        text = str(cast("Any", error).format_message())
+        text = error.format_message()
         told = {"type": "Usage", "what": text, "where": "", "do": "--help", "exit_code": code}
         print(json.dumps({"error": told}))
-    cast("Any", error).show()
+    error.show()
     return code
+
+
+def _left(error: click.Abort) -> int:
+    """Whoever was asked left by Ctrl-C or Ctrl-D, or interrupted the work itself."""
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return 130
+    print("Cancelled: nothing was changed.", file=sys.stderr)
+    return 1
 
 
 def _unread() -> int:

@@ -7,12 +7,13 @@ it says so. No model is asked and no network used.
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.recall import entry_of, opened
 from reverie.apps.cli.show import document, line, say
 from reverie.errors import InvalidInput
@@ -27,16 +28,16 @@ LOOKED = 12
 UNKNOWN = "I do not know: nothing in the memories or sessions of this project answers that."
 
 
-def ask(
-    question: Annotated[
-        list[str], typer.Argument(metavar="QUESTION", help="The question; - for stdin.")
-    ],
-    sessions: Annotated[
-        bool, typer.Option("--sessions/--no-sessions", help="Search past sessions too.")
-    ] = True,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument(
+    "question", nargs=-1, required=True, metavar="QUESTION", help="The question; - for stdin."
+)
+@click.option(
+    "--sessions/--no-sessions", default=True, show_default=True, help="Search past sessions too."
+)
+@json_option
+@project_option
+def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path) -> None:
     """Answer a question from memories and past sessions, with sources."""
     text = text_from(" ".join(question)).strip()
     if not text:

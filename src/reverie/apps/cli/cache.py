@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, age, document, note, say, table
+from reverie.providers.choose import EMBEDDED
+from reverie.providers.prices import dollars, money
+from reverie.session.budget import Tally
 from reverie.text.counts import plural
 from reverie.upkeep.cache import CacheReport, cache_report, counts
 from reverie.upkeep.place import ProjectPlace, find_session
@@ -16,14 +20,21 @@ from reverie.upkeep.place import ProjectPlace, find_session
 LAST = 20
 
 
-def cache(
-    session: Annotated[
-        str, typer.Argument(metavar="[SESSION]", help="Its id. Default: the newest session.")
-    ] = "",
-    last: Annotated[int, typer.Option("--last", min=0, help="Number of requests to list.")] = LAST,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument(
+    "session", default="", metavar="[SESSION]", help="Its id. Default: the newest session."
+)
+@click.option(
+    "--last",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=LAST,
+    show_default=True,
+    help="Number of requests to list.",
+)
+@json_option
+@project_option
+def cache(session: str, last: int, as_json: bool, project: Path) -> None:
     """Show a session's requests, cache hit rate and cost, and what caused each cache break."""
     place = ProjectPlace.of(project)
     settings = place.loaded().settings
@@ -39,21 +50,43 @@ def cache(
             say(f"No session yet in {place.root}; nothing was sent.")
         return
     report = cache_report(library, session, settings)
+    head = library.read(session).view.head
+    model = head.model if head else ""
+    usd = _dollars(report, model)
     if as_json:
-        document(report.value(last))
+        document({**report.value(last), "model": model, "total_cost_usd": usd})
     else:
-        _tell(report, last)
+        _tell(report, last, model, usd)
 
 
-def _tell(report: CacheReport, last: int) -> None:
+def _dollars(report: CacheReport, model: str) -> float | None:
+    """What all requests cost at the price of the session's model; None where it is not known."""
+    used = Tally()
+    for one in report.asked:
+        used.count(one.usage)
+    amount = dollars(model, used.usage, free=model == EMBEDDED)
+    return None if amount is None else round(amount, 6)
+
+
+def _tell(report: CacheReport, last: int, model: str, usd: float | None) -> None:
     say(report.session, "bold")
     if not report.asked:
         say("Nothing was answered yet, so the cache has nothing to tell.")
         return
     whole = report.whole()
     requests = plural(whole["requests"], "request")
+    if model == EMBEDDED:
+        say(f"{requests} · answered by the embedded model: nothing is billed, there is no cache")
+    else:
+        _tell_cache(report, last, requests, "" if usd is None else f" · {money(usd)} for {model}")
+    for fault in report.faults:
+        note(f"{report.session}: {fault}")
+
+
+def _tell_cache(report: CacheReport, last: int, requests: str, price: str) -> None:
+    whole = report.whole()
     told = f"{whole['hit_rate']:.1%} read from the cache · cost {whole['cost']:,.0f} input tokens"
-    say(f"{requests} · {told} · {plural(len(report.breaks), 'break')}")
+    say(f"{requests} · {told}{price} · {plural(len(report.breaks), 'break')}")
     names = (
         "source",
         "requests",
@@ -78,8 +111,6 @@ def _tell(report: CacheReport, last: int) -> None:
         say(f"Of {blind} the request is not recorded (imported?): breaks there cannot be told.")
     if last:
         _tell_last(report, last, now)
-    for fault in report.faults:
-        note(f"{report.session}: {fault}")
 
 
 def _source_row(row: dict[str, Any]) -> list[str]:

@@ -14,16 +14,18 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-import typer
+import click
 
 from reverie.agent.agent import AgentOptions
 from reverie.agent.place import working_folder
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, model_option, project_option, sessions_like
 from reverie.apps.cli.show import encoded, note
 from reverie.errors import BudgetExceeded, Incomplete, InvalidInput, Refused, ReverieError
 from reverie.session.turn import TurnLimits, TurnResult
+from reverie.settings import variable
 from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Model
 
@@ -32,6 +34,8 @@ Mode = Literal["ask", "allow", "deny"]
 MAX_INPUT = 10 * 1024 * 1024
 FIRST_BYTE = 3.0  # seconds to wait for piped input when a prompt is there already
 CANCELLED = 130
+THINKING = ("off", "adaptive", "budget")
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
 ENDINGS: Mapping[str, type[ReverieError]] = {
     "refused": Refused,
     "truncated": Incomplete,
@@ -39,53 +43,87 @@ ENDINGS: Mapping[str, type[ReverieError]] = {
 }
 
 
-def _sessions(context: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the sessions whose ids begin like that."""
-    library = ProjectPlace.of(context.params.get("project") or CURRENT).library()
-    return [f.id for f in library.sessions() if f.id.startswith(incomplete)] if library else []
-
-
-Text = Annotated[
-    str | None, typer.Option("-p", "--print", metavar="TEXT", help="Answer one prompt and exit.")
-]
-Printing = Annotated[OutputFormat, typer.Option("--output-format", help="Format of the answer.")]
-Resume = Annotated[
-    str,
-    typer.Option("--resume", metavar="ID", help="Continue this session.", autocompletion=_sessions),
-]
-Newest = Annotated[bool, typer.Option("--continue", help="Continue the newest session.")]
-ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")]
-Bare = Annotated[bool, typer.Option("--bare", help="Run without memory, notes and hooks.")]
-Private = Annotated[bool, typer.Option("--private", help="Record nothing.")]
-Cost = Annotated[
-    float | None, typer.Option("--max-cost", min=0, help="Limit in price-weighted tokens.")
-]
-Rounds = Annotated[int, typer.Option("--max-rounds", min=1, help="Maximum rounds in one turn.")]
-Permission = Annotated[
-    Mode, typer.Option("--permission-mode", help="What to do when no permission rule applies.")
-]
-
-
+@click.command()
+@click.option("-p", "--print", "text", metavar="TEXT", help="Answer one prompt and exit.")
+@click.option(
+    "--output-format",
+    type=click.Choice(get_args(OutputFormat)),
+    default="text",
+    show_default=True,
+    help="Format of the answer.",
+)
+@click.option(
+    "--resume",
+    default="",
+    metavar="ID",
+    shell_complete=sessions_like,
+    help="Continue this session.",
+)
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Continue the newest session.")
+@model_option
+@click.option("--bare", is_flag=True, help="Run without memory, notes and hooks.")
+@click.option("--private", is_flag=True, help="Record nothing.")
+@click.option(
+    "--max-cost", type=click.FloatRange(min=0), metavar="N", help="Limit in price-weighted tokens."
+)
+@click.option(
+    "--max-rounds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=500,
+    show_default=True,
+    help="Maximum rounds in one turn.",
+)
+@click.option("--thinking", type=click.Choice(THINKING), help="Whether the model thinks first.")
+@click.option(
+    "--thinking-tokens",
+    type=click.IntRange(min=1_024),
+    metavar="N",
+    help="Tokens it may think, with a budget.",
+)
+@click.option("--effort", type=click.Choice(EFFORTS), help="How hard the model works.")
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens of one answer at most."
+)
+@click.option(
+    "--permission-mode",
+    type=click.Choice(get_args(Mode)),
+    default="ask",
+    show_default=True,
+    help="What to do when no permission rule applies.",
+)
+@json_option
+@project_option
 def chat(
-    text: Text = None,
-    output_format: Printing = "text",
-    resume: Resume = "",
-    go_on: Newest = False,
-    model: ModelOption = "",
-    bare: Bare = False,
-    private: Private = False,
-    max_cost: Cost = None,
-    max_rounds: Rounds = 500,
-    permission_mode: Permission = "ask",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    text: str | None,
+    output_format: OutputFormat,
+    resume: str,
+    go_on: bool,
+    model: str,
+    bare: bool,
+    private: bool,
+    max_cost: float | None,
+    max_rounds: int,
+    thinking: str | None,
+    thinking_tokens: int | None,
+    effort: str | None,
+    max_tokens: int | None,
+    permission_mode: Mode,
+    as_json: bool,
+    project: Path,
 ) -> None:
     """Chat with an agent (the default command)."""
     prompt = given_prompt(text)
     if prompt is not None and not prompt.strip():
         raise InvalidInput("the prompt is empty", do="Give a prompt with -p, or pipe it in")
     folder = working_folder(project)
-    place = ProjectPlace.of(folder)
+    place = _with_settings(
+        ProjectPlace.of(folder),
+        thinking=thinking,
+        thinking_tokens=thinking_tokens,
+        effort=effort,
+        max_output_tokens=max_tokens,
+    )
     wanted = AgentOptions(
         project=folder,
         resume=_chosen(place, resume, go_on),
@@ -95,6 +133,7 @@ def chat(
         interactive=prompt is None,
         limits=TurnLimits(rounds=max_rounds, cost=max_cost),
         home=place.home,
+        environ=place.environ,
     )
     _welcome(place, private)
     if prompt is None:
@@ -106,7 +145,13 @@ def chat(
         return
     code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)
     if code:
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
+
+
+def _with_settings(place: ProjectPlace, **given: str | int | None) -> ProjectPlace:
+    """The place with what was asked for on the command line as its environment says it."""
+    said = {variable(name): str(value) for name, value in given.items() if value is not None}
+    return replace(place, environ={**place.environ, **said})
 
 
 def _welcome(place: ProjectPlace, private: bool) -> None:
@@ -180,27 +225,28 @@ def answered(
     desk = Desk(Streamed() if form == "stream-json" else Printed())
     session = ""
     try:
-        with desk.open(wanted, model_named(place, model, wanted.resume)) as desk:
+        found = model_named(place, model, wanted.resume)
+        with desk.open(wanted, found) as desk:
             session = desk.agent.session.id
-            name = desk.agent.model.name
             result = desk.turn(prompt)
     except Cancelled:
         note(f"reverie: cancelled; `reverie --resume {session}` goes on")
         return CANCELLED
     except ReverieError as error:
         if form != "text" and not as_json:
-            _object(form, {"type": "error", "what": error.what, **_error(error)})
+            _object(form, {"type": "error", "what": error.what, **_error(error, session)})
         raise
-    _printed(form, result, {"session_id": session, "model": name})
+    _printed(form, result, session, found)
     return _code(result)
 
 
-def _error(error: ReverieError) -> dict[str, Any]:
+def _error(error: ReverieError, session: str) -> dict[str, Any]:
     kind = type(error).__name__
-    return {"error": kind, "where": error.where, "do": error.do, "exit_code": error.exit_code}
+    told = {"error": kind, "where": error.where, "do": error.do, "exit_code": error.exit_code}
+    return {**told, "is_error": True, "result": str(error), "session_id": session}
 
 
-def _printed(form: OutputFormat, result: TurnResult, more: dict[str, Any]) -> None:
+def _printed(form: OutputFormat, result: TurnResult, session: str, model: Model) -> None:
     if form == "text":
         from reverie.apps.cli.show import clean
 
@@ -208,16 +254,37 @@ def _printed(form: OutputFormat, result: TurnResult, more: dict[str, Any]) -> No
         sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
     else:
-        usage = result.usage
-        counts = {
-            "uncached": usage.uncached,
-            "read": usage.read,
-            "written": usage.written,
-            "output": usage.output,
-        }
-        value = {"type": "result", "outcome": result.outcome, "text": result.text, **more}
-        value |= {"rounds": result.rounds, "usage": counts, "cost": round(result.weighted, 2)}
-        _object(form, {**value, "reason": result.reason, "stop_reason": result.stop_reason})
+        _object(form, described(result, session, model))
+
+
+def described(result: TurnResult, session: str, model: Model) -> dict[str, Any]:
+    """A turn's end for programs: our own keys, and those that scripts for Claude Code read."""
+    from reverie.providers.prices import dollars
+
+    usage, free = result.usage, model.capabilities.free
+    counts = {
+        "uncached": usage.uncached,
+        "read": usage.read,
+        "written": usage.written,
+        "output": usage.output,
+    }
+    cost = dollars(model.name, usage, free=free)
+    return {
+        "type": "result",
+        "outcome": result.outcome,
+        "text": result.text,
+        "session_id": session,
+        "model": model.name,
+        "rounds": result.rounds,
+        "usage": counts,
+        "cost": 0.0 if free else round(result.weighted, 2),
+        "reason": result.reason,
+        "stop_reason": result.stop_reason,
+        "result": result.text,
+        "is_error": result.outcome != "completed",
+        "num_turns": result.rounds,
+        "total_cost_usd": None if cost is None else round(cost, 6),
+    }
 
 
 def _object(form: OutputFormat, value: dict[str, Any]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.errors import SettingsError
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
@@ -16,31 +17,29 @@ from reverie.settings.values import nearest
 from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace
 
-app = typer.Typer(add_completion=False, help="Show every setting and where it comes from.")
-
 _BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
-ChangedOnly = Annotated[
-    bool, typer.Option("--changed", help="Only settings that are not at their default.")
-]
+changed_option = click.option(
+    "--changed", is_flag=True, help="Only settings that are not at their default."
+)
 
 
-@app.callback(invoke_without_command=True)
-def config(
-    context: typer.Context,
-    as_json: JsonOption = False,
-    changed: ChangedOnly = False,
-    project: Project = CURRENT,
-) -> None:
+@click.group(cls=CommandGroup, invoke_without_command=True)
+@json_option
+@changed_option
+@project_option
+@click.pass_context
+def app(context: click.Context, as_json: bool, changed: bool, project: Path) -> None:
     """Show every setting and where it comes from."""
     hand_down(context)
     if context.invoked_subcommand is None:
-        list_all(as_json, changed, project)
+        context.invoke(list_all, as_json=as_json, changed=changed, project=project)
 
 
 @app.command("list")
-def list_all(
-    as_json: JsonOption = False, changed: ChangedOnly = False, project: Project = CURRENT
-) -> None:
+@json_option
+@changed_option
+@project_option
+def list_all(as_json: bool, changed: bool, project: Path) -> None:
     """List all settings with value, source and place, then the values that were rejected."""
     place = ProjectPlace.of(project)
     loaded = place.loaded()
@@ -60,7 +59,10 @@ def list_all(
 
 
 @app.command()
-def get(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@click.argument("name")
+@json_option
+@project_option
+def get(name: str, as_json: bool, project: Path) -> None:
     """Print one setting, given by its name, JSON key or environment variable."""
     field = _BY_SPELLING.get(name)
     if field is None:
@@ -77,7 +79,9 @@ def get(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> N
 
 
 @app.command()
-def path(as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@json_option
+@project_option
+def path(as_json: bool, project: Path) -> None:
     """List the settings files in order of precedence, and whether each exists and is trusted."""
     place = ProjectPlace.of(project)
     rows: list[dict[str, Any]] = [

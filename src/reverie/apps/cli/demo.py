@@ -12,11 +12,11 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.text.counts import plural
 
@@ -31,12 +31,10 @@ calls are scripted, then the embedded model answers; what it calls is run, what 
 and a simulated provider with a prompt cache checks and bills every request. No key, no network."""
 
 
-def demo(
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the demo's project and transcripts.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.option("--keep", is_flag=True, help="Keep the demo's project and transcripts.")
+@json_option
+def demo(keep: bool, as_json: bool) -> None:
     """Watch each layer at work; needs no key and no network."""
     folder = Path(tempfile.mkdtemp(prefix="reverie-demo-"))
     try:
@@ -55,7 +53,7 @@ def demo(
     failed = [name for name, good in value["checks"].items() if not good]
     if failed:
         note(f"reverie: the demo did not show that {'; '.join(failed)}")
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _run(folder: Path, quiet: bool) -> tuple[DemoCourse, Sessions]:

@@ -1,14 +1,16 @@
 """One agent and one terminal: the agent in a loop of its own, the terminal in this thread.
 
 The terminal's thread reads and prints; nothing else does. What the agent has to show or
-ask comes to it through one queue. Ctrl-C while a turn runs cancels the turn, waits until
-its end is recorded, and leaves the program running; a request to terminate does the same
-and then leaves. Nothing here decides what is shown: that is the screen's.
+ask comes to it through one queue, and is shown as it comes, also while a person types.
+Ctrl-C while a turn runs cancels the turn, waits until its end is recorded, and leaves the
+program running; a request to terminate does the same and then leaves. Nothing here decides
+what is shown: that is the screen's.
 """
 
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -29,6 +31,7 @@ from reverie.world import Model, Notice
 T = TypeVar("T")
 GLANCE = 0.1  # seconds between two looks at what was typed during a turn
 TERMINATED = 128 + signal.SIGTERM
+LOOK = signal.SIGUSR1  # sent to ourselves: it interrupts the wait for a key, and nothing else
 
 
 class Cancelled(Exception):
@@ -53,8 +56,20 @@ class Screen(Protocol):
         """Ask a person; in the terminal's thread."""
         ...
 
+    def read(self) -> str:
+        """What a person types at the prompt."""
+        ...
+
+    def interject(self, show: Callable[[], None]) -> None:
+        """Show something while a person types; what they typed stays."""
+        ...
+
     def typed(self) -> str | None:
         """A line typed while a turn runs; None where there is none."""
+        ...
+
+    def idle(self, seconds: float) -> None:
+        """A turn runs, and nothing has come for so long."""
         ...
 
     @property
@@ -71,11 +86,14 @@ class Desk:
         self.screen = screen
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._busy = False
+        self._reading = False  # the person is at a prompt
 
     # --- called in the agent's loop
 
     def say(self, notice: Notice) -> None:
         self._queue.put(notice)
+        if self._reading:
+            signal.pthread_kill(threading.main_thread().ident or 0, LOOK)
 
     async def _ask(self, question: Question) -> PermissionAnswer:
         reply: Future[PermissionAnswer] = Future()
@@ -83,6 +101,15 @@ class Desk:
         return await to_thread.run_sync(reply.result, abandon_on_cancel=True)
 
     # --- called in the terminal's thread
+
+    def read(self) -> str:
+        """What the person types next; notices that come meanwhile are shown above it."""
+        self._reading = True
+        try:
+            self.show_waiting()
+            return self.screen.read()
+        finally:
+            self._reading = False
 
     @contextmanager
     def open(
@@ -142,10 +169,13 @@ class Desk:
     def _next(self) -> _Item:
         if not self.screen.asks:
             return self._queue.get()
+        quiet = 0.0
         while True:
             try:
                 return self._queue.get(timeout=GLANCE)
             except Empty:
+                quiet += GLANCE
+                self.screen.idle(quiet)
                 line = self.screen.typed()
                 if line and line.strip():
                     self.agent.inbox.put(line)
@@ -195,7 +225,13 @@ class Desk:
             else:
                 raise KeyboardInterrupt
 
+        def look(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            if self._reading and not self._queue.empty():
+                self.screen.interject(self.show_waiting)
+
         before = {n: signal.signal(n, interrupted) for n in (signal.SIGINT, signal.SIGTERM)}
+        before[LOOK] = signal.signal(LOOK, look)
         try:
             yield
         finally:

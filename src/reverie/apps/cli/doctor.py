@@ -6,11 +6,11 @@ Exit code 1 means that something is wrong; something that is merely not there is
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table
 from reverie.text.counts import plural
 from reverie.upkeep.doctor import Check, Examination
@@ -23,13 +23,11 @@ _HINTS = {
 }
 
 
-def doctor(
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Fix file permissions and remove leftover files.")
-    ] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.option("--fix", is_flag=True, help="Fix file permissions and remove leftover files.")
+@json_option
+@project_option
+def doctor(fix: bool, as_json: bool, project: Path) -> None:
     """Check this installation and fix what can be fixed."""
     place = ProjectPlace.of(project)
     checks = list(Examination(place, fix).checks())
@@ -42,7 +40,7 @@ def doctor(
         table(columns, [_row(check) for check in checks])
         say(f"{plural(wrong, 'problem')} found." if wrong else "No problems found.")
     if wrong:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _row(check: Check) -> list[str]:

@@ -12,12 +12,12 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import find_memory, open_memory
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import CommandGroup, json_option, model_option, project_option
 from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.errors import NotAvailable, NotFound
 from reverie.text.counts import plural
@@ -30,46 +30,40 @@ if TYPE_CHECKING:
     from reverie.store.memories import Memories
     from reverie.world import Model
 
-app = typer.Typer(
-    add_completion=False,
-    invoke_without_command=True,
-    help="Tidy the memory on a branch, checked before it lands.",
+dream_id = click.argument(
+    "dream",
+    default="",
+    metavar="[ID]",
+    help="The dream's id, or its first characters. Default: the last.",
 )
-DreamId = Annotated[
-    str,
-    typer.Argument(
-        metavar="[ID]", help="The dream's id, or its first characters. Default: the last."
-    ),
-]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
-ModelOption = Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")]
-All = Annotated[
-    bool, typer.Option("--all", help="Every project under home that is due for a dream.")
-]
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would change, and change nothing."
+)
+all_option = click.option(
+    "--all", "everything", is_flag=True, help="Every project under home that is due for a dream."
+)
 
 
-@app.callback()
-def default(
-    ctx: typer.Context,
-    dry_run: Dry = False,
-    model: ModelOption = "",
-    everything: All = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
-    """Without a command, `run`."""
-    if ctx.invoked_subcommand is None:
-        run(dry_run, model, everything, as_json, project)
+@click.group(cls=CommandGroup, invoke_without_command=True)
+@dry_run_option
+@model_option
+@all_option
+@json_option
+@project_option
+@click.pass_context
+def app(context: click.Context, **given: Any) -> None:
+    """Tidy the memory on a branch, checked before it lands."""
+    if context.invoked_subcommand is None:
+        context.invoke(run, **given)
 
 
 @app.command()
-def run(
-    dry_run: Dry = False,
-    model: ModelOption = "",
-    everything: All = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@dry_run_option
+@model_option
+@all_option
+@json_option
+@project_option
+def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Path) -> None:
     """Start a dream now, unless another one is running."""
     from reverie.apps.cli.chat import model_named
 
@@ -91,7 +85,7 @@ def run(
     else:
         _told(done)
     if done.status in ("failed", "killed"):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _allow(place: ProjectPlace, model: Model) -> None:
@@ -168,7 +162,10 @@ def _told(dream: Dream) -> None:
 
 
 @app.command()
-def status(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@dream_id
+@json_option
+@project_option
+def status(dream: str, as_json: bool, project: Path) -> None:
     """List the dreams of this project, newest first, and when the next one is due."""
     from reverie.session.dream.doors import find, known
 
@@ -224,7 +221,9 @@ def _gates(place: ProjectPlace, memories: Memories) -> str:
 
 
 @app.command()
-def diff(dream: DreamId = "", project: Project = CURRENT) -> None:
+@dream_id
+@project_option
+def diff(dream: str, project: Path) -> None:
     """Show what a waiting or refused dream would change."""
     from reverie.session.dream import doors
 
@@ -236,7 +235,10 @@ def diff(dream: DreamId = "", project: Project = CURRENT) -> None:
 
 
 @app.command()
-def accept(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@dream_id
+@json_option
+@project_option
+def accept(dream: str, as_json: bool, project: Path) -> None:
     """Apply a waiting dream to the memory."""
     from reverie.session.dream import doors
 
@@ -253,7 +255,10 @@ def accept(dream: DreamId = "", as_json: JsonOption = False, project: Project = 
 
 
 @app.command()
-def drop(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@dream_id
+@json_option
+@project_option
+def drop(dream: str, as_json: bool, project: Path) -> None:
     """Discard a dream."""
     from reverie.session.dream import doors
 
@@ -264,7 +269,10 @@ def drop(dream: DreamId = "", as_json: JsonOption = False, project: Project = CU
 
 
 @app.command()
-def kill(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@dream_id
+@json_option
+@project_option
+def kill(dream: str, as_json: bool, project: Path) -> None:
     """Stop a running dream, in whichever process it runs."""
     from reverie.session.dream import doors
 
@@ -291,7 +299,10 @@ def _until_over(memories: Memories, dream: str, seconds: float = 10.0) -> bool:
 
 
 @app.command()
-def undo(dream: DreamId = "", as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@dream_id
+@json_option
+@project_option
+def undo(dream: str, as_json: bool, project: Path) -> None:
     """Undo what a dream changed; later edits are kept."""
     from reverie.session.dream import doors
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from reverie.alone import alone
 from reverie.apps.cli.dream import dreaming
@@ -62,7 +62,7 @@ def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) 
     else:
         say("No project has a memory.")
     if any(row["status"] == "failed" for row in rows):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def roots(place: ProjectPlace) -> Iterator[Path]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from reverie.apps.cli.config import shown, tell_problems
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, hand_down, note, say, table
 from reverie.errors import NotFound, SettingsError
 from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
@@ -22,22 +23,25 @@ from reverie.store.files import Changed, Folder
 from reverie.store.plain import digest
 from reverie.upkeep.place import ProjectPlace
 
-app = typer.Typer(add_completion=False, help="Show and set feature flags.")
-
 FILE = "flags.json"
 _TRIES = 20
 
 
-@app.callback(invoke_without_command=True)
-def flags(context: typer.Context, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@click.group(cls=CommandGroup, invoke_without_command=True)
+@json_option
+@project_option
+@click.pass_context
+def app(context: click.Context, as_json: bool, project: Path) -> None:
     """Show and set feature flags."""
     hand_down(context)
     if context.invoked_subcommand is None:
-        list_all(as_json, project)
+        context.invoke(list_all, as_json=as_json, project=project)
 
 
 @app.command("list")
-def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@json_option
+@project_option
+def list_all(as_json: bool, project: Path) -> None:
     """List all flags with their current value and where it was set."""
     place = ProjectPlace.of(project)
     found = place.flags()
@@ -55,7 +59,11 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
 
 
 @app.command("set")
-def set_one(name: str, value: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@click.argument("name")
+@click.argument("value")
+@json_option
+@project_option
+def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
     """Set a flag. Running processes notice the change too."""
     place = ProjectPlace.of(project)
     change(place, name, parse_flag(name, value))
@@ -63,7 +71,10 @@ def set_one(name: str, value: str, as_json: JsonOption = False, project: Project
 
 
 @app.command()
-def unset(name: str, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@click.argument("name")
+@json_option
+@project_option
+def unset(name: str, as_json: bool, project: Path) -> None:
     """Remove a flag from flags.json, so that the next source or the default applies."""
     place = ProjectPlace.of(project)
     flag_named(name)

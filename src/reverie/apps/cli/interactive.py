@@ -6,24 +6,25 @@ one, or Ctrl-D, leaves. An error ends the turn it came from, never the conversat
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib import import_module
+import click
 
 import reverie
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
+from reverie.apps.cli.keyboard import Keyboard
 from reverie.apps.cli.outside import ask_for_files
 from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line
-from reverie.errors import ReverieError
+from reverie.errors import NotAvailable, ReverieError
+from reverie.providers.choose import EMBEDDED
+from reverie.providers.prices import dollars, money
 from reverie.session.listing import title_of
 from reverie.session.turn import TurnResult
 from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace
-
-PROMPT = "> "
+from reverie.world import Model
 
 
 class InteractiveSession:
@@ -61,7 +62,7 @@ class InteractiveSession:
         if said:
             return "\n".join(str(s) for s in said).strip()
         try:
-            text = input(PROMPT).strip()
+            text = self.desk.read()
         except EOFError:
             raise Leave from None
         except KeyboardInterrupt:
@@ -99,11 +100,15 @@ class InteractiveSession:
 
 
 def footer(agent: Agent) -> str:
-    """How much room is left, what the cache gave, what runs in the background."""
+    """How much room is left, what the cache gave and the session cost, what runs beside it."""
     session, used = agent.session, agent.spend.usage
     world = session.world
     left = world.settings.left_until_compact(world.window, session.view.tokens)
-    parts = [f"{left:,} tokens until compaction", f"cache {used.hit_rate:.0%}"]
+    parts = [f"{left:,} tokens until compaction"]
+    if not agent.model.capabilities.free:
+        parts.append(f"cache {used.hit_rate:.0%}")
+        cost = dollars(agent.model.name, used)
+        parts += [] if cost is None else [money(cost)]
     others = [name for name in agent.tasks if name != "dream"]
     if session.dreams.pill:
         parts.append(session.dreams.pill)
@@ -114,21 +119,33 @@ def footer(agent: Agent) -> str:
 
 def converse(place: ProjectPlace, wanted: AgentOptions, model: str) -> None:
     """Talk until the person leaves; from one session to the next where they ask for it."""
-    with suppress(ImportError):
-        import_module("readline")  # editing and history of lines, where the system has it
-    screen, commands = LineScreen(), standard()
+    screen = LineScreen(Keyboard(None if wanted.private else place.home))
+    commands = standard()
     if not wanted.resume:
         ask_for_files(place, wanted.project, screen)
     while True:
         desk = Desk(screen)
         try:
-            with desk.open(wanted, model_named(place, model, wanted.resume)) as desk:
+            with desk.open(wanted, _model(place, model, wanted.resume, screen)) as desk:
                 _greet(screen, desk.agent)
                 InteractiveSession(desk, screen, commands).run()
         except Switch as switch:
             wanted = resumed(wanted, switch.session)
         except Leave:
             return
+
+
+def _model(place: ProjectPlace, name: str, resume: str, screen: LineScreen) -> Model:
+    """The model asked for; where only its package is missing, the embedded one if the person
+    wants it meanwhile."""
+    try:
+        return model_named(place, name, resume)
+    except NotAvailable as error:
+        screen.line(str(error), "yellow")
+        meanwhile = "Go on with the embedded model? It follows fixed rules and costs nothing."
+        if not click.confirm(meanwhile, default=True):
+            raise Leave from None
+        return model_named(place, EMBEDDED)
 
 
 def _greet(screen: LineScreen, agent: Agent) -> None:

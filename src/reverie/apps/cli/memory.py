@@ -14,13 +14,13 @@ import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from reverie.apps.cli import memory_check, memory_learn, memory_moves, memory_past, memory_review
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
@@ -33,18 +33,19 @@ from reverie.text.counts import plural
 from reverie.text.untrusted import find, reveal
 from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="List, show, edit, search, undo, forget and move memories.",
-)
-
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")]
+memory_name = click.argument("name", metavar="NAME", help="A memory's file or name.")
 _MATCHES = 3
 
 
+@click.group(cls=CommandGroup, no_args_is_help=True)
+def app() -> None:
+    """List, show, edit, search, undo, forget and move memories."""
+
+
 @app.command("list")
-def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@json_option
+@project_option
+def list_all(as_json: bool, project: Path) -> None:
     """List the memories of this project, newest first."""
     with find_memory(project) as memories:
         rows = [] if memories is None else list_memories(memories)
@@ -70,14 +71,11 @@ def _cells(row: MemoryRow, now: float) -> list[str]:
 
 
 @app.command()
-def show(
-    name: NameArgument,
-    at: Annotated[
-        str, typer.Option("--at", metavar="VERSION", help="Show it as of this version.")
-    ] = "",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@memory_name
+@click.option("--at", default="", metavar="VERSION", help="Show it as of this version.")
+@json_option
+@project_option
+def show(name: str, at: str, as_json: bool, project: Path) -> None:
     """Show a memory, now or at a version, with hidden characters made visible."""
     with open_memory(project) as memories:
         if at:
@@ -103,14 +101,13 @@ def show(
 
 
 @app.command()
-def add(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to remember; - for stdin.")],
-    name: Annotated[str, typer.Option("--name", help="The name of the memory.")] = "",
-    description: Annotated[str, typer.Option("--description", help="A one-line description.")] = "",
-    kind: Annotated[str, typer.Option("--type", help="user, feedback, project or reference.")] = "",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.argument("text", metavar="TEXT", help="The text to remember; - for stdin.")
+@click.option("--name", default="", help="The name of the memory.")
+@click.option("--description", default="", help="A one-line description.")
+@click.option("--type", "kind", default="", help="user, feedback, project or reference.")
+@json_option
+@project_option
+def add(text: str, name: str, description: str, kind: str, as_json: bool, project: Path) -> None:
     """Save a new memory and add it to the index."""
     with open_memory(project) as memories:
         done = memories.remember(
@@ -129,15 +126,17 @@ def _tell(done: Remembered, as_json: bool) -> None:
 
 
 @app.command()
-def edit(
-    name: NameArgument,
-    source: Annotated[
-        str,
-        typer.Option("--with", metavar="FILE", help="A file with the new contents; - for stdin."),
-    ] = "",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@memory_name
+@click.option(
+    "--with",
+    "source",
+    default="",
+    metavar="FILE",
+    help="A file with the new contents; - for stdin.",
+)
+@json_option
+@project_option
+def edit(name: str, source: str, as_json: bool, project: Path) -> None:
     """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
     with open_memory(project) as memories:
         one = memories.find(name)
@@ -193,19 +192,18 @@ def _edited(before: bytes, key: str) -> bytes:
 
 
 @app.command()
-def rm(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME…", help="Files or names of memories.")
-    ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.argument(
+    "names", nargs=-1, required=True, metavar="NAME…", help="Files or names of memories."
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@project_option
+def rm(names: tuple[str, ...], yes: bool, as_json: bool, project: Path) -> None:
     """Remove memories and their index lines; `undo` restores them."""
     with open_memory(project) as memories:
         keys = [memories.find(name).key for name in names]
         if not yes and not as_json:
-            typer.confirm(f"Remove {', '.join(keys)}?", abort=True)
+            click.confirm(f"Remove {', '.join(keys)}?", abort=True)
         for key in keys:
             memories.remove(key, by_user("remove"))
     if as_json:
@@ -218,11 +216,10 @@ def rm(
 
 
 @app.command()
-def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="Words to look for.")],
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.argument("words", nargs=-1, required=True, metavar="WORD…", help="Words to look for.")
+@json_option
+@project_option
+def search(words: tuple[str, ...], as_json: bool, project: Path) -> None:
     """List the memories that contain all the words, in any order and case."""
     wanted = [fold_case(word) for word in " ".join(words).split()]
     with find_memory(project) as memories:
@@ -238,9 +235,16 @@ def search(
         say("Nothing found.")
 
 
-memory_past.join(app)
-app.add_typer(memory_review.app, name="review")
-app.command("check")(memory_check.check)
-app.command("learn")(memory_learn.learn)
-app.command("import")(memory_moves.import_memories)
-app.command("export")(memory_moves.export)
+for command in (
+    memory_past.log,
+    memory_past.diff,
+    memory_past.show_blame,
+    memory_past.undo,
+    memory_past.forget,
+    memory_review.app,
+    memory_check.check,
+    memory_learn.learn,
+    memory_moves.import_memories,
+    memory_moves.export,
+):
+    app.add_command(command)

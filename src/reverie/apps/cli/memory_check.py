@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table, waiting
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 _SHOWN = 200
 
 
-def check(
-    fix: Annotated[bool, typer.Option("--fix", help="Make the fixes that lose nothing.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.option("--fix", is_flag=True, help="Make the fixes that lose nothing.")
+@json_option
+@project_option
+def check(fix: bool, as_json: bool, project: Path) -> None:
     """Check the memory: junk, duplicates, contradictions, stale dates, secrets, index faults."""
     done = MemoryFix()
     place = ProjectPlace.of(project)
@@ -41,7 +42,7 @@ def check(
     else:
         _tell(report, done, fix)
     if done.failed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:

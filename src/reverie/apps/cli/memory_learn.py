@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import open_memory
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, model_option, project_option
 from reverie.apps.cli.show import Column, clean, document, note, say, table
 from reverie.errors import InvalidMessage, NotFound, ReverieError
 from reverie.store.journal import unseal
@@ -41,28 +41,33 @@ if TYPE_CHECKING:
     from reverie.world import Model
 
 
+@click.command()
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    help="Session files, folders of them, or session ids.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Ask the model, show what it would save, save nothing."
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="Limit in price-weighted tokens. Default: the daily limit.",
+)
+@model_option
+@json_option
+@project_option
 def learn(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE…",
-            show_default=False,
-            help="Session files, folders of them, or session ids.",
-        ),
-    ],
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Ask the model, show what it would save, save nothing."),
-    ] = False,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            "--budget", min=0, help="Limit in price-weighted tokens. Default: the daily limit."
-        ),
-    ] = None,
-    model: Annotated[str, typer.Option("--model", metavar="M", help="The model to use.")] = "",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    files: tuple[str, ...],
+    dry_run: bool,
+    budget: float | None,
+    model: str,
+    as_json: bool,
+    project: Path,
 ) -> None:
     """Learn memories from past sessions of Claude Code, pi and Reverie."""
     from reverie.apps.cli.chat import model_named
@@ -79,7 +84,7 @@ def learn(
         raise failed[0][1]
     _tell(done, failed, chosen.name, dry_run, as_json)
     if failed:
-        raise typer.Exit(failed[-1][1].exit_code)
+        raise click.exceptions.Exit(failed[-1][1].exit_code)
 
 
 def _all(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import get_args
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import open_memory
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, say, tell, watched
 from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
@@ -33,22 +33,31 @@ from reverie.upkeep.memory_transfer import (
 from reverie.upkeep.place import ProjectPlace
 
 
+@click.command("import")
+@click.argument(
+    "paths",
+    nargs=-1,
+    type=click.Path(path_type=Path),
+    metavar="[PATH…]",
+    help="Files, folders or an export.",
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(get_args(Program)),
+    help="Import what another program stores for this project.",
+)
+@click.option("--trust", "trusted", is_flag=True, help="The files are your own words: no review.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
+@json_option
+@project_option
 def import_memories(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PATH…]", help="Files, folders or an export.")
-    ] = None,
-    source: Annotated[
-        Program | None,
-        typer.Option("--from", help="Import what another program stores for this project."),
-    ] = None,
-    trusted: Annotated[
-        bool, typer.Option("--trust", help="The files are your own words: no review.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be imported.")
-    ] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    paths: tuple[Path, ...],
+    source: Program | None,
+    trusted: bool,
+    dry_run: bool,
+    as_json: bool,
+    project: Path,
 ) -> None:
     """Import memories of Claude Code, Codex, Gemini, AGENTS.md files, or a Reverie export."""
     if bool(paths) == bool(source):
@@ -82,12 +91,14 @@ def _tell(brought: Sequence[ImportedFile], dry_run: bool, as_json: bool) -> None
         say(f"{one.file}: {one.outcome} ({one.path})")
 
 
-def export(
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Created if missing.")],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument(
+    "out", type=click.Path(path_type=Path), metavar="FOLDER", help="Created if missing."
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@json_option
+@project_option
+def export(out: Path, force: bool, as_json: bool, project: Path) -> None:
     """Export memories, all their versions and the review queue as plain files."""
     counts: dict[str, int] = {MEMORY: 0, HISTORY: 0, REVIEW: 0}
     with open_memory(project) as memories, Folder(out.absolute()) as target:

@@ -11,13 +11,13 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import PATIENCE, Column, age, console, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
@@ -32,14 +32,20 @@ _SHORT = 8
 _SHOWN = 20
 
 
-def log(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="A memory's file or name. Default: all.")
-    ] = "",
-    limit: Annotated[int, typer.Option("-n", min=1, help="Number of versions to list.")] = 50,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument("name", default="", metavar="[NAME]", help="A memory's file or name. Default: all.")
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="Number of versions to list.",
+)
+@json_option
+@project_option
+def log(name: str, limit: int, as_json: bool, project: Path) -> None:
     """List versions, newest first: when, what changed, and where it came from."""
     with find_memory(project) as memories:
         key = _key(memories, name) if memories and name else ""
@@ -72,14 +78,12 @@ def _key(memories: Memories, name: str) -> str:
     return memories.find(name).key
 
 
-def diff(
-    name: Annotated[str, typer.Argument(metavar="VERSION|NAME", help="A version, or a memory.")],
-    since: Annotated[
-        str, typer.Option("--from", metavar="VERSION", help="Compare with this version.")
-    ] = "",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument("name", metavar="VERSION|NAME", help="A version, or a memory.")
+@click.option("--from", "since", default="", metavar="VERSION", help="Compare with this version.")
+@json_option
+@project_option
+def diff(name: str, since: str, as_json: bool, project: Path) -> None:
     """Show what a version changed, or how a memory differs from a version (default: its last)."""
     with open_memory(project) as memories:
         history = memories.history
@@ -101,11 +105,11 @@ def diff(
         say(reveal(row), colours.get(row[:1], ""))
 
 
-def show_blame(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A memory's file or name.")],
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command("blame")
+@click.argument("name", metavar="NAME", help="A memory's file or name.")
+@json_option
+@project_option
+def show_blame(name: str, as_json: bool, project: Path) -> None:
     """Show each line of a memory with the version that wrote it."""
     with open_memory(project) as memories:
         found = blame(memories.history.log(_key(memories, name)), memories.history.content)
@@ -122,20 +126,18 @@ def show_blame(
     table(columns, [[*row[:3], line(reveal(row[3]), 120)] for row in rows])
 
 
+@click.command()
+@click.argument(
+    "version", default="", metavar="[VERSION]", help="A version. Default: the last change."
+)
+@click.option("--session", default="", help="Undo everything a session wrote.")
+@click.option("--agent", default="", help="Undo everything an agent wrote.")
+@click.option("--tool", default="", help="Undo everything saved by a tool.")
+@click.option("--kind", default="", help="Undo everything of a kind: import, outside …")
+@json_option
+@project_option
 def undo(
-    version: Annotated[
-        str, typer.Argument(metavar="[VERSION]", help="A version. Default: the last change.")
-    ] = "",
-    session: Annotated[
-        str, typer.Option("--session", help="Undo everything a session wrote.")
-    ] = "",
-    agent: Annotated[str, typer.Option("--agent", help="Undo everything an agent wrote.")] = "",
-    tool: Annotated[str, typer.Option("--tool", help="Undo everything saved by a tool.")] = "",
-    kind: Annotated[
-        str, typer.Option("--kind", help="Undo everything of a kind: import, outside …")
-    ] = "",
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    version: str, session: str, agent: str, tool: str, kind: str, as_json: bool, project: Path
 ) -> None:
     """Undo the last change, one version, or everything from one origin; later edits are kept."""
     given = {"session": session, "agent": agent, "tool": tool, "kind": kind}
@@ -163,21 +165,19 @@ def _tell_undone(done: Reverted, as_json: bool) -> None:
         for one in done.refused:
             note(f"{one.key} was not undone: {one.refusal}")
     if done.refused:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 # --- forget
 
 
-def forget(
-    words: Annotated[str, typer.Argument(metavar="WORDS", help="What to forget; - for stdin.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show where the words are.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.argument("words", metavar="WORDS", help="What to forget; - for stdin.")
+@click.option("--dry-run", is_flag=True, help="Only show where the words are.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@project_option
+def forget(words: str, dry_run: bool, yes: bool, as_json: bool, project: Path) -> None:
     """Erase words from every file under home for good, and keep them from being saved again.
 
     Memory, its history, notes, stored results and transcripts are rewritten. If it is interrupted,
@@ -189,7 +189,7 @@ def forget(
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
         _tell_forgotten(_watched(work, text, dry_run=True))
-        typer.confirm("Rewrite them for good? This cannot be undone", abort=True)
+        click.confirm("Rewrite them for good? This cannot be undone", abort=True)
     report = _watched(work, text, dry_run=dry_run)
     if as_json:
         value: dict[str, Any] = {"touched": [asdict(one) for one in report.touched]}
@@ -199,7 +199,7 @@ def forget(
     else:
         _tell_forgotten(report)
     if report.remaining and not dry_run:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _work(place: ProjectPlace) -> Forgetting:
@@ -241,12 +241,3 @@ def _tell_forgotten(report: ForgetReport) -> None:
         note(f"{path} still contains it: {why}")
     if report.proven:
         say("Nothing under home contains it any more, and it will not be saved again.")
-
-
-def join(app: typer.Typer) -> None:
-    """Put these commands into the group."""
-    app.command("log")(log)
-    app.command("diff")(diff)
-    app.command("blame")(show_blame)
-    app.command("undo")(undo)
-    app.command("forget")(forget)

@@ -7,26 +7,28 @@ with where it came from in the note; dropping removes it from the queue.
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.text.untrusted import reveal
 from reverie.upkeep.memory import describe_origin, review_value
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Decide on memories from untrusted sources."
-)
-ReviewId = Annotated[
-    str, typer.Argument(metavar="ID", help="The item's id, or its first characters.")
-]
+review_id = click.argument("item", metavar="ID", help="The item's id, or its first characters.")
+
+
+@click.group("review", cls=CommandGroup, no_args_is_help=True)
+def app() -> None:
+    """Decide on memories from untrusted sources."""
 
 
 @app.command("list")
-def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@json_option
+@project_option
+def list_all(as_json: bool, project: Path) -> None:
     """List what is waiting for review, oldest first, and why."""
     with find_memory(project) as memories:
         items = memories.review.items() if memories else []
@@ -55,7 +57,10 @@ def list_all(as_json: JsonOption = False, project: Project = CURRENT) -> None:
 
 
 @app.command()
-def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@review_id
+@json_option
+@project_option
+def show(item: str, as_json: bool, project: Path) -> None:
     """Show one item in full, with hidden characters made visible."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
@@ -69,7 +74,10 @@ def show(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT
 
 
 @app.command()
-def accept(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@review_id
+@json_option
+@project_option
+def accept(item: str, as_json: bool, project: Path) -> None:
     """Accept an item and save it as a memory."""
     with open_memory(project) as memories:
         found = memories.review.find(item)
@@ -82,7 +90,10 @@ def accept(item: ReviewId, as_json: JsonOption = False, project: Project = CURRE
 
 
 @app.command()
-def drop(item: ReviewId, as_json: JsonOption = False, project: Project = CURRENT) -> None:
+@review_id
+@json_option
+@project_option
+def drop(item: str, as_json: bool, project: Path) -> None:
     """Drop an item from the queue without saving it."""
     with open_memory(project) as memories:
         found = memories.review.find(item)

@@ -11,13 +11,13 @@ import contextlib
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import anyio
-import typer
+import click
 
 from reverie.apps.cli.memory_open import text_from
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, line, note, say
 from reverie.errors import InvalidInput, NotFound, ProviderError, StoreError
 from reverie.memory.claims import claims
@@ -66,24 +66,27 @@ def _said(notice: Notice) -> None:
     note(notice.text)
 
 
+@click.command()
+@click.argument(
+    "query",
+    nargs=-1,
+    metavar="QUERY",
+    help="Words to look for; - for stdin. With --ledger, a session id.",
+)
+@click.option(
+    "-k",
+    type=click.IntRange(min=1, max=MAX),
+    metavar="N",
+    default=COUNT,
+    show_default=True,
+    help="Maximum number of results.",
+)
+@click.option("--explain", is_flag=True, help="Show why each matched, and check what it refers to.")
+@click.option("--ledger", is_flag=True, help="Show what recall did in a session, turn by turn.")
+@json_option
+@project_option
 def recall(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QUERY", help="Words to look for; - for stdin. With --ledger, a session id."
-        ),
-    ] = None,
-    k: Annotated[
-        int, typer.Option("-k", min=1, max=MAX, help="Maximum number of results.")
-    ] = COUNT,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show why each matched, and check what it refers to.")
-    ] = False,
-    ledger: Annotated[
-        bool, typer.Option("--ledger", help="Show what recall did in a session, turn by turn.")
-    ] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    query: tuple[str, ...], k: int, explain: bool, ledger: bool, as_json: bool, project: Path
 ) -> None:
     """Find the memories that match a query, best first."""
     given = " ".join(query or ())

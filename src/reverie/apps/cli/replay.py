@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import PATIENCE, Column, console, document, note, say, table
 from reverie.apps.replay import (
     CAVEAT,
@@ -52,29 +52,32 @@ _COSTS = ("session", "requests", "cost", "naive", "recovery", "refind", "of naiv
 _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near", "far", "shown")
 
 
+@click.command()
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    help="Session files, folders of them, or session ids.",
+)
+@click.option(
+    "--policy", default="", help="naive, classic or collapse. Default: the setting contextPolicy."
+)
+@click.option(
+    "--tail", type=click.IntRange(min=1), metavar="N", help="Tokens in the live tail of collapse."
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="OUT", help="Write an HTML page with plots."
+)
+@json_option
+@project_option
 def replay(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE…",
-            show_default=False,
-            help="Session files, folders of them, or session ids.",
-        ),
-    ],
-    policy: Annotated[
-        str,
-        typer.Option(
-            "--policy", help="naive, classic or collapse. Default: the setting contextPolicy."
-        ),
-    ] = "",
-    tail: Annotated[
-        int | None, typer.Option("--tail", min=1, help="Tokens in the live tail of collapse.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="OUT", help="Write an HTML page with plots.")
-    ] = None,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    files: tuple[str, ...],
+    policy: str,
+    tail: int | None,
+    html: Path | None,
+    as_json: bool,
+    project: Path,
 ) -> None:
     """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
     place = ProjectPlace.of(project)
@@ -92,7 +95,7 @@ def replay(
     for given, error in failed:
         note(f"{given}: {error}")
     if failed:
-        raise typer.Exit(failed[-1][1].exit_code)
+        raise click.exceptions.Exit(failed[-1][1].exit_code)
 
 
 def _all(

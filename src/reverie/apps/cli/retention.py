@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, note, say, watched
 from reverie.errors import InvalidInput
 from reverie.text.counts import plural
@@ -15,22 +15,18 @@ from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.retention import OldSessions, find_old, remove_session
 
 
-def prune(
-    older_than: Annotated[
-        float | None,
-        typer.Option(
-            "--older-than",
-            metavar="DAYS",
-            min=0,
-            show_default=False,
-            help="Default: the setting retentionDays.",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Default: the setting retentionDays.",
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would go.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@project_option
+def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, project: Path) -> None:
     """Remove sessions that have not been touched for a number of days.
 
     A session is its transcript, stored results, blobs and agents. Memory is never touched.
@@ -43,7 +39,7 @@ def prune(
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes or --dry-run")
         say(f"{plural(len(found.due), 'session')} untouched for {days:g} days in {place.root}")
-        typer.confirm("Remove for good?", abort=True)
+        click.confirm("Remove for good?", abort=True)
     removed: list[str] = []
     kept = dict(found.kept)
     if library is not None and not dry_run:

@@ -10,21 +10,30 @@ from __future__ import annotations
 import os
 import select
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from reverie.apps.cli.permission import Row, asked_for, read_answer
 from reverie.apps.cli.show import clean, console, inert, line, note
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, told
 from reverie.tools import PermissionAnswer, Question
+from reverie.tools.reach import reach
 from reverie.transcript.blocks import dump
 from reverie.world import Delta, Notice, Reply, Retrying
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SHOWN = 4_000  # characters of what permission is asked for
-PREVIEW = 8  # lines of an input shown beside it
+    from reverie.apps.cli.keyboard import Keyboard
+
+PROMPT = "> "
+SHOWN_ROWS = 24  # of what permission is asked for; the rest on demand
+SHOWN = 2_000  # characters of such a row
+PATIENCE = 1.0  # seconds without a word until it is said what is being waited for
 _CHOICES = "[y]es  [n]o"
+_WHOLE = "  [d] show all of it"
 _LASTING = "  [s] always in this session  [p] always in this project"
+_CLEARED = "\r\x1b[K"
 
 
 class Printed:
@@ -47,6 +56,15 @@ class Printed:
     def typed(self) -> str | None:
         return None
 
+    def idle(self, seconds: float) -> None:
+        del seconds
+
+    def read(self) -> str:
+        raise EOFError
+
+    def interject(self, show: Callable[[], None]) -> None:
+        show()
+
 
 class Streamed(Printed):
     """Every event as one JSON object a line."""
@@ -68,23 +86,29 @@ class LineScreen:
 
     asks = True
 
-    def __init__(self) -> None:
+    def __init__(self, keyboard: Keyboard | None = None) -> None:
         self._console: Console = console()
-        self._open = False  # whether the cursor stands behind text
+        self._keyboard = keyboard
+        self._open = ""  # the kind of text that the cursor stands behind
+        self._sign = ""  # what is shown to be waited for
+        self._awaited = "the model"
 
     def event(self, event: TurnEvent) -> None:
+        self._clear_sign()
         match event:
             case Delta("text", text):
-                self._write(text)
+                self._write("text", text)
             case Delta("thinking", text):
-                self._write(text, "dim italic")
+                self._write("thinking", text, "dim italic")
             case Retrying():
                 self.line(_retrying(event), "yellow")
             case Reply():
                 self._end()
             case ToolStarted():
+                self._awaited = event.call.name
                 self.line(f"● {event.call.name} {line(event.call.input, 150)}", "cyan")
             case ToolEnded():
+                self._awaited = "the model"
                 text = event.text.strip()
                 more = text.count("\n")
                 first = line(text.partition("\n")[0], 150)
@@ -97,81 +121,144 @@ class LineScreen:
         style = {"info": "dim", "warning": "yellow", "error": "red"}[notice.level]
         self.line(f"[{notice.layer}] {notice.text}", style)
 
+    def idle(self, seconds: float) -> None:
+        """Say what is being waited for, in a line that goes when something comes. What the
+        person types behind it stays where it is."""
+        if seconds < PATIENCE or self._open or not self._console.is_terminal:
+            return
+        sign = f"waiting for {self._awaited}, {seconds:>3.0f} s "
+        if sign != self._sign:
+            first = not self._sign
+            move = ("", "") if first else ("\x1b7\r", "\x1b8")
+            self._console.file.write(f"{move[0]}\x1b[2m{clean(sign)}\x1b[0m{move[1]}")
+            self._console.file.flush()
+            self._sign = sign
+
+    def read(self) -> str:
+        """A message of the person's; EOFError or KeyboardInterrupt where they leave."""
+        self._end()
+        if self._keyboard is None:
+            return input(PROMPT).strip()
+        text = self._keyboard.read(PROMPT)
+        if text:
+            self._keyboard.remember(text)
+        return text
+
+    def interject(self, show: Callable[[], None]) -> None:
+        """Show something above the line that is being typed."""
+        self._console.file.write(_CLEARED)
+        show()
+        typed = self._keyboard.buffer if self._keyboard else ""
+        self._console.file.write(PROMPT + clean(typed))
+        self._console.file.flush()
+
+    def _clear_sign(self) -> None:
+        if self._sign:
+            self._console.file.write(_CLEARED)
+        self._sign = ""
+
     def line(self, text: str, style: str = "") -> None:
         """A line of its own."""
+        self._clear_sign()
         self._end()
         self._console.print(clean(text), style=style or None)
 
     def ask(self, question: Question) -> PermissionAnswer:
-        self._end()
         self.line(f"{question.tool} needs your permission: {question.reason}", "bold yellow")
-        for row in described(question):
-            self.line(f"  {row}")
-        lasting = question.rule is not None
-        choices = _CHOICES + (_LASTING if lasting else "")
+        rows = asked_for(question)
+        cut = self._show_first(rows)
+        rule = question.rule
+        if rule is not None:
+            first = rule.pattern.split()[0] if question.runs and rule.pattern else ""
+            more = f"; `p {first} *` would cover all that begins so" if first else ""
+            self.line(f"  (always: {reach(rule, runs=question.runs)}{more})", "dim")
+        choices = _CHOICES + (_WHOLE if cut else "") + (_LASTING if rule is not None else "")
         while True:
             try:
-                said = input(f"{choices}: ").strip()
+                said = self._answer(f"{choices}: ")
             except EOFError:
                 return PermissionAnswer(False)
-            answer = read_answer(said, lasting)
-            if answer is not None:
+            if said == "d":
+                self._show_all(rows)
+                continue
+            answer = read_answer(said, question)
+            if answer is not None and self._is_meant(answer, question):
                 return answer
+
+    def _is_meant(self, answer: PermissionAnswer, question: Question) -> bool:
+        """Say what is kept; a rule of the person's own needs a second word."""
+        rule = answer.rule or question.rule
+        if answer.remember == "no" or rule is None:
+            return True
+        told = f"{rule} in this {answer.remember}: {reach(rule, runs=question.runs)}"
+        if answer.rule is None:
+            self.line(f"  (always: {told})", "dim")
+            return True
+        self.line(f"Always allow {told}", "yellow")
+        try:
+            return self._answer("[y]es  [n]o: ").lower() in ("y", "yes")
+        except EOFError:
+            return False
+
+    def _answer(self, prompt: str) -> str:
+        try:
+            return input(prompt).strip()
+        except KeyboardInterrupt:
+            self._console.print()  # the cursor stands in the question
+            raise
+
+    def _show_first(self, rows: list[Row]) -> bool:
+        """The beginning of what is asked for; says whether there is more."""
+        cut = len(rows) > SHOWN_ROWS
+        for row in rows[:SHOWN_ROWS]:
+            self._row(row.text[:SHOWN], row.style)
+            if len(row.text) > SHOWN:
+                cut = True
+                self.line(f"  [{len(row.text) - SHOWN:,} more characters]", "dim")
+        if len(rows) > SHOWN_ROWS:
+            self.line(f"  [{len(rows) - SHOWN_ROWS:,} more lines]", "dim")
+        return cut
+
+    def _show_all(self, rows: list[Row]) -> None:
+        if len(rows) < self._console.height - 2:
+            for row in rows:
+                self._row(row.text, row.style)
+            return
+        import click
+
+        click.echo_via_pager("\n".join(row.text for row in rows))
+
+    def _row(self, text: str, style: str) -> None:
+        from rich.text import Text
+
+        shown = Text(f"  {text}", style=style)
+        self._console.print(shown, soft_wrap=True)
 
     def typed(self) -> str | None:
         """A whole line, if one was typed: the terminal hands out nothing less."""
         if not sys.stdin.isatty() or not select.select([sys.stdin], [], [], 0)[0]:
             return None
         said = os.read(sys.stdin.fileno(), 65_536).decode("utf-8", "replace")
+        self._sign = ""  # its line is over
         if said.strip():
             self.line(f"(joins at the next tool boundary: {line(said, 60)})", "dim")
         return said
 
-    def _write(self, text: str, style: str = "") -> None:
+    def _write(self, kind: str, text: str, style: str = "") -> None:
+        if self._open != kind:
+            self._end()
+            if kind == "thinking":
+                text = f"(thinking) {text.lstrip()}"
         self._console.print(clean(text), style=style or None, end="", soft_wrap=True)
-        self._open = True
+        self._open = kind
         self._console.file.flush()
 
     def _end(self) -> None:
         if self._open:
             self._console.print()
-        self._open = False
-
-
-def read_answer(said: str, lasting: bool) -> PermissionAnswer | None:
-    """What a person meant; None where that is not clear. Words behind a yes or a no are the
-    person's own, for the model."""
-    choice, _, words = said.partition(" ")
-    words = words.strip()
-    match choice.lower().rstrip(",.;:"):
-        case "y" | "yes":
-            return PermissionAnswer(True, words=words)
-        case "n" | "no":
-            return PermissionAnswer(False, words=words)
-        case "s" | "session" if lasting:
-            return PermissionAnswer(True, "session")
-        case "p" | "project" if lasting:
-            return PermissionAnswer(True, "project")
-        case _:
-            return None
-
-
-def described(question: Question) -> list[str]:
-    """What permission is asked for: the path or command whole, the rest of the input short."""
-    subject = question.subject
-    rows = subject[:SHOWN].splitlines() or [""]
-    if len(subject) > SHOWN:
-        rows.append(f"[{len(subject) - SHOWN:,} more characters]")
-    for key, value in (question.input or {}).items():
-        text = value if isinstance(value, str) else dump(value)
-        if text == subject or (key.endswith("path") and subject.endswith(text)):
-            continue
-        lines = text.splitlines()
-        shown = [line(row, 160) for row in lines[:PREVIEW]]
-        rest = [f"[+{len(lines) - PREVIEW:,} lines]"] if len(lines) > PREVIEW else []
-        rows += [f"{key}: {row}" for row in (*shown, *rest)]
-    return rows
+        self._open = ""
 
 
 def _retrying(event: Retrying) -> str:
-    return f"try {event.attempt} failed ({event.reason}); the next in {event.wait:.0f} s"
+    wait = f"{event.wait:.0f}" if event.wait >= 1 else f"{event.wait:.1f}"
+    return f"try {event.attempt} failed, the next comes in {wait} s: {event.reason}"

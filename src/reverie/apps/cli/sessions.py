@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
-import typer
+import click
 
 from reverie.apps.cli import telling
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import CommandGroup, json_option, project_option, sessions_like
 from reverie.apps.cli.retention import prune
 from reverie.apps.cli.show import (
     Column,
@@ -42,40 +42,31 @@ from reverie.transcript.request import render
 from reverie.upkeep import conversation, transfer
 from reverie.upkeep.place import ProjectPlace, find_session
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="List, show, export, import and prune sessions.",
-)
-
 ExportFormat = Literal["jsonl", "json", "md"]
 _ROWS_SHOWN = 10
 
 
-def _ids(context: typer.Context, incomplete: str) -> list[str]:
-    """For the shell: the sessions whose ids begin like that."""
-    library = ProjectPlace.of(context.params.get("project") or CURRENT).library()
-    found = library.sessions() if library else []
-    return [file.id for file in found if file.id.startswith(incomplete)]
+session_id = click.argument(
+    "session",
+    metavar="ID",
+    shell_complete=sessions_like,
+    help="The session id, or its first characters.",
+)
 
 
-SessionId = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="The session id, or its first characters.", autocompletion=_ids
-    ),
-]
+@click.group(cls=CommandGroup, no_args_is_help=True)
+def app() -> None:
+    """List, show, export, import and prune sessions."""
 
 
 # --- list
 
 
 @app.command("list")
-def list_all(
-    everywhere: Annotated[bool, typer.Option("--all", help="Sessions of every project.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.option("--all", "everywhere", is_flag=True, help="Sessions of every project.")
+@json_option
+@project_option
+def list_all(everywhere: bool, as_json: bool, project: Path) -> None:
     """List the sessions of this project, newest first."""
     place = ProjectPlace.of(project)
     rows = [row for row in _rows(place, everywhere) if row is not None]
@@ -139,18 +130,16 @@ def _row_shown(row: dict[str, Any], now: float, everywhere: bool) -> list[str]:
 
 
 @app.command()
+@session_id
+@click.option("--full", is_flag=True, help="Cut and omit nothing.")
+@click.option("--raw", "lines", is_flag=True, help="Print the lines of the file as they are.")
+@click.option(
+    "--request", is_flag=True, help="Print the request that would be sent now, byte for byte."
+)
+@json_option
+@project_option
 def show(
-    session: SessionId,
-    full: Annotated[bool, typer.Option("--full", help="Cut and omit nothing.")] = False,
-    lines: Annotated[
-        bool, typer.Option("--raw", help="Print the lines of the file as they are.")
-    ] = False,
-    request: Annotated[
-        bool,
-        typer.Option("--request", help="Print the request that would be sent now, byte for byte."),
-    ] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    session: str, full: bool, lines: bool, request: bool, as_json: bool, project: Path
 ) -> None:
     """Show a session as a conversation, with the decisions made about it."""
     library, found = _chosen(project, session)
@@ -219,23 +208,34 @@ def _show_request(transcript: Transcript, as_json: bool) -> None:
 
 
 @app.command()
+@click.argument(
+    "session",
+    default="",
+    metavar="[ID]",
+    shell_complete=sessions_like,
+    help="The session id, or its first characters.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(get_args(ExportFormat)),
+    default="jsonl",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("--out", default="", help="A file, or a folder (ending in /) for all files.")
+@click.option("--all", "everything", is_flag=True, help="Export all sessions to a folder.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@json_option
+@project_option
 def export(
-    session: Annotated[
-        str,
-        typer.Argument(
-            metavar="[ID]", help="The session id, or its first characters.", autocompletion=_ids
-        ),
-    ] = "",
-    form: Annotated[ExportFormat, typer.Option("--format", help="Output format.")] = "jsonl",
-    out: Annotated[
-        str, typer.Option("--out", help="A file, or a folder (ending in /) for all files.")
-    ] = "",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Export all sessions to a folder.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    session: str,
+    form: ExportFormat,
+    out: str,
+    everything: bool,
+    force: bool,
+    as_json: bool,
+    project: Path,
 ) -> None:
     """Export a session with all its files to stdout, to a file or to a folder."""
     if bool(session) == everything:
@@ -302,19 +302,20 @@ def _export_text(
 
 
 @app.command("import")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE…",
+    help="Files or folders to import.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
+@click.option("--again", is_flag=True, help="Import again what is already here.")
+@json_option
+@project_option
 def bring(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE…", show_default=False, help="Files or folders to import."),
-    ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be imported.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Import again what is already here.")
-    ] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
+    files: tuple[Path, ...], dry_run: bool, again: bool, as_json: bool, project: Path
 ) -> None:
     """Import sessions of Claude Code and pi (.jsonl, .jsonl.gz, folders), and exported ones."""
     place = ProjectPlace.of(project)
@@ -339,7 +340,7 @@ def bring(
     else:
         _tell_brought(brought, failed, dry_run)
     if code:
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
 def _tell_brought(
@@ -364,4 +365,4 @@ def _tell_brought(
         note(f"{one_failed['file']}: {one_failed['error']}")
 
 
-app.command("prune")(prune)
+app.add_command(prune)

@@ -18,12 +18,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
-import typer
-
 from reverie.settings import environment
 from reverie.text.terminal import clean
 
 if TYPE_CHECKING:
+    import click
     from rich.console import Console
 
     from reverie.world import Notice
@@ -62,7 +61,7 @@ def document(value: object) -> None:
     sys.stdout.write(encoded(value) + "\n")
 
 
-def hand_down(context: typer.Context) -> None:
+def hand_down(context: click.Context) -> None:
     """What was given before a command's name counts for the command too."""
     given = {name: value for name, value in context.params.items() if value}
     if context.invoked_subcommand is not None:

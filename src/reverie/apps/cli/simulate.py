@@ -9,13 +9,14 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import NotAvailable
+from reverie.providers.extras import install_command
 from reverie.store.files import Folder
 
 if TYPE_CHECKING:
@@ -25,20 +26,27 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    metavar="N",
+    default=8787,
+    show_default=True,
+    help="0 picks a free port.",
+)
+@click.option(
+    "--script",
+    type=click.Path(path_type=Path),
+    help="A file of answers to give, one after another.",
+)
+@click.option("--embedded", is_flag=True, help="Let the embedded model answer.")
+@click.option(
+    "--log", type=click.Path(path_type=Path), help="Write each request to this file, one per line."
+)
+@json_option
 def simulate(
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")
-    ] = 8787,
-    script: Annotated[
-        Path | None, typer.Option("--script", help="A file of answers to give, one after another.")
-    ] = None,
-    embedded: Annotated[
-        bool, typer.Option("--embedded", help="Let the embedded model answer.")
-    ] = False,
-    log: Annotated[
-        Path | None, typer.Option("--log", help="Write each request to this file, one per line.")
-    ] = None,
-    as_json: JsonOption = False,
+    port: int, script: Path | None, embedded: bool, log: Path | None, as_json: bool
 ) -> None:
     """Serve a simulated model provider: three wire formats, prompt cache, window, faults."""
     import anyio
@@ -50,7 +58,7 @@ def simulate(
             raise
         raise NotAvailable(
             f"The simulator cannot serve: {error.name} is not installed",
-            do="pip install 'reverie[server]'",
+            do=f"Install it: {install_command('starlette')} uvicorn",
         ) from error
 
     def ready(url: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
 from reverie.apps.cli.memory_open import find_memory
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
 from reverie.text.counts import plural
 from reverie.upkeep.metrics import Day
@@ -19,13 +19,11 @@ SHOWN = 14
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def stats(
-    everything: Annotated[
-        bool, typer.Option("--all", help="All sessions, not only this week's.")
-    ] = False,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="All sessions, not only this week's.")
+@json_option
+@project_option
+def stats(everything: bool, as_json: bool, project: Path) -> None:
     """Show cache hit rate, summaries, breaker trips, memory hygiene and background cost."""
     place = ProjectPlace.of(project)
     with waiting("working out the figures"), find_memory(project) as memories:

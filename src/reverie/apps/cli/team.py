@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from reverie.apps.cli.options import JsonOption
+from reverie.apps.cli.options import CommandGroup, json_option
 from reverie.apps.cli.show import document, note, say
 from reverie.text.counts import plural
 from reverie.upkeep.scan import scan_files
 
-app = typer.Typer(no_args_is_help=True)
 
-
-@app.callback()
-def team() -> None:
+@click.group(cls=CommandGroup, no_args_is_help=True)
+def app() -> None:
     """Scan files that would be shared for secrets."""
 
 
 @app.command()
-def scan(
-    path: Annotated[Path, typer.Argument(help="A file, or a folder and everything below it.")],
-    as_json: JsonOption = False,
-) -> None:
+@click.argument(
+    "path", type=click.Path(path_type=Path), help="A file, or a folder and everything below it."
+)
+@json_option
+def scan(path: Path, as_json: bool) -> None:
     """List secrets in a file or folder by file, line and rule. Exits with 1 if there are any."""
     searched, found = scan_files(path)
     if as_json:
@@ -38,4 +36,4 @@ def scan(
             say(f"{one.file}:{one.line}: {one.rule}")
         note(f"{plural(searched, 'file')} searched, {plural(len(found), 'secret')} found")
     if found:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

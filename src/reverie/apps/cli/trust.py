@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from reverie.apps.cli.options import CURRENT, JsonOption, Project
+from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, note, say
 from reverie.errors import InvalidInput, SettingsError
 from reverie.session.hooks import hooks_in
@@ -30,18 +30,17 @@ from reverie.upkeep.place import ProjectPlace
 _SHOWN = 4_000  # characters of one line
 
 
-def trust(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Take back what was decided about the file.")
-    ] = False,
-    include: Annotated[
-        Path | None,
-        typer.Option("--include", help="Let this project's instruction files include a file."),
-    ] = None,
-    as_json: JsonOption = False,
-    project: Project = CURRENT,
-) -> None:
+@click.command()
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--forget", is_flag=True, help="Take back what was decided about the file.")
+@click.option(
+    "--include",
+    type=click.Path(path_type=Path),
+    help="Let this project's instruction files include a file.",
+)
+@json_option
+@project_option
+def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project: Path) -> None:
     """Show what a project's local settings would do, and trust them if they are yours."""
     place = ProjectPlace.of(project)
     if include is not None:
@@ -62,7 +61,7 @@ def trust(
         if as_json:
             raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
         _show(place, file)
-        typer.confirm("Trust this file?", abort=True)
+        click.confirm("Trust this file?", abort=True)
     trusted.decide(place.home, file.path, file.data, trusted=True)
     _answer(place, as_json, f"{file.path} is trusted until it changes.")
 
@@ -81,7 +80,7 @@ def offer(place: ProjectPlace) -> None:
     if not list(powers(place, file)):
         return
     _show(place, file)
-    answer = typer.confirm("Trust this file?", default=False)
+    answer = click.confirm("Trust this file?", default=False)
     trusted.decide(place.home, file.path, file.data, trusted=answer)
     if not answer:
         note("It counts like the repository's committed settings; `reverie trust` asks again.")

@@ -28,6 +28,7 @@ Stored, for you alone (files 0600, folders 0700), below {home}:
   projects/*/*/tool-results           results too large for the conversation
   projects/*/*/session-memory         notes on a session, kept while it grows
   projects/*/memory, memory-history   long-term memory in plain files, and every version of it
+  history.jsonl                       what you typed at the prompt, for the arrow keys
   settings.json, flags.json, usage/   what you set, and what was spent
   `--private` records nothing. `reverie sessions prune`, when you call it, removes sessions
   older than {settings.retention_days} days. Nothing is sent but to the model you use.

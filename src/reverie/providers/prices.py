@@ -1,0 +1,83 @@
+"""What models cost in dollars, where their providers publish it.
+
+One table, first row whose pattern fits the model's name, in dollars for a million tokens. A model
+that is not in it has no price here: nothing is guessed, and an answer without a price says so.
+Prices change; these are what the providers' own pages said in November 2026.
+
+Sources:
+  anthropic   Anthropic, "Models & pricing" (5 m and 1 h writes cost 1.25 and 2 inputs)
+  openai      OpenAI, "Pricing" (a read costs a tenth of an input, for older models more)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from reverie.transcript.records import Usage
+from reverie.transcript.tokens import family
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars for a million tokens."""
+
+    input: float
+    output: float
+    read: float
+    written: float = 0.0  # at the short lifetime of a cache entry
+    written_1h: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        """What so many tokens cost."""
+        short = usage.written - usage.written_1h
+        return (
+            usage.uncached * self.input
+            + usage.read * self.read
+            + short * self.written
+            + usage.written_1h * self.written_1h
+            + usage.output * self.output
+        ) / MILLION
+
+
+def _claude(given: float, output: float, read: float) -> Price:
+    return Price(given, output, read, given * 1.25, given * 2)
+
+
+def _openai(given: float, output: float, read: float) -> Price:
+    return Price(given, output, read, given, given)
+
+
+TABLE: tuple[tuple[str, Price], ...] = (
+    (r"claude-fable-5", _claude(10, 50, 1)),
+    (r"claude-opus-5-5", _claude(4, 20, 0.2)),
+    (r"claude-opus-5(-\d{8}|$)", _claude(5, 25, 0.5)),
+    (r"claude-sonnet-5", _claude(2, 10, 0.2)),
+    (r"claude-opus-4-5", _claude(5, 25, 0.5)),
+    (r"claude-sonnet-4-5", _claude(3, 15, 0.3)),
+    (r"claude-haiku-4-5", _claude(1, 5, 0.1)),
+    (r"gpt-5(\.1)?(-\d{4}-\d{2}-\d{2}|$)", _openai(1.25, 10, 0.125)),
+    (r"gpt-4\.1(-\d{4}-\d{2}-\d{2}|$)", _openai(2, 8, 0.5)),
+    (r"gpt-4o(-\d{4}-\d{2}-\d{2}|$)", _openai(2.5, 10, 1.25)),
+)
+
+
+def price_of(model: str) -> Price | None:
+    """The price of a model, by its name; None where none is known."""
+    name = family(model.rpartition(":")[2])
+    return next((price for pattern, price in TABLE if re.match(pattern, name)), None)
+
+
+def dollars(model: str, usage: Usage, *, free: bool = False) -> float | None:
+    """What the tokens cost; None where the model's price is not known."""
+    if free:
+        return 0.0
+    price = price_of(model)
+    return None if price is None else price.of(usage)
+
+
+def money(amount: float) -> str:
+    """An amount as people write it, with as many digits as it needs."""
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"

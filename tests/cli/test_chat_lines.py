@@ -1,0 +1,64 @@
+"""Typing at a terminal: pasted text, new lines, history; a change shown before it is permitted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.test_chat_terminal import Terminal, terminal
+
+pytestmark = [pytest.mark.spec("18.screen"), pytest.mark.needs("tmux")]
+__all__ = ["terminal"]
+
+
+def said(terminal: Terminal) -> list[str]:
+    """What the person said in the only session there is."""
+    (path,) = (terminal.folder.parent / "home" / "projects").glob("*/*.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines() if '"user"' in line]
+    return [json.dumps(row, ensure_ascii=False) for row in rows]
+
+
+def test_pasted_text_is_one_message_and_the_history_stays(terminal: Terminal) -> None:
+    terminal.start()
+    terminal.shows("new session")
+    terminal._run("set-buffer", "first line\n    second line\nthird line")  # pyright: ignore[reportPrivateUsage]
+    terminal._run("paste-buffer", "-p")  # pyright: ignore[reportPrivateUsage]
+    terminal.shows("third line")
+    terminal.presses("Enter")
+    terminal.shows("until compaction")
+    terminal._run("send-keys", "-l", "one")  # pyright: ignore[reportPrivateUsage]
+    terminal.presses("M-Enter")
+    terminal.types("two")
+    terminal.shows("until compaction", 2)
+    terminal.presses("C-d")
+    assert terminal.is_over()
+    text = "\n".join(said(terminal))
+    assert r"first line\n    second line\nthird line" in text
+    assert r"one\ntwo" in text
+    terminal.start()
+    terminal.shows("new session")
+    terminal.presses("Up")
+    terminal.shows("two")
+    terminal.presses("Up")
+    terminal.shows("    second line")
+    terminal.presses("C-c")
+    terminal.presses("C-d")
+    assert terminal.is_over()
+
+
+def test_a_change_is_shown_with_its_indentation_before_it_is_made(terminal: Terminal) -> None:
+    (terminal.folder / "f.py").write_text("def f(x):\n    if x:\n        return 1\n")
+    terminal.start()
+    terminal.shows("new session")
+    terminal.types('edit f.py: replace "return 1" with "return 2"')
+    shown = terminal.shows("needs your permission")
+    shown = terminal.shows("[y]es")
+    assert "  3 -         return 1" in shown
+    assert "  3 +         return 2" in shown
+    assert "(always: Edit of f.py, and of nothing else)" in shown
+    terminal.types("y")
+    terminal.shows("until compaction")
+    assert "return 2" in (terminal.folder / "f.py").read_text()
+    terminal.presses("C-d")
+    assert terminal.is_over()

@@ -1,0 +1,171 @@
+"""What a person sees while a turn runs and while they type, without a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from reverie.apps.cli import keyboard
+from reverie.apps.cli.desk import Desk
+from reverie.apps.cli.keyboard import FILE, MOST, Keyboard
+from reverie.apps.cli.screens import PROMPT, LineScreen, Printed
+from reverie.session.turn import ToolEnded, ToolStarted
+from reverie.wire.given import tool_result
+from reverie.world import Delta, Notice, ToolCall
+
+pytestmark = pytest.mark.spec("18.screen")
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(
+    monkeypatch: pytest.MonkeyPatch, keys: Keyboard | None = None
+) -> tuple[LineScreen, Tty]:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with redirect_stdout(Tty()) as out:
+        return LineScreen(keys), out
+
+
+def test_thinking_and_text_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = LineScreen()
+    for event in (
+        Delta("thinking", "\nWhere is "),
+        Delta("thinking", "it?"),
+        Delta("text", "It is "),
+        Delta("text", "here."),
+        Delta("thinking", "Really?"),
+    ):
+        screen.event(event)
+    screen.line("")
+    said = capsys.readouterr().out.splitlines()
+    assert said[:3] == ["(thinking) Where is it?", "It is here.", "(thinking) Really?"]
+
+
+def test_it_is_said_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, tty = on_terminal(monkeypatch)
+    screen.idle(0.9)
+    assert tty.getvalue() == ""
+    screen.idle(1.0)
+    assert "waiting for the model,   1 s" in tty.getvalue()
+    screen.idle(1.1)
+    assert tty.getvalue().count("waiting") == 1
+    screen.idle(2.0)  # told anew where it stood; what is typed behind it stays
+    assert tty.getvalue().endswith("\x1b7\r\x1b[2mwaiting for the model,   2 s \x1b[0m\x1b8")
+    call = ToolCall("t1", "Bash", "{}")
+    screen.event(ToolStarted(call))
+    assert "\r\x1b[K● Bash" in tty.getvalue()
+    screen.idle(3.0)
+    assert "waiting for Bash,   3 s" in tty.getvalue()
+    screen.event(ToolEnded(call, tool_result("t1", "done")))
+    screen.event(Delta("text", "half a sen"))
+    before = tty.getvalue()
+    screen.idle(60.0)  # a sign would stand in the middle of the text
+    assert tty.getvalue() == before
+
+
+def test_nothing_is_drawn_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    LineScreen().idle(60.0)
+    assert capsys.readouterr().out == ""
+
+
+class Typing(Printed):
+    """A person at the prompt who sends the line once something was shown above it."""
+
+    def __init__(self) -> None:
+        self.at_prompt, self.shown = threading.Event(), threading.Event()
+        self.seen: list[str] = []
+
+    def notice(self, notice: Notice) -> None:
+        self.seen.append(notice.text)
+
+    def read(self) -> str:
+        self.at_prompt.set()
+        assert self.shown.wait(30)
+        return "typed"
+
+    def interject(self, show: Callable[[], None]) -> None:
+        show()
+        self.shown.set()
+
+
+def test_a_notice_is_shown_while_a_person_types() -> None:
+    screen = Typing()
+    desk = Desk(screen)
+
+    def background() -> None:
+        assert screen.at_prompt.wait(30)
+        desk.say(Notice("dream", "tidied up"))
+
+    worker = threading.Thread(target=background)
+    with desk._signals():  # pyright: ignore[reportPrivateUsage]
+        worker.start()
+        assert desk.read() == "typed"
+        worker.join()
+    assert screen.seen == ["tidied up"]
+
+
+def test_what_is_being_typed_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Keyboard, "buffer", "half a li")
+    screen, tty = on_terminal(monkeypatch, Keyboard(None))
+    screen.interject(lambda: screen.notice(Notice("dream", "tidied up")))
+    assert "[dream] tidied up" in tty.getvalue()
+    assert tty.getvalue().startswith("\r\x1b[K")
+    assert tty.getvalue().endswith(f"\n{PROMPT}half a li")
+
+
+# --- the keyboard
+
+
+def types(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    given = iter(lines)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(given))
+
+
+def test_a_backslash_begins_a_new_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    types(monkeypatch, " one\\", "  two\\", "three ")
+    assert Keyboard(None).read(PROMPT) == "one\n  two\nthree"
+
+
+def test_what_was_sent_comes_back_in_the_next_session(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir()
+    screen = LineScreen(Keyboard(home))
+    types(monkeypatch, "first", "", "two\\", "lines", "two\\", "lines")
+    assert [screen.read() for _ in range(4)] == ["first", "", "two\nlines", "two\nlines"]
+    file = home / FILE
+    assert [json.loads(line) for line in file.read_text().splitlines()] == ["first", "two\nlines"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    added: list[str] = []
+    again = Keyboard(home)
+    monkeypatch.setattr(again._readline, "add_history", added.append)  # pyright: ignore[reportPrivateUsage]
+    again.remember("third")
+    assert added == ["third"]
+    assert keyboard._kept(file) == ["first", "two\nlines", "third"]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_history_is_bounded_and_survives_damage(home: Path) -> None:
+    home.mkdir()
+    file = home / FILE
+    rows = [json.dumps(f"message {n}") for n in range(2 * MOST + 1)]
+    file.write_bytes(b"\n".join([b"{broken", b'{"a": 1}', b"\xff", *(r.encode() for r in rows)]))
+    Keyboard(home)
+    kept = [json.loads(line) for line in file.read_text().splitlines()]
+    assert (len(kept), kept[-1]) == (MOST, f"message {2 * MOST}")
+    assert [path.name for path in home.iterdir()] == [FILE]
+
+
+def test_a_home_that_cannot_be_written_is_no_hindrance(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = LineScreen(Keyboard(Path("/dev/null/home")))
+    types(monkeypatch, "hello")
+    assert screen.read() == "hello"
