@@ -22,7 +22,7 @@ REGISTRIES = re.compile(
 # Names that stand for anyone in examples and tests.
 ANYONE = "alice|ann|bob|dev|me|someone|user|you"
 HOMES = re.compile(
-    rf"(?<![\w.~-])/(?:home|Users)/(?!(?:{ANYONE})\b)\w[\w.-]*/|(?<![\w.~-])/roo[t]/"
+    rf"(?<![\w.~}}-])/(?:home|Users)/(?!(?:{ANYONE})\b)\w[\w.-]*/|(?<![\w.~-])/roo[t]/"
 )
 WORKPLACE = re.compile(r"(?<![\w.~-])/work/(?:main|shared)\b")
 ADDRESS = re.compile(r"\w+://|--(?:extra-)?index-url|--find-links|--trusted-host")

@@ -210,7 +210,7 @@ def test_a_path_keeps_its_root_and_loses_a_listings_line_numbers():
 STUB = """\
 <persisted-output>
 This result has 68,103 characters and is stored whole in
-/home/u/.reverie/projects/-w/0a1b/tool-results/toolu_01XyZ9.txt
+/home/user/.reverie/projects/-w/0a1b/tool-results/toolu_01XyZ9.txt
 It begins:
 ____________________ test_frames ____________________
 <Frame object at 0x7f3a2c1d0e80>, id 7ffd5c1e2a40b6f0
