@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from reverie.errors import ProviderError
+from reverie.errors import InvalidMessage, ProviderError
 from reverie.settings import DEFAULTS, Settings, SettingValue
-from reverie.transcript.blocks import Block, members
+from reverie.transcript.blocks import Block, block_of, members, parse
 from reverie.transcript.messages import Item
-from reverie.transcript.records import AssistantMessage, Record, Strip, Ttl, Usage
+from reverie.transcript.records import (
+    AssistantMessage,
+    Record,
+    Strip,
+    Ttl,
+    Usage,
+    UserMessage,
+)
 from reverie.transcript.request import Request, Task
 from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
@@ -64,11 +71,34 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model made; `input` is the raw JSON text it wrote."""
+    """A call the model made; `raw` is what it was given, as the model wrote it."""
 
     id: str
     name: str
-    input: str
+    raw: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was given, as a dict. Arguments that are no JSON object stand as their text
+        under `INVALID_JSON`, so that the tool can refuse them and the model reads why."""
+        try:
+            found = parse(self.raw)
+        except InvalidMessage:
+            found = None
+        return dict(found) if isinstance(found, dict) else {"INVALID_JSON": self.raw}
+
+    def result(
+        self, content: str | Sequence[Mapping[str, Any]], *, is_error: bool = False
+    ) -> UserMessage:
+        """What the tool answered, for `Session.add`: a text, or content blocks."""
+        if not isinstance(content, (str, Sequence)):
+            raise InvalidMessage(
+                "a result is a text or a list of content blocks",
+                where=f"{self.name}: {type(cast('object', content)).__name__}",
+                do="Make a text of it first, for example with json.dumps",
+            )
+        value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id, "content": content}
+        return UserMessage((block_of({**value, "is_error": True} if is_error else value),), "tool")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from reverie.session.session import Session
 from reverie.session.turn import Tools, TurnEnding, TurnResult
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
-from reverie.wire.given import Addable, Observable
+from reverie.wire.given import Addable
+from reverie.wire.replies import Observable
 from reverie.world import Model, Reply
 
 T = TypeVar("T")

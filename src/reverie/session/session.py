@@ -43,7 +43,8 @@ from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
-from reverie.wire.given import Addable, Observable
+from reverie.wire.given import Addable
+from reverie.wire.replies import Observable
 from reverie.world import Notice, Reply
 
 

@@ -155,7 +155,7 @@ def _assistant(blocks: Sequence[Block]) -> Iterator[str]:
 class ResponsesAnswer:
     """An answer on its way: the items that are finished, and how it ended."""
 
-    request: Request
+    request: Request | None  # what it answers; None leaves the names of its calls as they are
     where: str
     items: dict[int, str] = field(default_factory=dict[int, str])
     response: str = ""  # the last event's, once it has come
@@ -228,7 +228,7 @@ def _refuses(item: Json) -> bool:
     return any(isinstance(p, dict) and p.get("type") == "refusal" for p in parts)
 
 
-def blocks_of(items: Sequence[str], stop: str, request: Request) -> tuple[Block, ...]:
+def blocks_of(items: Sequence[str], stop: str, request: Request | None) -> tuple[Block, ...]:
     """Items in our blocks, and they themselves behind them, unless the answer was cut."""
     values = [v for v in map(parse, items) if isinstance(v, dict)]
     calls = [v for v in values if v.get("type") == "function_call"]
@@ -245,7 +245,8 @@ def blocks_of(items: Sequence[str], stop: str, request: Request) -> tuple[Block,
     clear = len(set(theirs)) == len(theirs) and all(theirs)
     if items and clear and stop == "end_turn":
         ids = {a: b for a, b in zip(ours, theirs, strict=True) if a != b}
-        blocks.append(native_block(PROVIDER, request.head.model, blocks, items, ids))
+        model = request.head.model if request else ""
+        blocks.append(native_block(PROVIDER, model, blocks, items, ids))
     return tuple(blocks)
 
 
