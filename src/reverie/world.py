@@ -61,6 +61,7 @@ class Capabilities:
     thinking_binding: bool = False
     diagnostics: bool = False
     free: bool = False  # nothing is billed: no budget is needed
+    rules: bool = False  # typed tasks are answered by fixed rules: no tool has to be offered
     images: bool = True
     window: int | None = None
     max_output: int | None = None
@@ -265,13 +266,15 @@ BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "Re
 class WayBack:
     """How the model reads back what left the context: the words of stubs and lines."""
 
-    tool: str = "ReadBack"  # takes a reference
+    tool: str = "ReadBack"  # takes a reference; empty where the model has no such tool
     files: bool = True  # a stored result is a file, and has a path beside its reference
     messages: bool = False  # whether what was said has references too, not calls alone
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""
         where = f"is stored whole in {path}" if self.files else "is kept whole"
+        if not self.tool:
+            return f"and {where}"
         return (
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."
