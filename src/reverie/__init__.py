@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
     from reverie.api.report import Report, report
+    from reverie.api.session import Session
     from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.values import Found, Saved
     from reverie.errors import ReverieError
-    from reverie.session.session import Session
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
-    from reverie.world import Model, Notice, Reply
+    from reverie.wire.replies import Reply
+    from reverie.world import Model, Notice
 
 __all__ = [
     "Fitted",
@@ -52,11 +53,11 @@ _PLACES = {
     "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Notice": "reverie.world",
-    "Reply": "reverie.world",
+    "Reply": "reverie.wire.replies",
     "Report": "reverie.api.report",
     "ReverieError": "reverie.errors",
     "Saved": "reverie.api.values",
-    "Session": "reverie.session.session",
+    "Session": "reverie.api.session",
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
     "Toolset": "reverie.api.toolset",

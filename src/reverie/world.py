@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
 from reverie.errors import InvalidMessage, ProviderError
 from reverie.settings import DEFAULTS, Settings, SettingValue
@@ -92,10 +92,11 @@ class ToolCall:
         self, content: str | Sequence[Mapping[str, Any]], *, is_error: bool = False
     ) -> UserMessage:
         """What the tool answered, for `Session.add`: a text, or content blocks."""
-        if not isinstance(content, (str, Sequence)):
+        given: object = content
+        if not isinstance(given, (str, Sequence)):
             raise InvalidMessage(
                 "a result is a text or a list of content blocks",
-                where=f"{self.name}: {type(cast('object', content)).__name__}",
+                where=f"{self.name}: {type(given).__name__}",
                 do="Make a text of it first, for example with json.dumps",
             )
         value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id, "content": content}
@@ -268,13 +269,14 @@ class WayBack:
 
     tool: str = "ReadBack"  # takes a reference; empty where the model has no such tool
     files: bool = True  # a stored result is a file, and has a path beside its reference
+    reader: str = ""  # a tool that reads files, where no tool takes a reference
     messages: bool = False  # whether what was said has references too, not calls alone
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""
         where = f"is stored whole in {path}" if self.files else "is kept whole"
         if not self.tool:
-            return f"and {where}"
+            return f"and {where}{f'; {self.reader} reads it' if self.reader else ''}"
         return (
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."
@@ -306,6 +308,7 @@ class World:
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
     way_back: WayBack = field(default_factory=WayBack)
+    repeatable: frozenset[str] = frozenset()  # tools of a caller's whose results can be had again
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from reverie.api.originals import Original, Originals
+from reverie.api.originals import Original
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import dump
@@ -67,6 +67,12 @@ class Owner(Protocol):
 
     @property
     def tools(self) -> Toolset: ...
+
+
+class Originals(Protocol):
+    """Where what left a conversation is found again: a list, or a transcript."""
+
+    def find(self, wanted: str) -> Original | None: ...
 
 
 class Toolset:

@@ -169,6 +169,7 @@ def memory_section(
     team: bool = False,
     daily_log: bool = False,
     search_past: bool = True,
+    by_itself: bool = False,
     say: Say = say_nothing,
 ) -> str:
     """The part of the system prompt about memory; "" where there is none."""
@@ -190,6 +191,7 @@ def memory_section(
             extra=settings.memory_extra_guidelines or "",
             lines=settings.index_lines,
             width=settings.index_line_characters,
+            by_itself=by_itself,
         )
     )
 

@@ -144,6 +144,7 @@ class SessionWish:
     before_a_request: Layers = layers.BEFORE_A_REQUEST
     way_back: WayBack = field(default_factory=WayBack)
     tool_limits: Mapping[str, int | None] | None = None
+    repeatable: frozenset[str] = frozenset()
     guards: MakeGuard = NoTools
     around: Around | None = None
     memories: Memories | None = None
@@ -187,6 +188,7 @@ class SessionWish:
             learned_window=learned_window(home, self.name),
             tool_limits={**BOUND_THEMSELVES, **(self.tool_limits or {})},
             way_back=self.way_back,
+            repeatable=self.repeatable,
         )
         named, summariser = self._summarisers(world)
         budget = None if self.private else Budget(Folder(home), settings, world.clock)

@@ -40,7 +40,6 @@ from reverie.wire.given import Addable
 from reverie.wire.replies import Observable
 from reverie.world import Notice, Reply
 
-
 P = ParamSpec("P")
 
 

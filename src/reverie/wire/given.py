@@ -7,15 +7,23 @@ is. What cannot be read as a message raises InvalidMessage before anything is wr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
-from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
+from reverie.transcript.blocks import Block, Json, block_of, blocks_of, text_block
 from reverie.transcript.records import UserMessage
+from reverie.wire.forms import OUTPUTS
+from reverie.wire.reading import content_blocks, plain, result_block, value_of
 from reverie.world import ToolCall
 
 
-Addable: TypeAlias = "str | Block | UserMessage | Mapping[str, Any]"
+class Dumps(Protocol):
+    """An object of an SDK."""
+
+    def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, Any]: ...
+
+
+Addable: TypeAlias = "str | Block | UserMessage | Mapping[str, Any] | Dumps"
 
 
 def user(*content: str | Mapping[str, Any] | Block) -> UserMessage:
@@ -49,15 +57,20 @@ def _one(said: Addable) -> UserMessage:
         return user(said)
     if isinstance(said, Block):
         return UserMessage((said,), "tool" if said.type == "tool_result" else "user")
-    if "role" in said:
-        if said["role"] != "user":
-            raise InvalidMessage(
-                "only user messages are added",
-                where=f"role {said['role']}",
-                do="Hand the model's own messages to observe",
-            )
-        return _from_content(said.get("content"))
-    return _one(block_of(said))
+    value = said if isinstance(said, Mapping) else value_of(said)
+    if value.get("role") == "tool":
+        return _one(result_block(value.get("tool_call_id"), value.get("content")))
+    if str(value.get("type")) in OUTPUTS:
+        return _one(result_block(value.get("call_id"), value.get("output")))
+    if "role" not in value:
+        return _one(block_of(value))
+    if value["role"] != "user":
+        raise InvalidMessage(
+            "only user messages are added",
+            where=f"role {value['role']}",
+            do="Hand the model's own messages to observe",
+        )
+    return _from_content(value.get("content"))
 
 
 def _from_content(content: object) -> UserMessage:
@@ -65,5 +78,6 @@ def _from_content(content: object) -> UserMessage:
         return user(content)
     if not isinstance(content, Sequence):
         raise InvalidMessage("a message's content must be text or a list of blocks")
-    blocks = blocks_of(cast("Sequence[Mapping[str, Any]]", content))
+    parts = plain(cast("object", content))
+    blocks = blocks_of(cast("Sequence[Mapping[str, Any]]", content_blocks(cast("Json", parts))))
     return UserMessage(blocks, "tool" if any(b.type == "tool_result" for b in blocks) else "user")

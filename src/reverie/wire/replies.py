@@ -58,7 +58,7 @@ def as_reply(answer: Observable, request: Request | None = None) -> world.Reply:
     if isinstance(answer, str):
         return _read(parse(answer), answer, request)
     if isinstance(answer, Mapping) or _is_object(answer):
-        value = plain(answer)
+        value = plain(cast("object", answer))
         return _read(value, dump(value), request)
     events = _events(answer)
     if events is None:
@@ -138,14 +138,19 @@ def _streamed(events: Iterable[object], request: Request | None) -> world.Reply:
             if _is_whole(value):
                 return _read(value, dump(value), request)
             taken = _assembly(value, request)
-        chunk = value.get("chunk") if isinstance(value, dict) else None
         try:
-            taken.take(dump(chunk or value))
+            taken.take(dump(_chunk(value)))
         except Setback as failed:
             raise failed.error from None
     if taken is None or not (taken.done or taken.ended()):
         raise InvalidMessage("the stream broke off before the answer was whole", do=WANTED)
     return taken.reply()
+
+
+def _chunk(value: object) -> object:
+    """An event of a stream; the SDKs' own helpers wrap those of chat completions."""
+    found = cast("dict[str, object]", value) if isinstance(value, dict) else {"chunk": None}
+    return found.get("chunk") or value
 
 
 def _is_whole(value: object) -> bool:
@@ -155,7 +160,9 @@ def _is_whole(value: object) -> bool:
     found = cast("dict[str, Any]", value)
     kind = str(found.get("type") or "")
     is_event = kind == "chunk" or kind.startswith(("message_", "content_block_", "response."))
-    return not is_event and found.get("object") != "chat.completion.chunk" and bool(format_of(found))
+    return (
+        not is_event and found.get("object") != "chat.completion.chunk" and bool(format_of(found))
+    )
 
 
 def _assembly(value: object, request: Request | None) -> Assembly | ChatAnswer | ResponsesAnswer:

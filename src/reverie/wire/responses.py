@@ -34,6 +34,7 @@ from reverie.wire.openai import (
     common_options,
     effort,
     file_of,
+    hosted,
     image_url,
     own_options,
     reasons,
@@ -74,7 +75,8 @@ def body(request: Request, *, key: str, streaming: bool) -> str:
     parts.update(common_options(options))
     if effort(options):
         parts["reasoning"] = dump({"effort": effort(options)})
-    found = [f'{{"type":"function",{rest},"strict":false}}' for _, rest in tools(request)]
+    found = [f'{{"type":"function",{_strictly(rest)}}}' for _, rest in tools(request)]
+    found += hosted(request)
     if found:
         parts["tools"] = f"[{','.join(found)}]"
         parts.update(_choice(options.get("tool_choice", ("", None))[1]))
@@ -87,6 +89,11 @@ def body(request: Request, *, key: str, streaming: bool) -> str:
     parts.update(own_options(options))
     parts["input"] = f"[{','.join(_items(request))}]"
     return "{" + ",".join(f"{dump(k)}:{v}" for k, v in parts.items()) + "}"
+
+
+def _strictly(rest: str) -> str:
+    """A function's members; the API would be strict where nothing is said."""
+    return rest if rest.endswith('"strict":true') else f'{rest},"strict":false'
 
 
 def _choice(choice: Json) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """A request as the clients of three APIs take it: the arguments of their own calls.
 
-`client.messages.create(**request.anthropic())`, `client.chat.completions.create(**request.openai())`,
-`client.responses.create(**request.responses())`: each can be sent as it is. What a client's call
+`client.messages.create(**request.anthropic())`, `client.responses.create(**request.responses())`,
+`client.chat.completions.create(**request.openai())`: each can be sent as it is. What a client's call
 has no name for goes into `extra_headers` and `extra_body`, which every version of the SDKs takes.
 The bytes that enter the provider's prompt cache are those that our own connection would send.
 """
@@ -30,8 +30,8 @@ _NAMED = frozenset(
         *("stop_sequences", "temperature", "top_p", "top_k", "thinking", "service_tier"),
     }
 )
-LEAST_OUTPUT = 4_096
-"""Output tokens where nobody says how many: the Messages API wants a number."""
+UNSTREAMED = 21_000
+"""Output tokens at most where nobody says how many: for more the client wants a stream."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -50,7 +50,7 @@ class Request(requests.Request):
         """The arguments of `client.messages.create` and `client.messages.stream`."""
         sent = without_foreign(self)
         options = {k: raw for k, (raw, _) in members(self.head.options).items() if k not in OURS}
-        options.setdefault("max_tokens", str(self.limit or LEAST_OUTPUT))
+        options.setdefault("max_tokens", str(min(self.limit or UNSTREAMED, UNSTREAMED)))
         whole = _object(requests.Request.body(named(sent, options)))
         found = {key: value for key, value in whole.items() if key in _NAMED}
         other = {key: value for key, value in whole.items() if key not in _NAMED}

@@ -167,9 +167,7 @@ async def _in_words(
     model, task = ground.world.model, spec.task
     if model is None or not isinstance(task, ExtractTask):  # pragma: no cover - asked before
         raise NotAvailable("there is no model to run a background agent with", where=NAME)
-    found = await drafts.written(
-        child, model, spec.instruction, task, ground.memories, spec.rounds
-    )
+    found = await drafts.written(child, model, spec.instruction, task, ground.memories, spec.rounds)
     heard = partial(landing.heard, view, fresh)
     return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
 

@@ -1,0 +1,123 @@
+"""What is told to a session: the caller's words and results, foreign lists, another head.
+
+Calls are known by names of ours where a provider used one twice or left it empty; results may come
+under either name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reverie.api.beginning import described, flat
+from reverie.session.opening import Head
+from reverie.transcript.blocks import Block, dump, text_block
+from reverie.transcript.records import (
+    AssistantMessage,
+    HeadSet,
+    Record,
+    ResultDecided,
+    UserMessage,
+)
+from reverie.transcript.request import NO_HEAD
+from reverie.transcript.view import View
+from reverie.wire.adopting import adopt
+from reverie.wire.given import Addable, as_user
+from reverie.wire.native import ITEMS
+from reverie.wire.reading import format_of, heard, value_of
+
+if TYPE_CHECKING:
+    from reverie.api.toolset import Toolset
+    from reverie.session.session import Session
+
+BEFORE = "[The conversation begins with the assistant's words.]"
+
+
+def told(view: View, said: Sequence[Addable]) -> UserMessage:
+    """What was handed in as one message, its results under the names that we know calls by."""
+    message = as_user(said)
+    theirs = dict(_theirs(view))
+    blocks = tuple(_renamed(block, view, theirs) for block in message.blocks)
+    return replace(message, blocks=blocks)
+
+
+def begins(view: View, message: UserMessage) -> bool:
+    """Whether a message begins a turn while the one before it was never ended."""
+    if any(block.type == "tool_result" for block in message.blocks) or view.open_calls:
+        return False
+    return is_open(view)
+
+
+def is_open(view: View) -> bool:
+    """Whether the model has answered since the last turn ended."""
+    for at in range(len(view.entries) - 1, -1, -1):
+        kind = type(view.entries[at].record).__name__
+        if kind in ("AssistantMessage", "TurnEnded"):
+            return kind == "AssistantMessage"
+    return False
+
+
+def _theirs(view: View) -> Iterator[tuple[str, str]]:
+    """The provider's names for calls that wait, with ours."""
+    for call in view.open_calls:
+        known = view.calls.get(call)
+        entry = view.entries.find(known.message) if known is not None else None
+        if entry is None or not isinstance(entry.record, AssistantMessage):
+            continue
+        for block in entry.record.blocks:
+            ids = block.value.get("ids") if block.type == ITEMS else None
+            if isinstance(ids, dict) and call in ids:
+                yield str(ids[call]), call
+
+
+def _renamed(block: Block, view: View, theirs: Mapping[str, str]) -> Block:
+    if block.type != "tool_result" or block.call in view.open_calls or block.call not in theirs:
+        return block
+    return block.with_member("tool_use_id", dump(theirs[block.call]))
+
+
+# --- lists of others
+
+
+async def adopted(session: Session, messages: Sequence[object]) -> None:
+    """Take in what was said elsewhere; its results stay as they were sent."""
+    values = [value_of(message) for message in messages]
+    form, _ = format_of(values, (), session.world.model_name)
+    taken = adopt([heard(value, form) for value in values], form)
+    records: list[Record] = []
+    parts = list(taken.parts)
+    while parts and parts[-1].part == "interrupted":
+        parts.pop()  # its calls may still be answered here
+    for part in parts:
+        if part.part == "assistant":
+            if not records and session.view.items.length == 0:
+                records.append(UserMessage((text_block(BEFORE),), "adopted"))
+            records.append(AssistantMessage(part.blocks))
+        elif part.blocks:
+            results = [block.call for block in part.blocks if block.type == "tool_result"]
+            origin = "tool" if results else "user" if part.part == "user" else "adopted"
+            records.append(UserMessage(part.blocks, origin))
+            records += [ResultDecided(call, "kept", "it was sent before") for call in results]
+    await session.append(*records)
+
+
+# --- the head
+
+
+def head(
+    view: View,
+    system: str | Sequence[Mapping[str, Any]] | None,
+    tools: Sequence[object] | Toolset | None,
+    options: Mapping[str, Any] | None,
+    reason: str,
+) -> HeadSet:
+    """The head as it is, with what is said anew."""
+    found = view.head or NO_HEAD
+    if system is not None:
+        found = replace(found, system=Head(system=system).record().system)
+    if tools is not None:
+        found = replace(found, tools=dump([described(tool) for tool in flat(tools)]))
+    if options is not None:
+        found = replace(found, options=dump(dict(options)))
+    return replace(found, reason=reason)
