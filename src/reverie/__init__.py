@@ -13,19 +13,25 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
+    from reverie.api.agents import Agent
+    from reverie.api.bridge import blocking
     from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
     from reverie.api.report import Report, report
     from reverie.api.session import Session
     from reverie.api.toolset import Owner, Toolset, tools
+    from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, Saved
     from reverie.errors import ReverieError
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
     from reverie.wire.replies import Reply
-    from reverie.world import Model, Notice
+    from reverie.wire.sending import Request
+    from reverie.world import Model, Notice, ToolCall
 
 __all__ = [
+    "Agent",
+    "Event",
     "Fitted",
     "Fitter",
     "Found",
@@ -34,11 +40,15 @@ __all__ = [
     "Notice",
     "Reply",
     "Report",
+    "Request",
     "ReverieError",
     "Saved",
     "Session",
     "Settings",
+    "ToolCall",
     "Toolset",
+    "Turn",
+    "blocking",
     "fit",
     "report",
     "tool_result",
@@ -47,6 +57,12 @@ __all__ = [
 ]
 
 _PLACES = {
+    "Agent": "reverie.api.agents",
+    "Event": "reverie.api.turns",
+    "Request": "reverie.wire.sending",
+    "ToolCall": "reverie.world",
+    "Turn": "reverie.api.turns",
+    "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
     "Memory": "reverie.api.memory",
     "Fitted": "reverie.api.fitting",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from reverie.errors import InvalidMessage, ProviderError
 from reverie.settings import DEFAULTS, Settings, SettingValue
-from reverie.transcript.blocks import Block, block_of, members, parse
+from reverie.transcript.blocks import Block, block_of, dump, members, parse
 from reverie.transcript.messages import Item
 from reverie.transcript.records import (
     AssistantMessage,
@@ -88,19 +88,31 @@ class ToolCall:
             found = None
         return dict(found) if isinstance(found, dict) else {"INVALID_JSON": self.raw}
 
-    def result(
-        self, content: str | Sequence[Mapping[str, Any]], *, is_error: bool = False
-    ) -> UserMessage:
-        """What the tool answered, for `Session.add`: a text, or content blocks."""
-        given: object = content
-        if not isinstance(given, (str, Sequence)):
-            raise InvalidMessage(
-                "a result is a text or a list of content blocks",
-                where=f"{self.name}: {type(given).__name__}",
-                do="Make a text of it first, for example with json.dumps",
-            )
-        value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id, "content": content}
+    def result(self, content: object, *, is_error: bool = False) -> UserMessage:
+        """What the tool answered, for `Session.add`: a text, content blocks, or any other value,
+        which the model gets as JSON."""
+        value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id}
+        value["content"] = _content(content, self.name)
         return UserMessage((block_of({**value, "is_error": True} if is_error else value),), "tool")
+
+
+def _are_blocks(given: object) -> bool:
+    parts = cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else ()
+    return bool(parts) and all(isinstance(part, Mapping) and "type" in part for part in parts)
+
+
+def _content(given: object, name: str) -> object:
+    """A text or content blocks as they are; any other value as its JSON."""
+    if isinstance(given, str) or _are_blocks(given):
+        return given
+    try:
+        return dump(given)
+    except InvalidMessage as error:
+        raise InvalidMessage(
+            f"a result is a text, content blocks, or what JSON can say: {error.what}",
+            where=f"{name}: {type(given).__name__}",
+            do="Make a text of it first",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

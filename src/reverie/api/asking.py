@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reverie.api.clients import ClientModel, finished, too_long
+from reverie.api.clients import ClientModel, too_long
 from reverie.api.speaking import is_open
 from reverie.errors import PromptTooLong
 from reverie.transcript import request as requests
@@ -65,7 +65,7 @@ async def asked(begun: Begun) -> object:
     request = await prepared(begun)
     try:
         return await _sent(begun, request)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - any but one that is too long is raised again
         await begun.session.settled()
         request = await shortened(begun, error)
     try:
@@ -78,7 +78,7 @@ async def asked(begun: Begun) -> object:
 async def _sent(begun: Begun, request: requests.Request) -> object:
     worker = begun.worker
     if isinstance(worker, ClientModel):
-        return await finished(await worker.send(request))
+        return await worker.send(request)
     return await complete(worker, request)
 
 

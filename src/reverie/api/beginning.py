@@ -1,4 +1,4 @@
-"""From what a caller says to an open session: where, whose memory, which tools, who works behind it.
+"""From what a caller says to an open session: where, whose memory, which tools, who works for it.
 
 Nothing is asked and nothing billed here. What was asked for and cannot be had is said at once, as a
 warning that names the remedy; the session begins without it.
@@ -134,7 +134,7 @@ class _Opening:
         if not wanted.private:
             ground.claim()
         memories = _memories(memory, say, private=wanted.private)
-        if memories is not None and worker.capabilities.rules:
+        if memories is not None and isinstance(worker, RulesModel):
             say(Notice("session", BY_RULES, "warning"))
         cwd = Path(address.folder) if address.folder else ground.root
         return cls(
@@ -302,10 +302,15 @@ def described(tool: object) -> dict[str, Any]:
 def _layers(given: Sequence[Any] | None, policy: str) -> tuple[Layers, Layers]:
     """What runs when something is added, and before a request."""
     if given is not None:
-        return (), tuple(map(_named, given))
+        return (), named_layers(given)
     if policy == "off":
         return (), ()
     return layers.WHEN_ADDED, layers.BEFORE_A_REQUEST
+
+
+def named_layers(given: Sequence[Any]) -> Layers:
+    """Layers of the caller's, in order."""
+    return tuple(map(_named, given))
 
 
 def _named(layer: Layer | tuple[str, Layer]) -> tuple[str, Layer]:

@@ -23,7 +23,7 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.transcript import request as requests
 from reverie.wire.failures import ProviderWords, from_status, quoted, said
 from reverie.wire.replies import FINAL, as_reply
-from reverie.wire.sending import Request
+from reverie.wire.sending import UNSTREAMED, Request
 from reverie.world import Capabilities, Event
 
 Way: TypeAlias = Literal["anthropic", "chat", "responses", "function"]
@@ -74,12 +74,14 @@ class ClientModel:
             return await finished(await called(partial(self.client, sent)))
         if self.way == "anthropic":
             create, given = self.client.messages.create, sent.anthropic()
+            if given["max_tokens"] > UNSTREAMED:  # the client would refuse to wait
+                given["stream"] = True
         elif self.way == "responses":
             create, given = self.client.responses.create, sent.responses()
         else:
             create = self.client.chat.completions.create
             given = sent.chat(official=OPENAI in str(getattr(self.client, "base_url", OPENAI)))
-        return await called(partial(create, **given))
+        return await finished(await called(partial(create, **given)))
 
     async def stream(self, request: requests.Request) -> AsyncIterator[Event]:
         try:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from reverie.api.report import Report, ReportEvent
+from reverie.embedded.model import NAME as EMBEDDED
 from reverie.providers.prices import dollars
 from reverie.session.budget import weight
 from reverie.transcript.names import reference
@@ -42,13 +43,14 @@ def of_session(session: Session, worker: Model, since: float) -> Report:
     behind = _sum(one.usage for one in forks)
     head = session.view.head
     name = head.model if head is not None else worker.name
-    spent = (dollars(name, used), dollars(worker.name, behind, free=free))
+    unpaid = free and worker.name == name == EMBEDDED
+    spent = (dollars(name, used, free=unpaid), dollars(worker.name, behind, free=free))
     return Report(
         len(main) + sum(one.requests for one in forks),
         used.input + used.output + behind.input + behind.output,
         saved(session.view),
         used.hit_rate if used.input else None,
-        weight(used, settings),
+        0.0 if unpaid else weight(used, settings),
         0.0 if free else weight(behind, settings),
         None if None in spent else sum(one or 0.0 for one in spent),
         tuple(event for entry in entries if (event := told(entry, session.view)) is not None),

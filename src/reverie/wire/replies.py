@@ -149,8 +149,9 @@ def _streamed(events: Iterable[object], request: Request | None) -> world.Reply:
 
 def _chunk(value: object) -> object:
     """An event of a stream; the SDKs' own helpers wrap those of chat completions."""
-    found = cast("dict[str, object]", value) if isinstance(value, dict) else {"chunk": None}
-    return found.get("chunk") or value
+    if isinstance(value, dict) and "chunk" in value:
+        return cast("dict[str, object]", value)["chunk"]
+    return cast("object", value)
 
 
 def _is_whole(value: object) -> bool:

@@ -1,13 +1,14 @@
 """A request as the clients of three APIs take it: the arguments of their own calls.
 
 `client.messages.create(**request.anthropic())`, `client.responses.create(**request.responses())`,
-`client.chat.completions.create(**request.openai())`: each can be sent as it is. What a client's call
-has no name for goes into `extra_headers` and `extra_body`, which every version of the SDKs takes.
+`client.chat.completions.create(**request.openai())`: each can be sent as it is. What a client has
+no name for goes into `extra_headers` and `extra_body`, which every version of the SDKs takes.
 The bytes that enter the provider's prompt cache are those that our own connection would send.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
@@ -30,8 +31,9 @@ _NAMED = frozenset(
         *("stop_sequences", "temperature", "top_p", "top_k", "thinking", "service_tier"),
     }
 )
-UNSTREAMED = 21_000
+UNSTREAMED, OLDEST = 21_000, 8_192
 """Output tokens at most where nobody says how many: for more the client wants a stream."""
+_OLDEST = re.compile(r"claude-(opus-4(-[01]\b|@|-2025|$)|4-opus)")
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -50,7 +52,7 @@ class Request(requests.Request):
         """The arguments of `client.messages.create` and `client.messages.stream`."""
         sent = without_foreign(self)
         options = {k: raw for k, (raw, _) in members(self.head.options).items() if k not in OURS}
-        options.setdefault("max_tokens", str(min(self.limit or UNSTREAMED, UNSTREAMED)))
+        options.setdefault("max_tokens", str(self._unstreamed()))
         whole = _object(requests.Request.body(named(sent, options)))
         found = {key: value for key, value in whole.items() if key in _NAMED}
         other = {key: value for key, value in whole.items() if key not in _NAMED}
@@ -77,6 +79,10 @@ class Request(requests.Request):
     def value(self) -> Object:
         """Another name of `anthropic()`, until 1.0."""
         return self.anthropic()
+
+    def _unstreamed(self) -> int:
+        most = OLDEST if _OLDEST.search(self.head.model) else UNSTREAMED
+        return min(self.limit or most, most)
 
     def _limited(self) -> requests.Request:
         options = self.head.options

@@ -40,7 +40,8 @@ from reverie.world import Model, Reply
 
 IN_WORDS = """
 ## In words, not by tools
-None of the tools named above can be called here, and no other may be: every call is denied. Answer in this form instead.
+None of the tools named above can be called here, nor any other: every call is denied. Answer in
+this form instead.
 
 To change a file of the list above, ask for its text first, one line for each file, all at once:
 
