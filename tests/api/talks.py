@@ -40,6 +40,11 @@ def is_extraction(body: Object) -> bool:
     return "keeps its long-term memory" in dump(body)
 
 
+def is_background(body: Object) -> bool:
+    """Whether a request is no part of the conversation: its last words are ours."""
+    return is_extraction(body) or "keeps notes on this session" in dump(body) or "<summary>" in dump(body)
+
+
 @dataclass
 class Provider:
     """A model behind the wire: a round with a tool, then words; forks answer by `forks`."""
@@ -55,6 +60,8 @@ class Provider:
         if is_extraction(body):
             self.learning.append(body)
             return self.forks.pop(0) if self.forks else "Nothing."
+        if is_background(body):
+            return "Nothing."
         self.bodies.append(body)
         return self.answers.pop(0) if self.answers else "Done."
 

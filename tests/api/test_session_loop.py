@@ -36,17 +36,17 @@ async def test_the_loop_of_the_first_screen_has_the_whole_memory(
     (tmp_path / "CLAUDE.md").write_text("Say heron when you are done.")
     Memory(tmp_path).add("The staging cluster is in Frankfurt", name="staging")
     provider, notices = Provider(), list[Notice]()
-    async with talking(provider, form, waits=waits) as (client, sim):
-        async with Session.open(
-            tmp_path,
-            model=MODEL[form],
-            client=client,
-            memory=True,
-            tools=TOOLS[form],
-            on_notice=notices.append,
-        ) as s:
-            reply = await loop(s, client, form)
-            assert reply.text == "Done."
+    async with talking(provider, form, waits=waits) as (client, sim), Session.open(
+        tmp_path,
+        model=MODEL[form],
+        client=client,
+        memory=True,
+        system=LONG,
+        tools=TOOLS[form],
+        on_notice=notices.append,
+    ) as s:
+        reply = await loop(s, client, form)
+        assert reply.text == "Done."
     assert {e.status for e in sim.log} == {200}
     first = json.dumps(provider.bodies[0])
     assert "# Long-term memory" in first
@@ -99,14 +99,13 @@ async def test_a_name_alone_learns_by_rules_bills_nothing_and_says_so_once(
     home: Path, tmp_path: Path
 ) -> None:
     provider, notices = Provider(), list[Notice]()
-    async with talking(provider, "messages") as (client, sim):
-        async with Session.open(
-            tmp_path, model=MODEL["messages"], memory=True, tools=TOOLS["messages"],
-            on_notice=notices.append,
-        ) as s:  # fmt: skip
-            await loop(s, client, "messages")
-            with pytest.raises(NotAvailable, match="client="):
-                await s.ask()
+    async with talking(provider, "messages") as (client, sim), Session.open(
+        tmp_path, model=MODEL["messages"], memory=True, tools=TOOLS["messages"],
+        on_notice=notices.append,
+    ) as s:  # fmt: skip
+        await loop(s, client, "messages")
+        with pytest.raises(NotAvailable, match="client="):
+            await s.ask()
     assert len(sim.log) == len(provider.bodies) == 2
     assert "linter" in Memory(tmp_path).list()[0].text
     assert [n.text for n in notices if n.level == "warning" and "client=" in n.text]
@@ -133,11 +132,10 @@ async def test_a_fork_is_shown_a_file_before_it_changes_it(home: Path, tmp_path:
     kept = memory.add("Always run the tests before you commit.", type="feedback", name="commits")
     changed = LEARNED.replace("feedback_linter.md", kept.file)
     provider = Provider(forks=[f'<read file="{kept.file}"/>', changed])
-    async with talking(provider, "messages") as (client, _):
-        async with Session.open(
-            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
-        ) as s:
-            await loop(s, client, "messages")
+    async with talking(provider, "messages") as (client, _), Session.open(
+        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
+    ) as s:
+        await loop(s, client, "messages")
     assert len(provider.learning) == 2
     assert "run the tests" in json.dumps(provider.learning[1])
     assert "linter" in memory.get(kept.file).text
@@ -148,11 +146,10 @@ async def test_a_file_that_was_not_shown_is_never_written_over(home: Path, tmp_p
     memory = Memory(tmp_path)
     kept = memory.add("Always run the tests before you commit.", type="feedback", name="commits")
     provider = Provider(forks=[LEARNED.replace("feedback_linter.md", kept.file), "Nothing then."])
-    async with talking(provider, "messages") as (client, _):
-        async with Session.open(
-            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
-        ) as s:
-            await loop(s, client, "messages")
+    async with talking(provider, "messages") as (client, _), Session.open(
+        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
+    ) as s:
+        await loop(s, client, "messages")
     assert "run the tests" in json.dumps(provider.learning[1])
     assert "run the tests" in memory.get(kept.file).text
 
@@ -164,12 +161,11 @@ async def test_what_a_fork_writes_in_words_passes_the_same_guards(
     outside = LEARNED.replace("feedback_linter.md", "../../escape.md")
     provider = Provider(forks=["\n".join((secret, outside.replace("---\n\n", "---\n\nAnd ")))])
     notices: list[Notice] = []
-    async with talking(provider, "messages") as (client, _):
-        async with Session.open(
-            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"],
-            on_notice=notices.append,
-        ) as s:  # fmt: skip
-            await loop(s, client, "messages")
+    async with talking(provider, "messages") as (client, _), Session.open(
+        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"],
+        on_notice=notices.append,
+    ) as s:  # fmt: skip
+        await loop(s, client, "messages")
     assert [found.file for found in Memory(tmp_path).list()] == ["escape.md"]
     assert not list(home.rglob("../escape.md"))
     assert any("not saved" in n.text for n in notices)
@@ -181,11 +177,10 @@ async def test_a_fork_that_calls_tools_is_denied_and_asked_again(
     from reverie.simulator import call
 
     provider = Provider(forks=[[call("run", '{"n": 7}', "toolu_of_the_fork")], LEARNED])
-    async with talking(provider, "messages") as (client, _):
-        async with Session.open(
-            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
-        ) as s:
-            await loop(s, client, "messages")
+    async with talking(provider, "messages") as (client, _), Session.open(
+        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
+    ) as s:
+        await loop(s, client, "messages")
     assert "No tool can be called here" in json.dumps(provider.learning[1])
     assert Memory(tmp_path).list()[0].file == "feedback_linter.md"
 
@@ -193,14 +188,13 @@ async def test_a_fork_that_calls_tools_is_denied_and_asked_again(
 async def test_two_users_share_neither_memory_nor_sessions(home: Path, tmp_path: Path) -> None:
     for user in ("ada", "bob"):
         provider = Provider()
-        async with talking(provider, "messages") as (client, _):
-            async with Session.open(
-                "shop", user=user, model=MODEL["messages"], client=client, memory=True
-            ) as s:
-                words = WORDS if user == "ada" else "What do you know?"
-                provider.answers = ["Done."]
-                provider.forks = [LEARNED] if user == "ada" else []
-                await loop(s, client, "messages", words)
+        async with talking(provider, "messages") as (client, _), Session.open(
+            "shop", user=user, model=MODEL["messages"], client=client, memory=True
+        ) as s:
+            words = WORDS if user == "ada" else "What do you know?"
+            provider.answers = ["Done."]
+            provider.forks = [LEARNED] if user == "ada" else []
+            await loop(s, client, "messages", words)
         assert ("linter" in json.dumps(provider.bodies)) == (user == "ada")
     assert Memory("shop", user="ada").list()
     assert not Memory("shop", user="bob").list()

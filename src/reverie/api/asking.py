@@ -15,6 +15,8 @@ import anyio
 from reverie.api.clients import ClientModel, too_long
 from reverie.api.speaking import is_open
 from reverie.errors import PromptTooLong
+from reverie.layers.compaction import CompactionFailed
+from reverie.session.compaction.compacting import Compacted
 from reverie.transcript import request as requests
 from reverie.transcript.request import MAIN
 from reverie.wire.replies import Reply, as_reply
@@ -89,6 +91,15 @@ async def observed(begun: Begun, answer: object) -> Reply:
     if begun.client is not None:
         begun.client.heard(reply.provider)
     return Reply.like(reply)
+
+
+async def compacted(session: Session, instructions: str) -> Compacted:
+    """A summary in the place of the conversation; a failure changes nothing."""
+    try:
+        return await session.compact(instructions)
+    except CompactionFailed as error:
+        do = "Nothing was changed; the conversation goes on as it is"
+        raise CompactionFailed(error.what, where=error.where, do=do) from error
 
 
 def without(reply: Reply, calls: Sequence[ToolCall]) -> Reply:

@@ -197,7 +197,9 @@ class Session:
     async def compact(self, instructions: str = "") -> Compacted:
         """Put a summary in the place of the conversation so far."""
         async with self._in_turn():
-            return await self._inner.compact(instructions)
+            from reverie.api import asking
+
+            return await asking.compacted(self._inner, instructions)
 
     async def rewind(self, to: str) -> None:
         """Go back to behind a message; what came after stays on record."""
