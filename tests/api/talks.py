@@ -42,7 +42,11 @@ def is_extraction(body: Object) -> bool:
 
 def is_background(body: Object) -> bool:
     """Whether a request is no part of the conversation: its last words are ours."""
-    return is_extraction(body) or "keeps notes on this session" in dump(body) or "<summary>" in dump(body)
+    return (
+        is_extraction(body)
+        or "keeps notes on this session" in dump(body)
+        or "<summary>" in dump(body)
+    )
 
 
 @dataclass

@@ -233,9 +233,12 @@ async def test_max_tokens_are_always_there_and_can_be_sent_without_a_stream(
 async def test_long_answers_are_asked_for_as_a_stream(
     form: str, home: Path, tmp_path: Path
 ) -> None:
-    async with talking(Provider(answers=["Done."]), form) as (client, sim), Session.open(
-        tmp_path, model=MODEL[form], client=client, options={"max_tokens": 60_000}
-    ) as s:
+    async with (
+        talking(Provider(answers=["Done."]), form) as (client, sim),
+        Session.open(
+            tmp_path, model=MODEL[form], client=client, options={"max_tokens": 60_000}
+        ) as s,
+    ):
         await s.add("hello")
         assert (await s.ask()).text == "Done."
     assert {e.status for e in sim.log} == {200}

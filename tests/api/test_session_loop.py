@@ -36,15 +36,18 @@ async def test_the_loop_of_the_first_screen_has_the_whole_memory(
     (tmp_path / "CLAUDE.md").write_text("Say heron when you are done.")
     Memory(tmp_path).add("The staging cluster is in Frankfurt", name="staging")
     provider, notices = Provider(), list[Notice]()
-    async with talking(provider, form, waits=waits) as (client, sim), Session.open(
-        tmp_path,
-        model=MODEL[form],
-        client=client,
-        memory=True,
-        system=LONG,
-        tools=TOOLS[form],
-        on_notice=notices.append,
-    ) as s:
+    async with (
+        talking(provider, form, waits=waits) as (client, sim),
+        Session.open(
+            tmp_path,
+            model=MODEL[form],
+            client=client,
+            memory=True,
+            system=LONG,
+            tools=TOOLS[form],
+            on_notice=notices.append,
+        ) as s,
+    ):
         reply = await loop(s, client, form)
         assert reply.text == "Done."
     assert {e.status for e in sim.log} == {200}
@@ -132,9 +135,12 @@ async def test_a_fork_is_shown_a_file_before_it_changes_it(home: Path, tmp_path:
     kept = memory.add("Always run the tests before you commit.", type="feedback", name="commits")
     changed = LEARNED.replace("feedback_linter.md", kept.file)
     provider = Provider(forks=[f'<read file="{kept.file}"/>', changed])
-    async with talking(provider, "messages") as (client, _), Session.open(
-        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
-    ) as s:
+    async with (
+        talking(provider, "messages") as (client, _),
+        Session.open(
+            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
+        ) as s,
+    ):
         await loop(s, client, "messages")
     assert len(provider.learning) == 2
     assert "run the tests" in json.dumps(provider.learning[1])
@@ -146,9 +152,12 @@ async def test_a_file_that_was_not_shown_is_never_written_over(home: Path, tmp_p
     memory = Memory(tmp_path)
     kept = memory.add("Always run the tests before you commit.", type="feedback", name="commits")
     provider = Provider(forks=[LEARNED.replace("feedback_linter.md", kept.file), "Nothing then."])
-    async with talking(provider, "messages") as (client, _), Session.open(
-        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
-    ) as s:
+    async with (
+        talking(provider, "messages") as (client, _),
+        Session.open(
+            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
+        ) as s,
+    ):
         await loop(s, client, "messages")
     assert "run the tests" in json.dumps(provider.learning[1])
     assert "run the tests" in memory.get(kept.file).text
@@ -177,9 +186,12 @@ async def test_a_fork_that_calls_tools_is_denied_and_asked_again(
     from reverie.simulator import call
 
     provider = Provider(forks=[[call("run", '{"n": 7}', "toolu_of_the_fork")], LEARNED])
-    async with talking(provider, "messages") as (client, _), Session.open(
-        tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
-    ) as s:
+    async with (
+        talking(provider, "messages") as (client, _),
+        Session.open(
+            tmp_path, model=MODEL["messages"], client=client, memory=True, tools=TOOLS["messages"]
+        ) as s,
+    ):
         await loop(s, client, "messages")
     assert "No tool can be called here" in json.dumps(provider.learning[1])
     assert Memory(tmp_path).list()[0].file == "feedback_linter.md"
@@ -188,9 +200,12 @@ async def test_a_fork_that_calls_tools_is_denied_and_asked_again(
 async def test_two_users_share_neither_memory_nor_sessions(home: Path, tmp_path: Path) -> None:
     for user in ("ada", "bob"):
         provider = Provider()
-        async with talking(provider, "messages") as (client, _), Session.open(
-            "shop", user=user, model=MODEL["messages"], client=client, memory=True
-        ) as s:
+        async with (
+            talking(provider, "messages") as (client, _),
+            Session.open(
+                "shop", user=user, model=MODEL["messages"], client=client, memory=True
+            ) as s,
+        ):
             words = WORDS if user == "ada" else "What do you know?"
             provider.answers = ["Done."]
             provider.forks = [LEARNED] if user == "ada" else []

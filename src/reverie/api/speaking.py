@@ -6,13 +6,14 @@ under either name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reverie.api.beginning import described, flat
 from reverie.session.opening import Head
-from reverie.transcript.blocks import Block, dump, text_block
+from reverie.transcript.blocks import Block, dump, text_block, text_of
 from reverie.transcript.records import (
     AssistantMessage,
     HeadSet,
@@ -22,7 +23,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import NO_HEAD
 from reverie.transcript.view import View
-from reverie.wire.adopting import adopt
+from reverie.wire.adopting import Adopted, adopt
 from reverie.wire.given import Addable, as_user
 from reverie.wire.native import ITEMS
 from reverie.wire.reading import format_of, heard, value_of
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from reverie.api.toolset import Toolset
     from reverie.session.session import Session
 
+_NAMED = {"tool_use": "id", "tool_result": "tool_use_id"}
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 BEFORE = "[The conversation begins with the assistant's words.]"
 
 
@@ -84,22 +87,48 @@ async def adopted(session: Session, messages: Sequence[object]) -> None:
     """Take in what was said elsewhere; its results stay as they were sent."""
     values = [value_of(message) for message in messages]
     form, _ = format_of(values, (), session.world.model_name)
-    taken = adopt([heard(value, form) for value in values], form)
-    records: list[Record] = []
-    parts = list(taken.parts)
+    parts = list(adopt([heard(value, form) for value in values], form).parts)
     while parts and parts[-1].part == "interrupted":
         parts.pop()  # its calls may still be answered here
+    names: dict[str, str] = {}
+    records: list[Record] = []
     for part in parts:
         if part.part == "assistant":
-            if not records and session.view.items.length == 0:
+            if not records and not session.view.items.length:
                 records.append(UserMessage((text_block(BEFORE),), "adopted"))
-            records.append(AssistantMessage(part.blocks))
+            records.append(AssistantMessage(_safe(part.blocks, names, session.view)))
         elif part.blocks:
-            results = [block.call for block in part.blocks if block.type == "tool_result"]
-            origin = "tool" if results else "user" if part.part == "user" else "adopted"
-            records.append(UserMessage(part.blocks, origin))
-            records += [ResultDecided(call, "kept", "it was sent before") for call in results]
+            records += _said(part, names, session.view)
     await session.append(*records)
+
+
+def _said(part: Adopted, names: dict[str, str], view: View) -> Iterator[Record]:
+    """What a user or a tool said; what belongs to nobody here is kept as words."""
+    if part.part == "aside":
+        words = [text for block in part.blocks if (text := text_of(block.value)).strip()]
+        if words:
+            yield UserMessage(tuple(map(text_block, words)), "adopted")
+        return
+    blocks = _safe(part.blocks, names, view)
+    results = [block.call for block in blocks if block.type == "tool_result"]
+    yield UserMessage(blocks, "tool" if results else "user")
+    for call in results:
+        yield ResultDecided(call, "kept", "it was sent before")
+
+
+def _safe(blocks: Sequence[Block], names: dict[str, str], view: View) -> tuple[Block, ...]:
+    """Blocks whose calls have names that every provider takes and no call here has."""
+    made: list[Block] = []
+    for block in blocks:
+        if block.type not in _NAMED:
+            made.append(block)
+            continue
+        name = names.get(block.call) or _UNSAFE.sub("-", block.call)[:60] or "call"
+        while block.call not in names and (name in view.calls or name in names.values()):
+            name = f"{name[:60]}-2"
+        names[block.call] = name
+        made.append(block.with_member(_NAMED[block.type], dump(name)))
+    return tuple(made)
 
 
 # --- the head
