@@ -22,7 +22,7 @@ def blocks(text: str, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "code", blocks(AGENT, "python"), ids=["agent", "blocking", "async", "server"]
+    "code", blocks(AGENT, "python"), ids=["agent"]
 )
 def test_an_example_runs_as_it_stands(code: str) -> None:
     exec(compile(code, "docs/agent.md", "exec"), {"__name__": "example"})
