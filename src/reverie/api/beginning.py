@@ -19,7 +19,6 @@ from reverie.api.notices import listening
 from reverie.api.pool import Ground, grounds
 from reverie.api.roles import REPEATABLE, Role, roles_of
 from reverie.api.toolset import READ_BACK, Toolset, reading_back
-from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput, ReverieError
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.session.context import gather, memory_section
@@ -219,6 +218,8 @@ def _worker(wanted: SessionArguments, ground: Ground, settings: Settings, say: S
     if not isinstance(model, str):
         return model
     if name == "embedded":
+        from reverie.embedded import EmbeddedModel
+
         return EmbeddedModel(settings)
     if not name:
         raise InvalidInput("no model is named", do='Say model="claude-opus-5-5", or another name')

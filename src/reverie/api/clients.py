@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 
 from anyio import to_thread
 
-from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput, PromptTooLong, ProviderError, ReverieError
 from reverie.providers.capabilities import LIKE_CLAUDE, PLAIN, in_force, tabled
 from reverie.settings import DEFAULTS, Settings
@@ -178,16 +177,17 @@ def too_long(error: Exception, where: str) -> PromptTooLong | None:
 # --- without a client
 
 
-class RulesModel(EmbeddedModel):
+class RulesModel:
     """What works behind a session whose model is only a name: that model's window and ways, and
-    the embedded rules for answers. Nothing is billed."""
+    the embedded rules for answers, loaded when one is due. Nothing is billed."""
 
     def __init__(self, name: str, settings: Settings) -> None:
-        super().__init__(settings)
-        self._name = name
+        self.name = name
         known = replace(tabled(name), compaction=False, cache_edits=False, free=True, rules=True)
-        self._capabilities = in_force(name, known, settings)
+        self.capabilities = in_force(name, known, settings)
+        self._settings = settings
 
-    @property
-    def name(self) -> str:
-        return self._name
+    def stream(self, request: requests.Request) -> AsyncIterator[Event]:
+        from reverie.embedded import EmbeddedModel
+
+        return EmbeddedModel(self._settings).stream(request)
