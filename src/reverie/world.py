@@ -8,11 +8,12 @@ of each. This module holds types alone; it opens, reads and asks nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
 from reverie.errors import ProviderError
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings, SettingValue
 from reverie.transcript.blocks import Block, members
 from reverie.transcript.messages import Item

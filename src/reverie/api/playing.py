@@ -9,10 +9,11 @@ from where the shorter one was settled. The clock stands still. Nothing is writt
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from reverie.alone import alone
+from reverie.light import dataclass
 from reverie.settings import Settings, SettingValue
 from reverie.transcript.blocks import dump, text_of
 from reverie.transcript.fold import apply

@@ -14,11 +14,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from reverie.api.address import Address
 from reverie.errors import NotFound, SettingsError, StoreError
+from reverie.light import dataclass
 from reverie.session.recall.index import MemoryIndex
 from reverie.settings import SETTINGS, Settings, environment, load
 from reverie.settings.values import from_json

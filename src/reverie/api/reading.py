@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from reverie.api.pool import Ground, Opened, shared
 from reverie.api.values import Change, ChangeOrigin, Found, Pending
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import TYPES, TopicFile, is_index
 from reverie.memory.trust import Trust, goes_to_review, trust_of
 from reverie.memory.versions import Origin, Version, outside

@@ -7,13 +7,14 @@ tools tell whether the model can read back.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from reverie.api.playing import AllOn, ListIsStore, Rules, StillClock
 from reverie.api.toolset import Toolset
 from reverie.errors import InvalidInput, NotAvailable
 from reverie.layers import collapse, tool_results
+from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.settings import Settings
 from reverie.transcript.blocks import estimate

@@ -9,12 +9,13 @@ an error result and never raises. Nothing here runs a command or opens a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from reverie.api.originals import Original, Originals
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import dump
 from reverie.wire.forms import answer, called, definition
@@ -35,6 +36,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
             "reference": {"type": "string", "description": "Such as r:abc123"},
             "query": {"type": "string", "description": "Only lines that hold this text"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
+            "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
         },
         "required": ["reference"],

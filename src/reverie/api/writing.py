@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from reverie.api.pool import Ground, Opened, shared
 from reverie.api.reading import looked, missing, must_be_type
 from reverie.api.values import Saved, Undone
 from reverie.errors import InvalidInput, NotFound, ScanFailed, SecretFound
+from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.memory.format.entry import TopicFile, is_index
 from reverie.memory.trust import Trust

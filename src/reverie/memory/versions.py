@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_index
 from reverie.memory.matching import matching
 from reverie.memory.merge import Merged, lines_of, merge

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 import anyio
 
 from reverie.errors import NotFound
+from reverie.light import dataclass
 from reverie.settings import POLICY, Problem, environment
 from reverie.settings.kinds import REFUSED
 from reverie.settings.sources import SettingsFile, settings_files

@@ -24,13 +24,13 @@ import contextlib
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 from reverie.errors import InvalidInput, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.trust import Evidence, trust_of
 from reverie.memory.versions import Origin
 from reverie.memory.words import ForgetWords, fold, unescaped

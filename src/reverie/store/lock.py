@@ -22,11 +22,12 @@ import socket
 import stat
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import Held, PathRefused, StoreError
+from reverie.light import dataclass
 from reverie.store.plain import SAFE, open_plain
 
 PATIENCE = 10.0

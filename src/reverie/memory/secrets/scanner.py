@@ -12,11 +12,11 @@ from __future__ import annotations
 import codecs
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import NewType
 
 from reverie.errors import ScanFailed, SecretFound
+from reverie.light import dataclass
 from reverie.memory.secrets.patterns import (
     KEYSTORE,
     Match,

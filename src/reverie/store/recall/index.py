@@ -14,11 +14,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_topic
 from reverie.memory.ranking import HEADER_LINES
 from reverie.memory.recall import ranking

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass, pattern
 from reverie.settings import DEFAULTS
 from reverie.transcript.audit.names import Name, ranked, readable
 from reverie.transcript.audit.parts import Part, parts, trouble
@@ -42,15 +43,15 @@ TITLES: dict[SurvivorKind, str] = {
     "identifier": "Names",
 }
 # What binds: forbidding, demanding, preferring and correcting words.
-BINDING = re.compile(
+BINDING = pattern(
     r"\b(?:never|always|must(?:n't)?|do not|don't|dont|only|without|instead|make sure|ensure|"
     r"should(?:n't)?|cannot|can't|avoid|keep|prefer|at (?:most|least)|no longer|not allowed|"
     r"required?|important|remember|careful)\b|不要|不能|不得|必须|务必|只能|只用|一定|禁止|别|总是|"
     r"始终|避免|确保|保持|记住|注意",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.!?](?!\s|$)[^\n.!?。！？]*)*[.!?。！？]?")
-_QUOTED = re.compile(r"(?m)^(?:>[ \t]?|user:[ \t]?)")
+_SENTENCE = pattern(r"[^\n.!?。！？]+(?:[.!?](?!\s|$)[^\n.!?。！？]*)*[.!?。！？]?")
+_QUOTED = pattern(r"(?m)^(?:>[ \t]?|user:[ \t]?)")
 _SHORTEST = 4
 
 
