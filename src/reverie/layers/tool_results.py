@@ -188,6 +188,12 @@ def _size_now(result: Result, decision: ResultDecided | None) -> int:
     return len(text_of(members('{"c":' + decision.content + "}")["c"][1]))
 
 
+async def store_result(block: Block, tool: str, world: World, why: str) -> list[Record]:
+    """Store one result, whatever its size."""
+    result = Result(block.call, tool, block, text_of(block.value.get("content")))
+    return await _store(result, world, Budgets(world), why)
+
+
 async def _store(result: Result, world: World, budgets: Budgets, why: str) -> list[Record]:
     data, ending = _bytes(result.block)
     key = f"{FOLDER}/{file_name(result.call)}{ending}"

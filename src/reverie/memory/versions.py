@@ -11,7 +11,6 @@ No clock, no disk: times and bytes are handed in.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from hashlib import sha256
@@ -236,7 +235,9 @@ def blame(versions: Sequence[Version], content: ReadContent) -> list[Blamed]:
 def difference(before: bytes, after: bytes, names: tuple[str, str]) -> str:
     """A unified diff, for people."""
     old, new = (_shown(data).splitlines(keepends=True) for data in (before, after))
-    rows = difflib.unified_diff(old, new, *names)
+    from difflib import unified_diff  # due where somebody looks
+
+    rows = unified_diff(old, new, *names)
     return "".join(
         row if row.endswith("\n") else f"{row}\n\\ no newline at the end\n" for row in rows
     )

@@ -7,7 +7,6 @@ reads a clock.
 
 from __future__ import annotations
 
-import calendar
 import math
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -155,7 +154,9 @@ def _day(year: int, month: int, day: int) -> tuple[date, date] | None:
 def _month(year: int, month: int) -> tuple[date, date] | None:
     if not (1 <= month <= 12 and 1 <= year <= 9999):
         return None
-    return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
+    from calendar import monthrange  # due where a text tells of a month
+
+    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
 
 
 def _number(word: str) -> int:

@@ -15,7 +15,6 @@ secret is.
 from __future__ import annotations
 
 import base64
-import html
 import re
 import unicodedata
 from bisect import bisect_right
@@ -255,7 +254,9 @@ def _signs(text: str) -> Iterator[Iterator[TextChange]]:
     if "%" in text:
         yield ((*one.span(), _percent(one[0])) for one in _PERCENT.finditer(text))
     if "&" in text:
-        yield ((*one.span(), seen(html.unescape(one[0]))) for one in _ENTITIES.finditer(text))
+        from html import unescape  # due where a text holds entities
+
+        yield ((*one.span(), seen(unescape(one[0]))) for one in _ENTITIES.finditer(text))
     if "\\" in text:
         yield ((*one.span(), _ESCAPE.sub(_escape, one[0])) for one in _ESCAPES.finditer(text))
     if "U+" in text:
