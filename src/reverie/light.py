@@ -10,7 +10,9 @@ all their methods was nearly half of what loading cost. `pattern` is `re.compile
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
+from dataclasses import dataclass as standard
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, AnyStr, cast
 
@@ -29,25 +31,33 @@ else:
         return lambda cls: _made(cls, (frozen, unsafe_hash, kw_only))
 
 
+@standard(init=False, repr=False, eq=False)
+class _Sample:
+    """One of the standard library's own, for the marks by which it knows them."""
+
+    one: int = 0
+
+
+_KIND: Any = fields(_Sample)[0]._field_type  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _params(frozen: bool, unsafe_hash: bool, kw_only: bool) -> Any:
-    """The mark by which `dataclasses` knows how a class of its own was made."""
-    if (frozen, unsafe_hash, kw_only) not in _PARAMS:
-        from dataclasses import dataclass
-
-        made: Any = type("_Sample", (), {"__annotations__": {"one": "int"}})
-        made = dataclass(made, frozen=frozen, unsafe_hash=unsafe_hash, kw_only=kw_only)
-        _PARAMS[frozen, unsafe_hash, kw_only] = made.__dataclass_params__
-        _KINDS.append(fields(made)[0]._field_type)
-    return _PARAMS[frozen, unsafe_hash, kw_only]
-
-
-_PARAMS: dict[tuple[bool, bool, bool], Any] = {}
-_KINDS: list[Any] = []  # the mark of a field
+    """How a class was made, as `dataclasses` tells it."""
+    made = copy(cast("Any", _Sample).__dataclass_params__)
+    made.init = made.repr = made.eq = True
+    made.frozen, made.unsafe_hash = frozen, unsafe_hash
+    if hasattr(made, "slots"):  # from Python 3.12 on
+        made.slots, made.kw_only = True, kw_only
+    return made
 
 
 def _made(cls: Any, how: tuple[bool, bool, bool]) -> Any:
     frozen, unsafe_hash, kw_only = how
-    space = {n: value for n, value in vars(cls).items() if n not in ("__dict__", "__weakref__")}
+    space: dict[str, Any] = {
+        n: value
+        for n, value in cast("dict[str, Any]", vars(cls)).items()
+        if n not in ("__dict__", "__weakref__")
+    }
     space["__dataclass_params__"] = _params(*how)
     space["__dataclass_fields__"] = known = _fields(cls, kw_only)
     own: dict[str, Any] = space.get("__annotations__", {})
@@ -71,7 +81,7 @@ def _fields(cls: type[Any], kw_only: bool) -> dict[str, Field[Any]]:
         default = vars(cls).get(name, MISSING)
         one: Any = cast("Any", default) if isinstance(default, Field) else field(default=default)
         one.name, one.type = name, kind
-        one._field_type = _KINDS[0]
+        one._field_type = _KIND
         if one.kw_only is MISSING:
             one.kw_only = kw_only
         known[name] = one
