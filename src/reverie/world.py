@@ -239,14 +239,35 @@ class WayBack:
     tool: str = "ReadBack"  # takes a reference
     files: bool = True  # a stored result is a file, and has a path beside its reference
     messages: bool = False  # whether what was said has references too, not calls alone
+    folder: str = ""  # where each reference is a file, for a tool that reads files
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""
+        if self.folder:
+            return f"and is whole in {self.file(reference)}\n{self.tool} of that file gives it."
         where = f"is stored whole in {path}" if self.files else "is kept whole"
         return (
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."
         )
+
+    def named(self) -> str:
+        """What a reference in a line gives, and how."""
+        if self.folder:
+            return (
+                f"What r:abc123 names is whole in {self.file('r:abc123')}; `{self.tool}` reads it."
+            )
+        return (
+            f"`{self.tool}` with a reference such as r:abc123 gives the call and its result whole."
+        )
+
+    def file(self, reference: str) -> str:
+        """Where what a reference names lies."""
+        return f"{self.folder}/{reference.removeprefix('r:')}.txt"
+
+    def reads(self, tool: str, given: str) -> bool:
+        """Whether a call reads back: what it returns is never stored away again."""
+        return tool == self.tool and (not self.folder or self.folder in given)
 
 
 def say_nothing(notice: Notice) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from reverie.api.originals import Original, Originals
+from reverie.api.originals import Original
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
 from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
@@ -22,6 +22,9 @@ from reverie.wire.forms import answer, called, definition
 from reverie.wire.given import tool_result
 from reverie.wire.reading import Format
 from reverie.world import ToolCall
+
+if TYPE_CHECKING:
+    from reverie.api.async_toolset import AsyncToolset
 
 READ_BACK = "read_back"
 DESCRIPTION = (
@@ -69,6 +72,12 @@ class Owner(Protocol):
 
     @property
     def tools(self) -> Toolset: ...
+
+
+class Originals(Protocol):
+    """Where what left a conversation is found again: a list, or a transcript."""
+
+    def find(self, wanted: str) -> Original | None: ...
 
 
 class Toolset:
@@ -129,6 +138,14 @@ class Toolset:
     def renamed(self, names: Mapping[str, str]) -> Toolset:
         """The same tools under other names; `names` says which."""
         return Toolset([replace(o, name=names.get(o.role, o.name)) for o in self])
+
+    @property
+    def aio(self) -> AsyncToolset:
+        """The same methods for tasks, each through a worker thread."""
+        from reverie.api.aio import Aio
+
+        face: Any = Aio(self)
+        return face
 
     def __iter__(self) -> Iterator[Offer]:
         return iter(self._offers.values())

@@ -32,10 +32,12 @@ class Writer:
     ground: Ground
     agent: str
     say: Say
+    trust: Trust = Trust.USER
+    tool: str = "reverie.Memory"
 
     def origin(self, action: str, note: str = "") -> Origin:
         who = f"agent:{self.agent}" if self.agent else "user"
-        return Origin(action, Trust.USER, agent=who, tool="reverie.Memory", note=note)
+        return Origin(action, self.trust, agent=who, tool=self.tool, note=note)
 
     @contextmanager
     def opened(self) -> Generator[Opened]:
