@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from reverie.api.choosing import chosen
 from reverie.api.fitted import Fitted, begins, checked, fingerprint, is_ours, told
 from reverie.api.originals import Original, Originals
 from reverie.api.playing import PlayedList, decided, play
@@ -105,7 +106,7 @@ class Fitter:
         memory: Memory | None = None,
         summarizer: Model | None = None,
         names: Mapping[str, str] | None = None,
-        settings: Settings = DEFAULTS,
+        settings: Settings | Mapping[str, object] | None = None,
         on_notice: Callable[[Notice], object] | None = None,
     ) -> None:
         self._say = _once(on_notice or _log)
@@ -119,7 +120,8 @@ class Fitter:
         self._shelf = _shelf_of(store)
         folder = str(self._shelf.root) if self._shelf else ""
         way_back = way_back_of(self._offered, self._via, folder)
-        world = world_of(model, window, settings, policy, way_back, self._say)
+        wanted = chosen(settings, DEFAULTS, {})
+        world = world_of(model, window, wanted, policy, way_back, self._say)
         self._base = rules_of(world, self._offered, policy, layers)
         self._turn = threading.RLock()
         self._closed = False
