@@ -1,9 +1,10 @@
-"""The other face of a class, written from the class: `python -m scripts.faces [--write]`.
+"""The other faces of classes, written from the classes: `python -m scripts.faces [--write]`.
 
-`Memory` is written once, blocking, and `Memory.aio` runs the same methods in a worker thread;
-`Session` and `Agent` are written once, async, and `blocking(...)` waits for them. The types of each
-other face are a Protocol with the same signatures, generated here from the source text, so that
-the two cannot differ. Without `--write` it says whether the files are as they should be.
+`Memory`, `Fitter` and `Toolset` are written once, blocking; `.aio` runs the same methods in a
+worker thread. `Session` and `Agent` are written once, async; `blocking(...)` waits for them. The
+types of each other face are a Protocol with the same signatures, generated here from the source
+text, so that the two cannot differ. Without `--write` it says whether the files are as they should
+be.
 """
 
 from __future__ import annotations
@@ -11,34 +12,98 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 API = ROOT / "src" / "reverie" / "api"
-SOURCE = API / "memory.py"
-FACE = API / "async_memory.py"
-BLOCKING = API / "blocking_faces.py"
-HEAD = '''"""The types of `Memory.aio`, made from `Memory` by `python -m scripts.faces --write`.
+HEAD = '''"""The types of `{name}.aio`, made from `{name}` by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, as a coroutine; nothing here runs.
 """
 
 from __future__ import annotations
 
+{imports}
+
+
+class Async{name}(Protocol):
+    """`{name}` for tasks."""
+'''
+
+
+@dataclass(frozen=True)
+class Face:
+    """One class, and what its async face needs to name its types."""
+
+    name: str
+    source: str
+    file: str
+    imports: str
+
+    @property
+    def path(self) -> Path:
+        return API / self.file
+
+    def text(self) -> str:
+        """The text of the generated file."""
+        tree = ast.parse((API / self.source).read_text(encoding="utf-8"))
+        classes = (one for one in tree.body if isinstance(one, ast.ClassDef))
+        made = next(one for one in classes if one.name == self.name)
+        methods = [one for one in made.body if isinstance(one, ast.FunctionDef) and _is_public(one)]
+        parts = [HEAD.format(name=self.name, imports=self.imports), *map(_as_async, methods)]
+        if any(method.name == "close" for method in methods):
+            parts.append(
+                f"    async def __aenter__(self) -> Async{self.name}: ...\n\n"
+                "    async def __aexit__(self, *ended: object) -> None: ...\n"
+            )
+        return "\n".join(parts)
+
+
+FACES = (
+    Face(
+        "Memory",
+        "memory.py",
+        "async_memory.py",
+        """\
 import builtins
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from reverie.api.toolset import Toolset
 from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.world import Model""",
+    ),
+    Face(
+        "Fitter",
+        "fitting.py",
+        "async_fitter.py",
+        """\
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from reverie.api.fitted import Fitted
+from reverie.api.toolset import Toolset
+from reverie.api.values import Saved
 from reverie.world import Model
 
+T = TypeVar("T")""",
+    ),
+    Face(
+        "Toolset",
+        "toolset.py",
+        "async_toolset.py",
+        """\
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-class AsyncMemory(Protocol):
-    """`Memory` for tasks."""
-'''
+from reverie.api.toolset import Toolset""",
+    ),
+)
 
 
+BLOCKING = API / "blocking_faces.py"
 BLOCKING_HEAD = '''"""The types of what `blocking` gives, made by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, waited for; nothing here runs.
@@ -58,43 +123,31 @@ from reverie.wire.given import Addable
 from reverie.wire.replies import Reply
 from reverie.wire.sending import Request
 '''
+Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def blocking_face() -> str:
-    """The text of the other generated file."""
+def blocking_faces() -> str:
+    """The text of the file for `blocking`."""
     parts = [BLOCKING_HEAD]
     for name, source in (("Session", "session.py"), ("Agent", "agents.py")):
         parts.append(f'\nclass Blocking{name}(Protocol):\n    """`{name}` without a loop."""\n')
         tree = ast.parse((API / source).read_text(encoding="utf-8"))
         (made,) = (o for o in tree.body if isinstance(o, ast.ClassDef) and o.name == name)
-        for one in made.body:
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(one):
-                parts.append(_as_blocking(one))
+        methods = (one for one in made.body if isinstance(one, Method) and _is_public(one))
+        parts += map(_as_blocking, methods)
     return "\n".join(parts)
 
 
-def _as_blocking(method: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _as_blocking(method: Method) -> str:
     returned = ast.unparse(method.returns) if method.returns else "None"
     for old, new in (("AsyncGenerator[", "Generator["), ("Session", "BlockingSession")):
         returned = returned.replace(old, new)
-    kind = "    @property\n    def" if method.decorator_list else "    def"
-    return _written(kind, method, returned)
-
-
-def face() -> str:
-    """The text of the generated file."""
-    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
-    (made,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Memory")
-    methods = [one for one in made.body if isinstance(one, ast.FunctionDef) and _is_public(one)]
-    parts = [HEAD, *map(_as_async, methods)]
-    parts.append(
-        "    async def __aenter__(self) -> AsyncMemory: ...\n\n"
-        "    async def __aexit__(self, *ended: object) -> None: ...\n"
+    return _written(
+        "    @property\n    def" if method.decorator_list else "    def", method, returned
     )
-    return "\n".join(parts)
 
 
-def _is_public(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_public(method: Method) -> bool:
     by_class = any(isinstance(d, ast.Name) and d.id == "classmethod" for d in method.decorator_list)
     return not method.name.startswith("_") and method.name != "aio" and not by_class
 
@@ -105,10 +158,9 @@ def _as_async(method: ast.FunctionDef) -> str:
     return _written(kind, method, returned)
 
 
-def _written(kind: str, method: ast.FunctionDef | ast.AsyncFunctionDef, returned: str) -> str:
+def _written(kind: str, method: Method, returned: str) -> str:
     given = ast.unparse(method.args)
-    doc = ast.get_docstring(method) or ""
-    doc = doc.replace("\n", "\n        ")
+    doc = (ast.get_docstring(method) or "").replace("\n", "\n        ")
     noqa = "  # noqa: A002" if "type: str" in given else ""
     line = f"{kind} {method.name}({given}) -> {returned}:"
     if len(line) > 92:
@@ -134,7 +186,7 @@ def _split(given: str) -> list[str]:
 
 def main() -> int:
     """Write the files, or say whether they are current."""
-    made = ((FACE, face()), (BLOCKING, blocking_face()))
+    made = [*((face.path, face.text()) for face in FACES), (BLOCKING, blocking_faces())]
     if "--write" in sys.argv[1:]:
         for path, text in made:
             path.write_text(text, encoding="utf-8")

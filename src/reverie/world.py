@@ -8,11 +8,12 @@ of each. This module holds types alone; it opens, reads and asks nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from reverie.errors import InvalidMessage, ProviderError
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings, SettingValue
 from reverie.transcript.blocks import Block, block_of, dump, members, parse
 from reverie.transcript.messages import Item
@@ -283,9 +284,12 @@ class WayBack:
     files: bool = True  # a stored result is a file, and has a path beside its reference
     reader: str = ""  # a tool that reads files, where no tool takes a reference
     messages: bool = False  # whether what was said has references too, not calls alone
+    folder: str = ""  # where each reference is a file, for a tool that reads files
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""
+        if self.folder:
+            return f"and is whole in {self.file(reference)}\n{self.tool} of that file gives it."
         where = f"is stored whole in {path}" if self.files else "is kept whole"
         if not self.tool:
             return f"and {where}{f'; {self.reader} reads it' if self.reader else ''}"
@@ -293,6 +297,24 @@ class WayBack:
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."
         )
+
+    def named(self) -> str:
+        """What a reference in a line gives, and how."""
+        if self.folder:
+            return (
+                f"What r:abc123 names is whole in {self.file('r:abc123')}; `{self.tool}` reads it."
+            )
+        return (
+            f"`{self.tool}` with a reference such as r:abc123 gives the call and its result whole."
+        )
+
+    def file(self, reference: str) -> str:
+        """Where what a reference names lies."""
+        return f"{self.folder}/{reference.removeprefix('r:')}.txt"
+
+    def reads(self, tool: str, given: str) -> bool:
+        """Whether a call reads back: what it returns is never stored away again."""
+        return tool == self.tool and (not self.folder or self.folder in given)
 
 
 def say_nothing(notice: Notice) -> None:

@@ -160,7 +160,7 @@ def test_the_same_without_an_event_loop(home: Path, project: Path) -> None:
         assert "Agent" in repr(agent)
         assert "run" in dir(agent)
         with pytest.raises(AttributeError):
-            agent._inner  # noqa: B018  # pyright: ignore
+            getattr(agent, "_inner")  # noqa: B009
     assert threading.active_count() <= before + 1
 
 

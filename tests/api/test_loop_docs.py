@@ -111,8 +111,7 @@ async def test_an_example_runs_as_it_stands(
 
 
 def compiled(code: str, name: str) -> CodeType:
-    made = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    return made
+    return compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def test_the_examples_are_typed(tmp_path: Path) -> None:

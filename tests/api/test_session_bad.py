@@ -60,7 +60,8 @@ async def test_a_forked_process_is_told_to_open_its_own(home: Path, tmp_path: Pa
                 status = 0 if "another process" in str(error) else 2
             finally:
                 os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        status = os.waitpid(child, 0)[1]  # noqa: ASYNC222 - the child ends at once
+        assert os.waitstatus_to_exitcode(status) == 0
         assert "hello" in (await s.prepare()).body()
 
 
@@ -107,13 +108,15 @@ async def test_a_private_session_leaves_nothing(home: Path, tmp_path: Path) -> N
     assert any("private" in n.text for n in notices)
 
 
+USED: Any = {"type": "tool_use", "id": "a", "name": "run", "input": {}}
+GAVE: Any = {"type": "tool_result", "tool_use_id": "a", "content": "x" * 90_000}
 LISTS: dict[str, list[Any]] = {
     "messages": [
         {"role": "assistant", "content": "Good morning!"},
         {"role": "user", "content": "look"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "run", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x" * 90_000}]},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "run", "input": {}}]},
+        {"role": "assistant", "content": [USED]},
+        {"role": "user", "content": [GAVE]},
+        {"role": "assistant", "content": [USED]},
     ],
     "chat": [
         {"role": "system", "content": "Be kind."},

@@ -16,6 +16,7 @@ from reverie.transcript.view import Trail
 from reverie.wire.sending import UNSTREAMED, Request
 from tests.api.talks import FORMS, MODEL, TOOLS, WORDS, Provider, send, talking
 
+# ruff: noqa: SIM117 - a client first, then what is made of it
 pytestmark = [pytest.mark.spec("18.forms"), pytest.mark.anyio]
 MESSAGE: dict[str, Any] = {
     "type": "message",

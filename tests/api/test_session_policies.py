@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,15 @@ import anthropic
 import pytest
 
 import reverie
-from reverie import Notice, Session, Settings
+from reverie import Notice, Session, Settings, layers
 from reverie.errors import InvalidInput, PromptTooLong, ReverieError
 from reverie.simulator import call
 from reverie.simulator.catalogue import Models, ModelSpec
 from reverie.testing import ScriptedModel
-from reverie.transcript.blocks import Json, Object, dump, text_block
-from reverie.transcript.records import Attached, Record
-from reverie.transcript.view import View
-from reverie.world import World
+from reverie.transcript.blocks import Json, Object, dump
 from tests.api.talks import MODEL, TOOLS, Provider, is_background, loop, talking
 
+# ruff: noqa: SIM117 - a client first, then what is made of it
 pytestmark = [pytest.mark.spec("18.policies"), pytest.mark.anyio]
 ROUNDS = 30
 SMALL = Models([ModelSpec(MODEL["messages"], window=30_000)])
@@ -248,12 +245,12 @@ async def test_ask_makes_room_by_itself_and_leaves_other_errors_alone(
 async def test_layers_of_ones_own_run_and_fail_alone(home: Path, tmp_path: Path) -> None:
     asked: list[int] = []
 
-    async def note(view: View, world: World) -> Sequence[Record]:
+    async def note(view: layers.View, world: layers.World) -> list[layers.Record]:
         del world
-        asked.append(len(view.items))
-        return (Attached((text_block("A note of my own."),), "note"),)
+        asked.append(len(view.messages))
+        return [layers.attach("A note of my own.")]
 
-    async def broken(view: View, world: World) -> Sequence[Record]:
+    async def broken(view: layers.View, world: layers.World) -> list[layers.Record]:
         raise ValueError("broken")
 
     notices: list[Notice] = []
@@ -264,6 +261,25 @@ async def test_layers_of_ones_own_run_and_fail_alone(home: Path, tmp_path: Path)
         assert "A note of my own." in (await s.prepare()).body()
     assert asked == [1]
     assert [n.layer for n in notices if n.level == "error"] == ["broken"]
+
+
+async def test_a_layer_hides_old_screenshots(home: Path, tmp_path: Path) -> None:
+    async def hide_screenshots(view: layers.View, world: layers.World) -> list[layers.Record]:
+        calls = view.calls.values()
+        return [layers.clear(c.id) for c in calls if c.name == "screenshot" and c.age > 3]
+
+    async with Session.open(
+        tmp_path, model="claude-opus-5-5", memory=True, layers=[*layers.COLLAPSE, hide_screenshots]
+    ) as s:
+        await s.add("look")
+        for n in range(6):
+            await s.prepare()
+            asked = {"type": "tool_use", "id": f"t{n}", "name": "screenshot", "input": {}}
+            reply = await s.observe({"content": [asked]})
+            await s.add(reply.tool_calls[0].result(f"picture {n}"))
+        body = (await s.prepare()).body()
+    assert [n for n in range(6) if f"picture {n}" in body] == [2, 3, 4, 5]
+    assert "read_back with r:" in body
 
 
 async def test_wrong_words_are_refused_where_they_are_said(home: Path, tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from reverie.api.report import Report
     from reverie.api.session import Session
     from reverie.api.turns import Event, Turn
+    from reverie.layers.own import OwnLayer
     from reverie.session.turn import TurnLimits
     from reverie.settings import Settings
     from reverie.tools.permissions import PermissionAnswer, Question, Verdict
     from reverie.tools.tool import Tool
-    from reverie.world import Layer, Model, Notice
+    from reverie.world import Model, Notice
 
 P = ParamSpec("P")
 
@@ -46,7 +47,7 @@ class AgentArguments:
     system: str = ""
     resume: str = ""
     private: bool = False
-    layers: Sequence[Layer | tuple[str, Layer]] | None = None
+    layers: Sequence[OwnLayer] | None = None
     home: str | os.PathLike[str] | None = None
     settings: Settings | Mapping[str, object] | None = None
     on_notice: Callable[[Notice], object] | None = None

@@ -7,7 +7,7 @@ warning that names the remedy; the session begins without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,8 @@ from reverie.api.pool import Ground, grounds
 from reverie.api.roles import REPEATABLE, Role, roles_of
 from reverie.api.toolset import READ_BACK, Toolset, reading_back
 from reverie.errors import InvalidInput, ReverieError
+from reverie.layers.own import OwnLayer, pairs
+from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.session.context import gather, memory_section
 from reverie.session.conversation import Layers
@@ -33,7 +35,7 @@ from reverie.tools.sealed import SealedCalls
 from reverie.transcript.tokens import SUFFIX
 from reverie.upkeep.place import ProjectPlace
 from reverie.wire.reading import value_of
-from reverie.world import Layer, Model, Notice, Say, WayBack
+from reverie.world import Model, Notice, Say, WayBack
 
 if TYPE_CHECKING:
     from reverie.api.session import SessionArguments
@@ -300,25 +302,13 @@ def described(tool: object) -> dict[str, Any]:
     return {**made, "strict": True} if about.get("strict") is True else made
 
 
-def _layers(given: Sequence[Any] | None, policy: str) -> tuple[Layers, Layers]:
+def _layers(given: Sequence[OwnLayer] | None, policy: str) -> tuple[Layers, Layers]:
     """What runs when something is added, and before a request."""
     if given is not None:
-        return (), named_layers(given)
+        return (), pairs(given)
     if policy == "off":
         return (), ()
     return layers.WHEN_ADDED, layers.BEFORE_A_REQUEST
-
-
-def named_layers(given: Sequence[Any]) -> Layers:
-    """Layers of the caller's, in order."""
-    return tuple(map(_named, given))
-
-
-def _named(layer: Layer | tuple[str, Layer]) -> tuple[str, Layer]:
-    """A layer with the name that its failures are told by."""
-    if callable(layer):
-        return getattr(layer, "__name__", "layer"), layer
-    return layer
 
 
 def _settings(settings: Settings, policy: str) -> Settings:

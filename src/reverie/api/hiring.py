@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from reverie.agent.agent import SYSTEM, Agent, AgentOptions, open_agent
-from reverie.api.beginning import Begun, named_layers
+from reverie.api.beginning import Begun
 from reverie.api.clients import output_limit
 from reverie.api.memory import Memory
 from reverie.api.notices import listening
@@ -25,6 +25,7 @@ from reverie.api.session import Session
 from reverie.api.turns import Event, Turn
 from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput
+from reverie.layers.own import pairs
 from reverie.providers.choose import model_for
 from reverie.session.jobs import OwnTasks
 from reverie.session.turn import TurnEvent, TurnLimits
@@ -43,10 +44,7 @@ if TYPE_CHECKING:
 async def hired(wanted: AgentArguments) -> AsyncGenerator[tuple[Agent, Memory | None]]:
     """The agent, and its memory as callers know it."""
     say = listening(wanted.on_notice)
-    home, environ = home_of(str(wanted.home or ""))
-    project = Path(os.path.abspath(wanted.project))
-    root = places.canonical_root(project)
-    settings = chosen_settings(wanted.settings, environ, home, root)
+    project, home, environ, settings = _ground(wanted)
     model = _model(wanted.model, environ, settings)
     options = AgentOptions(
         project,
@@ -58,7 +56,7 @@ async def hired(wanted: AgentArguments) -> AsyncGenerator[tuple[Agent, Memory | 
         environ=environ,
         system=wanted.system or SYSTEM,
         settings=settings,
-        layers=None if wanted.layers is None else named_layers(wanted.layers),
+        layers=None if wanted.layers is None else pairs(wanted.layers),
     )
     try:
         async with open_agent(
@@ -78,7 +76,15 @@ async def hired(wanted: AgentArguments) -> AsyncGenerator[tuple[Agent, Memory | 
                     await close()
 
 
-def _model(given: str | Model, environ: Any, settings: Settings) -> Model:
+def _ground(wanted: AgentArguments) -> tuple[Path, Path, Mapping[str, str], Settings]:
+    """Where it works, its home, the environment, and the settings that count."""
+    home, environ = home_of(str(wanted.home or ""))
+    project = Path(os.path.abspath(wanted.project))
+    root = places.canonical_root(project)
+    return project, home, environ, chosen_settings(wanted.settings, environ, home, root)
+
+
+def _model(given: str | Model, environ: Mapping[str, str], settings: Settings) -> Model:
     if not isinstance(given, str):
         return given
     return model_for(given, environ, settings) or EmbeddedModel(settings)

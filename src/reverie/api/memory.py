@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reverie.api.pool import Ground
     from reverie.api.reading import MemoryReader
     from reverie.api.report import Report
+    from reverie.api.toolset import Toolset
     from reverie.api.values import (
         Change,
         Checked,
@@ -208,6 +209,13 @@ class Memory:
         return work.dream(self._writer(), model, dry_run)
 
     # The memory itself
+
+    @property
+    def tools(self) -> Toolset:
+        """Tools for the model: `search_memory`, and `remember`, which keeps a text."""
+        from reverie.api.offering import memory_tools
+
+        return memory_tools(self)
 
     @property
     def folder(self) -> Path:

@@ -14,14 +14,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from reverie.api.address import Address
-from reverie.errors import NotFound, SettingsError, StoreError
+from reverie.api.choosing import chosen
+from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.session.recall.index import MemoryIndex
-from reverie.settings import SETTINGS, Settings, environment, load
-from reverie.settings.values import from_json
+from reverie.settings import Settings, environment, load
 from reverie.store import addresses
 from reverie.store import home as places
 from reverie.store.memories import Memories, history_folder, memory_folder
@@ -85,17 +86,17 @@ def grounds(
     base, environ = home_of(home)
     root = places.canonical_root(Path(address.folder)) if address.folder else None
     project = root or _rootless(base, address)
-    chosen = chosen_settings(settings, environ, base, root)
+    wanted = chosen_settings(settings, environ, base, root)
     found: list[Ground] = []
     for one in address.outwards():
         wide = not (one.user or one.agent)
         if wide and root is not None:
-            found.append(Ground(base, project, environ, chosen, one.scope))
+            found.append(Ground(base, project, environ, wanted, one.scope))
             continue
         folder = places.find_project_folder(base, project) if root else project
         kept = places.transcripts_folder(folder, base, environ)
         place = project if wide else addresses.address_folder(kept, one.user, one.agent)
-        own = replace(chosen, memory_path_override=None, auto_memory_directory=None)
+        own = replace(wanted, memory_path_override=None, auto_memory_directory=None)
         found.append(Ground(base, place, environ, own, one.scope, named=True))
     return tuple(found)
 
@@ -115,16 +116,7 @@ def chosen_settings(
     """The settings that count: those given whole, or what is given on top of those found."""
     if isinstance(given, Settings):
         return given
-    found = load(environ, home=home, root=root).settings
-    values: dict[str, object] = {}
-    for name, raw in (given or {}).items():
-        known = SETTINGS.get(name)
-        if known is None:
-            raise SettingsError("There is no such setting", where=name[:80])
-        values[name], reason = from_json(known, raw, environ)
-        if reason:
-            raise SettingsError(f"The setting cannot have this value: {reason}", where=name)
-    return replace(found, **values)  # pyright: ignore[reportArgumentType]
+    return chosen(given, load(environ, home=home, root=root).settings, environ)
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reverie.api.memory import Memory
     from reverie.api.report import Report
     from reverie.api.toolset import Toolset
+    from reverie.layers.own import OwnLayer
     from reverie.session.compaction.compacting import Compacted
     from reverie.session.turn import TurnEnding
     from reverie.settings import Settings
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from reverie.wire.given import Addable
     from reverie.wire.replies import Reply
     from reverie.wire.sending import Request
-    from reverie.world import Layer, Model, Notice
+    from reverie.world import Model, Notice
 
 P = ParamSpec("P")
 READS = 20
@@ -57,7 +58,7 @@ class SessionArguments:
     tools: Sequence[object] | Toolset = ()  # described for any of the three APIs
     roles: Mapping[str, str] | None = None  # what tools are for, by name; else it is guessed
     policy: str = ""  # collapse, classic or off; else what the settings say
-    layers: Sequence[Layer | tuple[str, Layer]] | None = None  # a policy of one's own
+    layers: Sequence[OwnLayer] | None = None  # a policy of one's own
     options: Mapping[str, Any] | None = None  # of each request: max_tokens, thinking, ...
     resume: str = ""
     user: str = ""

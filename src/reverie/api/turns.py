@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, TurnResult
 from reverie.transcript.records import Usage
 from reverie.world import Delta, Retrying, ToolCall

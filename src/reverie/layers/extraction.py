@@ -10,11 +10,11 @@ writes, is the session's part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
+from reverie.light import dataclass
 from reverie.text.untrusted import defused
 from reverie.transcript.blocks import elements
 from reverie.transcript.messages import Item, Piece

@@ -9,9 +9,9 @@ whose index is always part of its section.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from reverie.light import dataclass
 from reverie.memory import prompt_words as words
 from reverie.memory.paths import LOG_PATTERN, Scope
 from reverie.text.untrusted import defused, strip

@@ -6,8 +6,7 @@ options give the same bytes. What they advise, the tools do and the permissions 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from reverie.light import dataclass
 from reverie.memory.format.entry import Type
 
 

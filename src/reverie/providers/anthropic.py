@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong, ProviderError
+from reverie.light import dataclass
 from reverie.providers.capabilities import LIKE_CLAUDE, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect, whole
 from reverie.providers.exchange import exchange

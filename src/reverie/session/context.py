@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import StoreError
+from reverie.light import dataclass
 from reverie.memory import instructions, prompt
 from reverie.memory.format.entry import INDEX, TEAM, shown
 from reverie.memory.instructions import (

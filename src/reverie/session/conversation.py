@@ -10,7 +10,7 @@ during one. Nothing here calls a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -21,6 +21,7 @@ from anyio import CancelScope
 
 from reverie.alone import alone
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.session.budget import Budget
 from reverie.session.stops import is_paused
 from reverie.session.uncancelled import in_thread

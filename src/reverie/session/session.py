@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import anyio
 
@@ -24,14 +24,10 @@ from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
 from reverie.session.compaction import compacting
 from reverie.session.dream.watch import DreamWatch
-from reverie.session.extraction import run as extraction
 from reverie.session.fork import Fork, Parent
 from reverie.session.jobs import Jobs, OwnTasks, process_limit
 from reverie.session.library import Begun
-from reverie.session.notes import job as notes
 from reverie.session.opening import Head, SessionParts, SessionWish, resumed_head
-from reverie.session.recall.recall import Recall
-from reverie.session.recall.select import begins_turn, spoken
 from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
@@ -39,6 +35,9 @@ from reverie.transcript.request import MAIN, Request, Task
 from reverie.wire.given import Addable
 from reverie.wire.replies import Observable
 from reverie.world import Notice, Reply
+
+if TYPE_CHECKING:
+    from reverie.session.recall.recall import Recall
 
 P = ParamSpec("P")
 
@@ -85,9 +84,16 @@ class Session(Parent):
         self._tasks = OwnTasks()
         limit = process_limit(world.settings.background_processes)
         self.jobs = Jobs(self._tasks, limit, world.say, self._job_failed)
-        self.recall = Recall.of(self, self._tasks, parts.cwd, selector=parts.selector)
+        self.recall = self._recall(parts)
         self._first_byte = anyio.Event()
         self._closed = False
+
+    def _recall(self, parts: SessionParts) -> Recall | None:
+        if parts.memories is None:
+            return None
+        from reverie.session.recall.recall import Recall
+
+        return Recall.of(self, self._tasks, parts.cwd, selector=parts.selector)
 
     @staticmethod
     async def begun(wish: SessionWish) -> Session:
@@ -199,6 +205,8 @@ class Session(Parent):
 
     async def add(self, *said: Addable) -> None:
         """Something new for the model. What a user says begins a turn, and recall looks."""
+        from reverie.session.recall.select import begins_turn, spoken
+
         begins = self.recall is not None and begins_turn(self.view)
         await super().add(*said)
         text = spoken(self.view) if begins else ""
@@ -282,17 +290,29 @@ Consider: TypeAlias = "Callable[[Session], Awaitable[None]]"
 of the session's jobs; one that raises fails alone."""
 
 
+async def _note(session: Session) -> None:
+    from reverie.session.notes import job
+
+    await job.consider(session)
+
+
+async def _extract(session: Session) -> None:
+    from reverie.session.extraction import run
+
+    await run.consider(session)
+
+
 async def _dream(session: Session) -> None:
     await session.dreams.consider(session)
 
 
 AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = (
-    ("session_memory", notes.consider),  # 3: notes, so that a summary is ready when it is needed
+    ("session_memory", _note),  # 3: notes, so that a summary is ready when it is needed
 )
 """Asked by `observe`."""
 
 AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
-    ("extract_memories", extraction.consider),  # 5: what is worth keeping, by a fork
+    ("extract_memories", _extract),  # 5: what is worth keeping, by a fork
     ("dream", _dream),  # 6: the memory is tidied, once a day at most
 )
 """Asked by `end_turn`, where the turn was completed."""

@@ -9,11 +9,11 @@ is said to be. Nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from anyio import to_thread
 
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.plain import digest
 from reverie.tools.tool import Referenced

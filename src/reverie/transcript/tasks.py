@@ -7,7 +7,7 @@ the paths that tools take. Values alone: nothing here reads a file, a clock or a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from reverie.light import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ names of calls) is kept and sent back verbatim to the same model; see `native`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import (
     Block,
     Json,

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, block, dump, elements, members
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.records import Mark

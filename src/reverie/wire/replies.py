@@ -8,11 +8,12 @@ broke off or cannot be read raises InvalidMessage: there is no half reply.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeAlias, cast
 
 from reverie import world
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import dump, parse
 from reverie.transcript.request import Request
 from reverie.wire import messages

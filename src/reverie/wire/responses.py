@@ -9,10 +9,11 @@ so that a longer conversation begins with the bytes of a shorter one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import (
     Block,
     Json,

@@ -9,9 +9,10 @@ The bytes that enter the provider's prompt cache are those that our own connecti
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, cast
 
+from reverie.light import dataclass
 from reverie.transcript import request as requests
 from reverie.transcript.blocks import Object, added, joined, members, parse
 from reverie.transcript.tokens import bare

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from anyio import to_thread
 from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
+from reverie.light import dataclass
 from reverie.memory.format.entry import INDEX
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
