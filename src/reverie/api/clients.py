@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from anyio import to_thread
 
 from reverie.errors import InvalidInput, PromptTooLong, ProviderError, ReverieError
-from reverie.light import dataclass
 from reverie.providers.capabilities import LIKE_CLAUDE, PLAIN, in_force, tabled
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript import request as requests

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,6 @@ from uuid import uuid4
 from reverie import layers
 from reverie.clock import SystemClock
 from reverie.layers.microcompaction import managed_options
-from reverie.light import dataclass
 from reverie.session.budget import Budget
 from reverie.session.compaction.summariser import NamedSummariser, summariser_for
 from reverie.session.conversation import ConversationParts, Layers, NoLog

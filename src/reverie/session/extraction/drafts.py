@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from anyio import to_thread
 
 from reverie.errors import Incomplete, NotFound, PathRefused, StoreError
-from reverie.light import dataclass
 from reverie.memory.format import entry as entries
 from reverie.session.extraction.files import MAX_BYTES, MAX_FILES, Draft
 from reverie.session.fork import Worker
