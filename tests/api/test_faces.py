@@ -9,8 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reverie import Memory
+from reverie import Agent, Memory, Session
 from reverie.api.async_memory import AsyncMemory
+from reverie.api.blocking_faces import BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
 from scripts import faces
 
@@ -34,7 +35,8 @@ def test_both_faces_have_the_same_names_and_signatures() -> None:
 
 
 def test_the_generated_types_are_current() -> None:
-    assert faces.FACE.read_text(encoding="utf-8") == faces.face()
+    for face in faces.FACES:
+        assert face.path.read_text(encoding="utf-8") == face.text(), face.name
 
 
 def test_a_task_keeps_and_finds_in_a_worker_thread(home: Path) -> None:
@@ -65,3 +67,21 @@ def test_what_is_no_method_is_as_it_was_and_nothing_private_shows(home: Path) ->
         with pytest.raises(AttributeError):
             getattr(face, name)
     assert repr(face) == "<Memory shop>.aio"
+
+
+@pytest.mark.parametrize(("made", "face"), [(Session, BlockingSession), (Agent, BlockingAgent)])
+def test_what_waits_has_the_names_and_signatures_of_what_is_async(made: type, face: type) -> None:
+    assert public(made) - {"open", "start"} == public(face)
+    for name in public(face):
+        waited, async_ = getattr(face, name), getattr(made, name)
+        if isinstance(async_, property):
+            assert isinstance(waited, property)
+            continue
+        given = inspect.signature(async_).parameters
+        assert list(given.values()) == list(inspect.signature(waited).parameters.values()), name
+        assert not inspect.iscoroutinefunction(waited)
+        assert inspect.getdoc(async_) == inspect.getdoc(waited)
+
+
+def test_the_generated_types_of_blocking_are_current() -> None:
+    assert faces.BLOCKING.read_text(encoding="utf-8") == faces.blocking_faces()

@@ -23,22 +23,18 @@ from reverie.errors import InvalidInput, ReverieError
 from reverie.layers.own import OwnLayer, pairs
 from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, tabled
-from reverie.session.context import gather, memory_section
 from reverie.session.conversation import Layers
 from reverie.session.opening import Content, SessionWish
-from reverie.session.recall.select import selector_for
-from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings, load
-from reverie.store.memories import Memories
-from reverie.tools.sealed import SealedCalls
 from reverie.transcript.tokens import SUFFIX
-from reverie.upkeep.place import ProjectPlace
 from reverie.wire.reading import value_of
 from reverie.world import Model, Notice, Say, WayBack
 
 if TYPE_CHECKING:
     from reverie.api.session import SessionArguments
+    from reverie.store.memories import Memories
+    from reverie.tools.sealed import SealedCalls
 
 POLICIES = ("", "collapse", "classic", "off")
 BY_RULES = (
@@ -180,9 +176,17 @@ class _Opening:
             tool_limits=limits,
             repeatable=frozenset(n for n, role in self.roles.items() if role in REPEATABLE),
             memories=self.memories,
-            selector=selector_for(self.settings, ground.environ) if self.memories else None,
+            selector=self._selector(),
             holds_window=True,
         )
+
+    def _selector(self) -> Model | None:
+        """The model that selects memories, where a setting names one."""
+        if self.memories is None:
+            return None
+        from reverie.session.recall.select import selector_for
+
+        return selector_for(self.settings, self.ground.environ)
 
     def _head(self) -> tuple[Content, str]:
         """The system prompt with its section about memory, and what stands before the first
@@ -190,6 +194,9 @@ class _Opening:
         system: Content = self.wanted.system
         if self.memories is None:
             return system, ""
+        from reverie.session.context import gather, memory_section
+        from reverie.session.recall.young import young_memories
+
         folder, settings = self.memories.folder, self.settings
         section = memory_section(settings, folder, by_itself=True, say=self.say)
         found = gather(
@@ -235,6 +242,8 @@ def _worker(wanted: SessionArguments, ground: Ground, settings: Settings, say: S
 
 def _recorded_name(session: str, ground: Ground) -> str:
     """The model that a recorded session was held with."""
+    from reverie.upkeep.place import ProjectPlace
+
     library = ProjectPlace(ground.environ, ground.home, ground.root).library()
     if library is None:
         return ""
@@ -322,6 +331,8 @@ def toolset(begun: Begun) -> Toolset:
     session = begun.session
     if not begun.via or session.budget is None:  # a private session has nothing stored
         return Toolset()
+    from reverie.tools.sealed import SealedCalls
+
     sealed = SealedCalls(lambda: session.view, session.library.folder, session.id)
     return Toolset([reading_back(_Transcript(sealed), begun.via, begun.settings)])
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from reverie import layers
@@ -29,7 +29,6 @@ from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.lists import learned_window
-from reverie.store.memories import Memories
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import dump, elements
 from reverie.transcript.records import HeadSet
@@ -45,6 +44,9 @@ from reverie.world import (
     World,
     say_nothing,
 )
+
+if TYPE_CHECKING:
+    from reverie.store.memories import Memories
 
 Content = str | Sequence[Mapping[str, Any]]
 

@@ -20,6 +20,7 @@ import anyio
 import reverie
 from reverie.alone import alone
 from reverie.errors import InvalidInput, NotFound, PromptTooLong
+from reverie.layers import session_memory
 from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
 from reverie.session.compaction import compacting
@@ -205,12 +206,15 @@ class Session(Parent):
 
     async def add(self, *said: Addable) -> None:
         """Something new for the model. What a user says begins a turn, and recall looks."""
+        if self.recall is None:
+            await super().add(*said)
+            return
         from reverie.session.recall.select import begins_turn, spoken
 
-        begins = self.recall is not None and begins_turn(self.view)
+        begins = begins_turn(self.view)
         await super().add(*said)
         text = spoken(self.view) if begins else ""
-        if self.recall is not None and text:
+        if text:
             self.recall.begin(self.view.leaf, text)
 
     async def rewind(self, to: str) -> None:
@@ -291,12 +295,16 @@ of the session's jobs; one that raises fails alone."""
 
 
 async def _note(session: Session) -> None:
+    if not session_memory.due(session.view, session.world):
+        return
     from reverie.session.notes import job
 
     await job.consider(session)
 
 
 async def _extract(session: Session) -> None:
+    if session.memories is None:
+        return
     from reverie.session.extraction import run
 
     await run.consider(session)
