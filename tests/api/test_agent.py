@@ -10,7 +10,7 @@ import pytest
 
 import reverie
 from reverie import Agent, Event, Session, Turn
-from reverie.errors import AuthFailed, InvalidInput
+from reverie.errors import AuthFailed, InvalidInput, StoreError
 from reverie.simulator import call
 from reverie.testing import ScriptedModel, reply
 from reverie.testing import call as called
@@ -40,6 +40,13 @@ async def test_a_turn_by_the_embedded_model(home: Path, project: Path) -> None:
         report = reverie.report(agent)
         assert (report.requests, report.cost, report.money) == (2, 0.0, 0.0)
     assert agent.session.id in repr(agent)
+    with pytest.raises(StoreError, match="agent was closed"):
+        await agent.run("more")
+    with pytest.raises(StoreError, match="agent was closed"):
+        await anext(agent.stream("more"))
+    with pytest.raises(StoreError, match="session was closed"):
+        await agent.session.add("more")
+    assert reverie.report(agent).requests == 2
 
 
 @pytest.mark.anyio

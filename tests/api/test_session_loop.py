@@ -198,6 +198,7 @@ async def test_a_fork_that_calls_tools_is_denied_and_asked_again(
 
 
 async def test_two_users_share_neither_memory_nor_sessions(home: Path, tmp_path: Path) -> None:
+    Memory("shop").add("The shop is closed on Sundays", name="closed")
     for user in ("ada", "bob"):
         provider = Provider()
         async with (
@@ -211,9 +212,11 @@ async def test_two_users_share_neither_memory_nor_sessions(home: Path, tmp_path:
             provider.forks = [LEARNED] if user == "ada" else []
             await loop(s, client, "messages", words)
         assert ("linter" in json.dumps(provider.bodies)) == (user == "ada")
-    assert Memory("shop", user="ada").list()
-    assert not Memory("shop", user="bob").list()
-    assert not Memory("shop").list()
+        assert "closed on Sundays" in json.dumps(provider.bodies)  # of the project: wider
+    ada, bob, shop = (Memory("shop", user=one).list() for one in ("ada", "bob", ""))
+    assert {one.scope for one in ada} == {"user", "project"}
+    assert {one.scope for one in bob} == {"project"}
+    assert len(shop) == 1
     assert not Memory("shop", user="bob").search("linter", kind="session")
 
 
@@ -234,6 +237,20 @@ async def test_the_next_words_or_closing_end_a_turn(home: Path, tmp_path: Path) 
     library = Library.of(home, canonical_root(tmp_path), environment())
     assert library.read(s.id).view.turns == 2
     library.close()
+
+
+async def test_what_nobody_asked_for_goes_to_the_logger(
+    home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    import logging
+
+    name = f"model-{tmp_path.name}"
+    for _ in range(2):
+        async with Session.open(tmp_path, model=name):
+            pass
+    told = [one for one in caplog.records if name in one.getMessage()]
+    assert [(one.name, one.levelno) for one in told] == [("reverie.session", logging.WARNING)]
+    assert not logging.getLogger("reverie").handlers
 
 
 async def test_a_client_needs_a_name_and_must_be_one(home: Path, tmp_path: Path) -> None:

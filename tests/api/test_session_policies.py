@@ -283,12 +283,13 @@ async def test_a_layer_hides_old_screenshots(home: Path, tmp_path: Path) -> None
 
 
 async def test_wrong_words_are_refused_where_they_are_said(home: Path, tmp_path: Path) -> None:
-    for given, told in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"policy": "collaps"}, "no such policy"),
         ({"roles": {"run": "runner"}}, "no such role"),
         ({"roles": {"walk": "read"}}, "not offered"),
         ({"settings": {"nothing": 1}}, "no such setting"),
-    ):
+    ]
+    for given, told in wrong:
         with pytest.raises(InvalidInput, match=told):
             await Session.start(tmp_path, model="claude-opus-5-5", tools=TOOLS["messages"], **given)
 

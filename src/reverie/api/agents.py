@@ -62,7 +62,11 @@ def _opens(given: Callable[P, AgentArguments]) -> Callable[P, AbstractAsyncConte
 
         wanted = given(*project, **options)
         async with hired(wanted) as (inner, memory):
-            yield Agent(inner, memory)
+            agent = Agent(inner, memory)
+            try:
+                yield agent
+            finally:
+                agent._left()  # pyright: ignore[reportPrivateUsage]
 
     return opened
 
@@ -76,10 +80,12 @@ class Agent:
         import anyio
 
         from reverie.api.hiring import session_of
+        from reverie.api.holding import Holding
 
         self._inner = inner
         self._memory = memory
         self._session = session_of(inner, memory)
+        self._holding = Holding("agent", inner.session.id)
         self._line = anyio.Semaphore(1)  # a stream may be read on in another task
 
     @property
@@ -96,6 +102,7 @@ class Agent:
         """One turn, to its end."""
         from reverie.api.turns import Turn
 
+        self._holding.check()
         async with self._line:
             free = self._inner.model.capabilities.free
             return Turn.of(await self._inner.turn(prompt), free=free)
@@ -104,12 +111,19 @@ class Agent:
         """One turn as it happens: events, and last the `Turn`. Leaving early ends the turn."""
         from reverie.api.hiring import streamed
 
+        self._holding.check()
         async with self._line, aclosing(streamed(self._inner, prompt)) as events:
             async for event in events:
                 yield event
 
+    def _left(self) -> None:
+        from reverie.api.session import left
+
+        self._holding.closed = True
+        left(self._session)
+
     def __repr__(self) -> str:
-        return f"<Agent {self._session.id}>"
+        return f"<Agent {self._session.id}{' (closed)' if self._holding.closed else ''}>"
 
     def __report__(self, since: float) -> Report:
         """What `reverie.report` tells of it."""

@@ -6,7 +6,7 @@ warning that names the remedy; the session begins without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +33,7 @@ from reverie.world import Model, Notice, Say, WayBack
 
 if TYPE_CHECKING:
     from reverie.api.session import SessionArguments
+    from reverie.memory.instructions import InstructionFile
     from reverie.store.memories import Memories
     from reverie.tools.sealed import SealedCalls
 
@@ -205,12 +206,23 @@ class _Opening:
             home=self.ground.home,
             environ=self.ground.environ,
             memory=folder,
-            young=young_memories(self.memories, settings),
+            young=(*self._around(), *young_memories(self.memories, settings)),
             say=self.say,
         )
         if isinstance(system, str):
             return "\n\n".join(filter(None, (system.rstrip(), section))), found.text
         return [*system, {"type": "text", "text": section}], found.text
+
+    def _around(self) -> Iterator[InstructionFile]:
+        """The indexes of the memories around this one, and what of them is sent whole."""
+        from reverie.session.context import index_files
+        from reverie.session.recall.young import young_memories
+
+        for ground in grounds_of(self.memory)[1:] if self.memory is not None else ():
+            if ground.is_there:
+                with ground.open(self.say) as wider:
+                    yield from index_files(wider.folder)
+                    yield from young_memories(wider, self.settings)
 
 
 # --- who works behind it

@@ -23,7 +23,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from reverie.api.signatures import takes
-from reverie.errors import InvalidInput, NotAvailable, StoreError
+from reverie.errors import NotAvailable
 
 if TYPE_CHECKING:
     from reverie.api.beginning import Begun
@@ -107,17 +107,15 @@ class Session:
 
     def __init__(self, begun: Begun) -> None:
         import anyio
-        from anyio.lowlevel import current_token
 
         from reverie.api import beginning
+        from reverie.api.holding import Holding
 
         self._begun = begun
         self._inner = begun.session
         self._tools = beginning.toolset(begun)
         self._line = anyio.Lock()
-        self._loop = current_token()
-        self._process = os.getpid()
-        self._closed = False
+        self._holding = Holding("session", begun.session.id)
 
     # --- what it is
 
@@ -181,7 +179,7 @@ class Session:
 
     async def handle(self, call: object) -> Any:
         """The result of a call for one of `tools`, in the form the call came in; else None."""
-        self._usable()
+        self._holding.check()
         from anyio import to_thread
 
         return await to_thread.run_sync(self._tools.handle, call)
@@ -234,10 +232,10 @@ class Session:
 
     async def aclose(self) -> None:
         """End the turn, wait a bounded time for background work, close. Again: nothing."""
-        if self._closed or self._process != os.getpid():
+        if self._holding.closed or not self._holding.is_here:
             return
-        self._same_loop()
-        self._closed = True
+        self._holding.check_loop()
+        self._holding.closed = True
         async with self._line:
             from reverie.api import asking
 
@@ -250,7 +248,7 @@ class Session:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"<Session {self.id}{' (closed)' if self._closed else ''}>"
+        return f"<Session {self.id}{' (closed)' if self._holding.closed else ''}>"
 
     def __report__(self, since: float) -> Report:
         """What `reverie.report` tells of it."""
@@ -301,30 +299,12 @@ class Session:
     @asynccontextmanager
     async def _in_turn(self) -> AsyncGenerator[None]:
         """One call at a time, in order; none on a session that is not there any more."""
-        self._usable()
+        self._holding.check()
         async with self._line:
-            self._usable()
+            self._holding.check()
             yield
 
-    def _usable(self) -> None:
-        if self._closed:
-            raise StoreError(
-                "this session was closed", where=self.id, do="Open it again with resume="
-            )
-        if self._process != os.getpid():
-            raise StoreError(
-                "this session was opened in another process",
-                where=self.id,
-                do="Open one in this process, after the fork",
-            )
-        self._same_loop()
 
-    def _same_loop(self) -> None:
-        from anyio.lowlevel import current_token
-
-        if current_token() != self._loop:
-            raise InvalidInput(
-                "this session was opened in another event loop",
-                where=self.id,
-                do="Use it in the loop that opened it, or through reverie.blocking",
-            )
+def left(session: Session) -> None:
+    """Whoever it belongs to has closed it."""
+    session._holding.closed = True  # pyright: ignore[reportPrivateUsage]
