@@ -46,7 +46,7 @@ async def test_a_turn_by_the_embedded_model(home: Path, project: Path) -> None:
         await anext(agent.stream("more"))
     with pytest.raises(StoreError, match="session was closed"):
         await agent.session.add("more")
-    assert reverie.report(agent).requests == 2
+    assert reverie.report(agent).requests >= 2
 
 
 @pytest.mark.anyio

@@ -192,16 +192,16 @@ async def test_calls_whose_names_a_server_uses_again_are_told_apart(
     """A local server calls every call `call_1`; its results come back under that name."""
     async with Session.open(tmp_path, model="llama-4", tools=TOOLS["chat"]) as s:
         await s.add(WORDS)
+        named: list[str] = []
         for n in range(3):
-            request = await s.prepare()
-            reply = await s.observe(COMPLETION)
+            await s.prepare()
+            named += [call.id for call in (await s.observe(COMPLETION)).tool_calls]
             await s.add({"role": "tool", "tool_call_id": "call_1", "content": f"ran {n}"})
         sent = (await s.prepare()).openai()
-    assert len({call.id for call in reply.tool_calls}) == 1
+    assert len(set(named)) == 3
     results = [m for m in sent["messages"] if m["role"] == "tool"]
     assert [m["content"] for m in results] == ["ran 0", "ran 1", "ran 2"]
     assert {m["tool_call_id"] for m in results} == {"call_1"}
-    assert request.extends(request)
 
 
 async def test_max_tokens_are_always_there_and_can_be_sent_without_a_stream(
