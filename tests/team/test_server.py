@@ -16,8 +16,7 @@ from reverie.apps.team.server import app
 from reverie.serving import serving
 from reverie.team.store import TeamStore
 from reverie.team.values import BODY_BYTES, sha256_of
-
-from ..conftest import Scale
+from tests.conftest import Scale
 
 pytestmark = pytest.mark.spec("11.server")
 REPO = "acme/reader"
