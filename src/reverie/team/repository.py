@@ -20,13 +20,16 @@ _TAIL = re.compile(r"[/:]([^/:\s]{1,200})/([^/:\s]{1,200}?)(?:\.git)?/?\Z", re.A
 
 def repository_of(root: Path) -> str:
     """The repository's `owner/name`; "" where there is none to be known."""
+    return name_in(remote_of(root))
+
+
+def remote_of(root: Path) -> str:
+    """The address of the remote that counts, or ""."""
     folder = git_folder(root)
     text = None if folder is None else small_text(_common(folder) / "config")
     remotes = _remotes(text or "")
-    url = remotes.get("origin", "")
-    if not url and len(remotes) == 1:
-        (url,) = remotes.values()
-    return name_in(url)
+    only = next(iter(remotes.values())) if len(remotes) == 1 else ""
+    return remotes.get("origin", only)
 
 
 def name_in(url: str) -> str:

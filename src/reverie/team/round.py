@@ -12,7 +12,7 @@ one memory take turns.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,14 +27,14 @@ from reverie.team import folder
 from reverie.team.client import Stale
 from reverie.team.folder import Agreed, LocalFiles
 from reverie.team.sync import SyncMode, SyncPlan, batches, plan
-from reverie.team.values import BATCH_BYTES, Draft, RemoteState
+from reverie.team.values import BATCH_BYTES, Draft, KeptVersion, RemoteState
 
 LOCK = "team-sync.lock"
 TRIES = 5
 PATIENCE = 60.0
 
 
-class Remote(Protocol):
+class Shared(Protocol):
     """The other side: a server, or a git remote."""
 
     url: str
@@ -42,7 +42,8 @@ class Remote(Protocol):
 
     def state(self, known: str = "") -> RemoteState | None: ...
     def hashes(self, known: str = "") -> RemoteState | None: ...
-    def put(self, drafts: list[Draft], expected: str) -> str: ...
+    def put(self, drafts: Sequence[Draft], expected: str) -> str: ...
+    def log(self, most: int = 100) -> list[KeptVersion]: ...
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class SyncReport:
 
 def sync(
     memories: Memories,
-    remote: Remote,
+    remote: Shared,
     *,
     now: Callable[[], float],
     mode: SyncMode | None = None,
@@ -96,7 +97,7 @@ def sync(
 
 def _once(
     memories: Memories,
-    remote: Remote,
+    remote: Shared,
     mode: SyncMode,
     report: SyncReport,
     now: float,
@@ -204,7 +205,7 @@ def _drafts(
 
 def _push(
     memories: Memories,
-    remote: Remote,
+    remote: Shared,
     drafts: list[Draft],
     agreed: Agreed,
     report: SyncReport,

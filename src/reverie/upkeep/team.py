@@ -1,7 +1,8 @@
 """Team memory as every door uses it: whether it is on, with whom, and a sync when one is asked for.
 
 It is on where the flag is, a server's address and a token are set by the user, and the repository
-has a name. What is missing is said in one sentence. Only trusted settings name a server.
+has a name. A git remote needs no token: `teamUrl` is `git` for the project's own, or `git+` before
+an address. What is missing is said in one sentence. Only trusted settings name a server.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from dataclasses import dataclass
 from reverie.errors import NotAvailable
 from reverie.memory.prompt import both_modes
 from reverie.settings import Settings
-from reverie.store.memories import Memories
+from reverie.store.memories import Memories, history_folder
 from reverie.team import folder
 from reverie.team.client import TeamClient
-from reverie.team.repository import repository_of
-from reverie.team.round import SyncReport, sync
+from reverie.team.git import GitRemote
+from reverie.team.repository import remote_of, repository_of
+from reverie.team.round import Shared, SyncReport, sync
 from reverie.team.sync import SyncMode, plan
 from reverie.team.values import RemoteState
+from reverie.tools.programs import find_program
 from reverie.upkeep.place import ProjectPlace
 
 TOKEN = "REVERIE_TEAM_TOKEN"
@@ -50,28 +53,40 @@ class TeamStatus:
         }
 
 
-def connect(place: ProjectPlace) -> TeamClient:
-    """The client of this project's team; `NotAvailable` says what is missing."""
+def connect(place: ProjectPlace) -> Shared:
+    """The other side of this project's team; `NotAvailable` says what is missing."""
     settings = place.loaded().settings
     if why := missing(place, settings):
         raise NotAvailable(f"Team memory is off: {why[0]}", where=str(place.root), do=why[1])
     repo = settings.team_repository or repository_of(place.root)
-    return TeamClient(settings.team_url or "", place.environ[TOKEN], repo)
+    url = settings.team_url or ""
+    if not is_git(url):
+        return TeamClient(url, place.environ[TOKEN], repo)
+    program = find_program("git", place.environ.get("PATH"), [place.root])
+    if not program:
+        raise NotAvailable("Team memory through git needs git", do="Install git")
+    remote = remote_of(place.root) if url == "git" else url.removeprefix("git+")
+    folder = history_folder(place.home, place.root, place.environ).parent / "team-git"
+    return GitRemote(remote, repo, folder, program=program, environ=place.environ)
+
+
+def is_git(url: str) -> bool:
+    return url == "git" or url.startswith("git+")
 
 
 def missing(place: ProjectPlace, settings: Settings) -> tuple[str, str] | None:
     """What team memory lacks here, and what to do; None where it lacks nothing."""
-    flags = place.flags()
     if not settings.team_url:
         return "no server is set", "Set teamUrl in your own settings, or REVERIE_TEAM_URL"
-    if not place.environ.get(TOKEN):
+    if not is_git(settings.team_url) and not place.environ.get(TOKEN):
         return "there is no token", f"Set {TOKEN}"
     if not (settings.team_repository or repository_of(place.root)):
         return (
             "the project has no git remote that names owner/name",
             "Add one, or set teamRepository",
         )
-    if said := both_modes(daily_log=bool(flags.get("daily_log")), team=True):
+    daily = bool(place.flags().get("daily_log"))
+    if said := both_modes(daily_log=daily, team=True):
         return said, "Switch the daily log off: reverie flags set daily_log off"
     return None
 
