@@ -14,7 +14,7 @@ from reverie.errors import InvalidInput
 from reverie.team.client import Hostile, Offline, Permanent, TeamClient
 from reverie.team.values import sha256_of
 
-pytestmark = [pytest.mark.spec("11.client"), pytest.mark.spec("T.53")]
+pytestmark = pytest.mark.spec("11.client")
 Answer = Callable[[http.server.BaseHTTPRequestHandler], None]
 
 

@@ -115,7 +115,6 @@ def test_a_push_on_an_old_tip_is_refused(hub: Path, tmp_path: Path) -> None:
     assert dict(state.contents) == {"b.md": "two"}
 
 
-@pytest.mark.spec("T.53")
 def test_row_53_a_branch_with_names_that_lead_elsewhere_is_refused(
     hub: Path, tmp_path: Path
 ) -> None:

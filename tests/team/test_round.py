@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,12 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
 from reverie.store.memories import Memories
-from reverie.team.client import Offline, Permanent, TeamClient
+from reverie.team.client import Offline, Permanent, Stale, TeamClient
 from reverie.team.database import open_database
 from reverie.team.round import SyncReport, sync
 from reverie.team.store import TeamStore
 from reverie.team.sync import SyncMode
+from reverie.team.values import Draft
 
 from .conftest import Hand
 
@@ -96,7 +97,6 @@ def test_what_one_writes_the_other_gets_as_untrusted_and_can_undo(mates: list[Ma
     assert tomas.sync().pulled == ["deploy.md"]
 
 
-@pytest.mark.spec("T.49")
 def test_row_49_the_server_wins_and_the_loser_is_kept(mates: list[Mate]) -> None:
     ines, tomas = mates
     ines.write("a.md", "one\n")
@@ -128,7 +128,6 @@ def test_merging_keeps_both_sides_words(mates: list[Mate]) -> None:
     assert ines.read("a.md") == tomas.read("a.md") == "top by ines\n\nmiddle\n\nend by tomas\n"
 
 
-@pytest.mark.spec("T.50")
 def test_row_50_a_deletion_does_not_travel_and_is_told(mates: list[Mate]) -> None:
     ines, tomas = mates
     ines.write("a.md", "one\n")
@@ -141,7 +140,6 @@ def test_row_50_a_deletion_does_not_travel_and_is_told(mates: list[Mate]) -> Non
     assert tomas.has("a.md")
 
 
-@pytest.mark.spec("T.50")
 def test_row_50_where_deletions_travel_both_lose_the_file(mates: list[Mate]) -> None:
     ines, tomas = mates
     mode = SyncMode(deletions=True)
@@ -192,3 +190,59 @@ def test_many_files_go_in_batches(mates: list[Mate]) -> None:
     assert len(ines.sync().pushed) == 8
     assert len(tomas.sync().pulled) == 8
     assert all(tomas.read(f"n{n}.md") == ines.read(f"n{n}.md") for n in range(8))
+
+
+class Failing:
+    """The other side, whose nth write fails after or before it was taken."""
+
+    def __init__(self, client: TeamClient, at: int, *, taken: bool) -> None:
+        self.url, self.repo = client.url, client.repo
+        self.state, self.hashes, self.log = client.state, client.hashes, client.log
+        self._put, self._at, self._taken = client.put, at, taken
+
+    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+        self._at -= 1
+        if self._at == 0 and self._taken:
+            self._put(drafts, expected)
+        if self._at == 0:
+            raise Offline("The connection was cut")
+        return self._put(drafts, expected)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_row_48_a_push_that_fails_in_the_middle_is_gone_on_with(
+    mates: list[Mate], taken: bool
+) -> None:
+    ines, tomas = mates
+    for n in range(6):
+        ines.write(f"n{n}.md", f"{n} " * 40_000)
+    cut = Failing(ines.client, 2, taken=taken)
+    with pytest.raises(Offline):
+        sync(ines.memories, cut, now=ines.hand)
+    left = ines.sync()
+    assert len(left.pushed) == (2 if taken else 4)
+    assert not left.conflicts
+    assert len(tomas.sync().pulled) == 6
+
+
+def test_somebody_who_writes_in_between_makes_it_start_over(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    tomas.sync()
+
+    class Racing(Failing):
+        def put(self, drafts: Sequence[Draft], expected: str) -> str:
+            self._at -= 1
+            if self._at >= 0:
+                tomas.write(f"by-tomas-{self._at}.md", "x\n")
+                tomas.sync()
+            return self._put(drafts, expected)
+
+    ines.write("a.md", "one\n")
+    done = sync(ines.memories, Racing(ines.client, 3, taken=False), now=ines.hand)
+    assert done.pushed == ["a.md"]
+    assert len(done.pulled) == 3
+    ines.write("a.md", "two\n")
+    with pytest.raises(Stale):
+        sync(ines.memories, Racing(ines.client, 99, taken=False), now=ines.hand)
+    assert ines.read("a.md") == "two\n"
+    assert ines.sync().pushed == ["a.md"]

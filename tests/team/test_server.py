@@ -83,7 +83,6 @@ def test_the_path_of_the_write_ups_is_served_too(talk: Talk) -> None:
     assert found.json()["entries"] == {"a.md": "x"}
 
 
-@pytest.mark.spec("T.43")
 @pytest.mark.parametrize(
     ("tag", "status"),
     [
@@ -105,7 +104,6 @@ def test_row_43_conditions_that_are_not_one_strong_tag(
     assert talk.get().json()["entries"] == {}
 
 
-@pytest.mark.spec("T.43")
 def test_row_43_a_condition_given_twice_is_none(talk: Talk, url: str) -> None:
     host, port = urlsplit(url).netloc.split(":")
     body = json.dumps({"entries": {"a.md": "x"}})
@@ -127,7 +125,6 @@ def said(host: str, port: int, raw: bytes) -> bytes:
     return found
 
 
-@pytest.mark.spec("T.45")
 def test_row_45_a_put_sent_again_changes_nothing_more(talk: Talk) -> None:
     body = {"entries": {"a.md": "x"}}
     assert talk.put(body, '"0"').status_code == 200
@@ -136,7 +133,6 @@ def test_row_45_a_put_sent_again_changes_nothing_more(talk: Talk) -> None:
     assert talk.get("&view=hashes").json()["checksums"] == {"a.md": sha256_of("x")}
 
 
-@pytest.mark.spec("T.46")
 @pytest.mark.parametrize("wrong", ["0" * 64, sha256_of("x").upper(), sha256_of("x")[:-1], 7])
 def test_row_46_checksums_must_fit(talk: Talk, wrong: object) -> None:
     body = {"entries": {"a.md": "x"}, "checksums": {"a.md": wrong}}
@@ -144,7 +140,6 @@ def test_row_46_checksums_must_fit(talk: Talk, wrong: object) -> None:
     assert talk.get().headers["etag"] == '"0"'
 
 
-@pytest.mark.spec("T.51")
 @pytest.mark.parametrize(
     "body",
     [
@@ -172,7 +167,6 @@ def test_row_51_a_body_that_is_no_batch_is_refused(talk: Talk, body: bytes) -> N
     assert talk.get().headers["etag"] == '"0"'
 
 
-@pytest.mark.spec("T.51")
 def test_row_51_bombs_floods_and_trickles(talk: Talk, url: str) -> None:
     host, port = urlsplit(url).netloc.split(":")
     bomb = gzip.compress(b" " * 10_000_000)
@@ -191,7 +185,6 @@ def test_row_51_bombs_floods_and_trickles(talk: Talk, url: str) -> None:
     assert talk.get().status_code == 200
 
 
-@pytest.mark.spec("T.52")
 def test_row_52_two_lengths_are_refused_and_no_method_is_overridden(talk: Talk, url: str) -> None:
     host, port = urlsplit(url).netloc.split(":")
     token = talk.http.headers["authorization"]
@@ -211,7 +204,6 @@ def test_row_52_two_lengths_are_refused_and_no_method_is_overridden(talk: Talk, 
     assert "set-cookie" not in injected.headers
 
 
-@pytest.mark.spec("T.41")
 def test_row_41_without_a_good_token_nothing_is_said(
     talk: Talk, url: str, store: TeamStore
 ) -> None:
@@ -232,7 +224,6 @@ def test_row_41_without_a_good_token_nothing_is_said(
     reading.http.close()
 
 
-@pytest.mark.spec("T.42")
 def test_row_42_no_probe_crosses_to_another_tenant(
     store: TeamStore, url: str, scale: Scale
 ) -> None:

@@ -43,7 +43,6 @@ def test_a_write_lands_on_the_state_it_was_made_for_alone(store: TeamStore) -> N
     assert store.hashes(HERE).checksums == {"a.md": sha256_of("two"), "b.md": sha256_of("b")}
 
 
-@pytest.mark.spec("T.44")
 def test_row_44_a_tag_never_comes_back(store: TeamStore) -> None:
     token = writer(store)
     tags = [BEGINNING]
@@ -69,7 +68,6 @@ def test_every_version_is_kept_with_its_author(store: TeamStore, hand: Hand) -> 
     assert store.version(("acme", "acme/other"), "a.md", 1) is None
 
 
-@pytest.mark.spec("T.46")
 @pytest.mark.parametrize("key", ["../a.md", "/a.md", "a\\b", "a%2fb", "a\0", "", "ａ.md", "A/../b"])
 def test_keys_that_lead_elsewhere_are_refused(store: TeamStore, key: str) -> None:
     with refusal(400):
@@ -77,7 +75,6 @@ def test_keys_that_lead_elsewhere_are_refused(store: TeamStore, key: str) -> Non
     assert store.hashes(HERE).tag == BEGINNING
 
 
-@pytest.mark.spec("T.46")
 def test_row_46_a_wrong_hash_stores_nothing(store: TeamStore) -> None:
     with refusal(400):
         store.put(
@@ -89,7 +86,6 @@ def test_row_46_a_wrong_hash_stores_nothing(store: TeamStore) -> None:
     assert store.hashes(HERE).tag == BEGINNING
 
 
-@pytest.mark.spec("T.47")
 def test_row_47_the_limit_of_a_batch_is_exact(store: TeamStore) -> None:
     token = writer(store)
     fits = "x" * (BATCH_BYTES - len("a.md"))
@@ -146,7 +142,6 @@ def test_deletions_are_kept_where_they_travel(database: Database, hand: Hand) ->
         plain.put(HERE, [Draft("a.md", None, "")], plain.tag(HERE), token)
 
 
-@pytest.mark.spec("T.41")
 def test_row_41_tokens_are_known_by_their_digest_alone(store: TeamStore, hand: Hand) -> None:
     text, one = store.create_token(org="acme", repo="*", author="ines", expires=hand.now + 10)
     assert store.token(text) == one
