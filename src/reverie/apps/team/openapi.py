@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from reverie.team.values import BATCH_BYTES, BATCH_ENTRIES
 
@@ -95,6 +96,14 @@ def _answers(content: Mapping[str, object] | None = None, *more: str) -> dict[st
     return found
 
 
+def _link(answers: dict[str, object], operation: str, more: Mapping[str, str]) -> None:
+    """What may be asked next, of the same repository."""
+    done = cast("dict[str, dict[str, object]]", answers)["200"]
+    links = cast("dict[str, object]", done.setdefault("links", {}))
+    given = {"repo": "$request.query.repo", **more}
+    links[operation] = {"operationId": operation, "parameters": given}
+
+
 def _header(name: str, *, required: bool) -> dict[str, object]:
     return {"name": name, "in": "header", "required": required, "schema": {"type": "string"}}
 
@@ -102,6 +111,7 @@ def _header(name: str, *, required: bool) -> dict[str, object]:
 def _read() -> dict[str, object]:
     answers = _answers({"$ref": "#/components/schemas/State"})
     answers["304"] = {"description": "As it was", "headers": _ETAG}
+    _link(answers, "writeTeamMemory", {"If-Match": "$response.header.ETag"})
     view = {"name": "view", "in": "query", "schema": {"enum": ["hashes"]}}
     return {
         "operationId": "readTeamMemory",
@@ -120,11 +130,15 @@ def _write() -> dict[str, object]:
         },
     }
     batch = {"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}}
+    answers = _answers(done, "403", "408", "409", "412", "413", "415", "428", "429")
+    _link(answers, "readTeamMemory", {})
+    _link(answers, "logTeamMemory", {})
+    _link(answers, "writeTeamMemory", {"If-Match": "$response.header.ETag"})
     return {
         "operationId": "writeTeamMemory",
         "parameters": [_REPO, _header("If-Match", required=False)],
         "requestBody": {"required": True, "content": batch},
-        "responses": _answers(done, "403", "408", "409", "412", "413", "415", "428", "429"),
+        "responses": answers,
     }
 
 

@@ -56,8 +56,7 @@ def app(store: TeamStore, *, body_seconds: float = BODY_SECONDS) -> Starlette:
     ]
     for path in PATHS:
         routes += [
-            Route(path, doors.read, methods=["GET"]),
-            Route(path, doors.write, methods=["PUT"]),
+            Route(path, doors.memory, methods=["GET", "PUT"]),
             Route(f"{path}/log", doors.log, methods=["GET"]),
             Route(f"{path}/versions", doors.version, methods=["GET"]),
         ]
@@ -73,11 +72,9 @@ class Doors:
         self.body_seconds = body_seconds
         self.counts = Metrics()
 
-    async def read(self, request: Request) -> Response:
-        return await self._answered(request, self._read)
-
-    async def write(self, request: Request) -> Response:
-        return await self._answered(request, self._write)
+    async def memory(self, request: Request) -> Response:
+        answer = self._write if request.method == "PUT" else self._read
+        return await self._answered(request, answer)
 
     async def log(self, request: Request) -> Response:
         return await self._answered(request, self._log)
