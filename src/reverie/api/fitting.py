@@ -213,8 +213,11 @@ class Fitter:
         if form is None or not self._tells:
             whole = values if not at else [value_of(m) for m in new]
             form, self._tells = format_of(whole, self._telling, self._model)
-        if form != self._form and at:
+        if form != self._form and at:  # it only now tells which it is: the same list as before
+            joined = self._joining.texts if self._memory else {}
             self._start()
+            if self._memory is not None:
+                self._joining.texts.update(joined)
             values, at = [value_of(m) for m in new], 0
         self._form = form
         self._heard += [heard(v, form) for v in values]
