@@ -46,6 +46,10 @@ def test_index_and_recall_join_the_newest_message_and_stay_there(home: Path, for
     assert "on Mondays" in words(third[-1])
     assert "openssl" not in words(third[-1])  # shown before
     assert list(fitter.fit(messages)) == list(third)
+    messages.append({"role": "assistant", "content": "On Mondays."})
+    messages.append({"role": "user", "content": "Why does the zebra build fail on node 18?"})
+    fourth: list[Any] = fitter.fit(messages)
+    assert fourth[-1] is messages[-1]  # what fits was shown
 
 
 def test_nothing_joins_where_nothing_fits(home: Path):
