@@ -395,14 +395,3 @@ def test_a_report_tells_what_happened(memory: Memory) -> None:
     assert (told.requests, told.cost, told.money) == (0, 0.0, None)
     assert saved.file in str(told)
     assert reverie.report(memory, days=0).events == ()
-
-
-def test_forgetting_reaches_the_name_of_a_memory_that_is_gone(home: Path) -> None:
-    memory = Memory("shop")
-    saved = memory.add("The staging cluster is in Frankfurt")
-    memory.undo(saved.change)
-    kept = memory.add("Parcels go out on Mondays")
-    assert memory.forget("Frankfurt").proven
-    assert [one.file for one in memory.list()] == [kept.file]
-    assert not memory.check().faults
-    assert not [p for p in home.rglob("*") if p.is_file() and b"rankfurt" in p.read_bytes()]
