@@ -14,11 +14,11 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, urlsplit
 
 from reverie.errors import InvalidInput, PathRefused, ReverieError
+from reverie.light import dataclass
 from reverie.store.keys import check_key
 from reverie.team.values import (
     REPOSITORY_BYTES,

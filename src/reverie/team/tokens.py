@@ -13,9 +13,9 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
 
 from reverie.errors import InvalidInput, NotFound
+from reverie.light import dataclass
 from reverie.team.database import Row, Transaction
 from reverie.team.values import WRITES_A_SECOND, check_repo
 

@@ -26,6 +26,7 @@ from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.scan import scan_files
 
 if TYPE_CHECKING:
+    from reverie.session.team import TeamPlace
     from reverie.team.store import TeamStore
 
 HOST = "127.0.0.1"
@@ -50,10 +51,10 @@ def app() -> None:
 @json_option
 def sync(project: Path, pull: bool, as_json: bool) -> None:
     """Take what teammates wrote, and push what is new here."""
-    from reverie.upkeep.team import sync_team
+    from reverie.session.team import sync_team
 
     with open_memory(project) as memories:
-        done = sync_team(memories, ProjectPlace.of(project), pull_only=pull)
+        done = sync_team(memories, _place(project), pull_only=pull)
     if as_json:
         document(done.value())
         return
@@ -76,10 +77,10 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
 @json_option
 def status(project: Path, as_json: bool) -> None:
     """Show what a sync would do, and change nothing."""
-    from reverie.upkeep.team import team_status
+    from reverie.session.team import team_status
 
     with open_memory(project) as memories:
-        found = team_status(memories, ProjectPlace.of(project))
+        found = team_status(memories, _place(project))
     if as_json:
         document(found.value())
         return
@@ -105,9 +106,9 @@ def status(project: Path, as_json: bool) -> None:
 @json_option
 def show_log(project: Path, most: int, as_json: bool) -> None:
     """Show who wrote which shared memory, and when; the newest first."""
-    from reverie.upkeep.team import connect
+    from reverie.session.team import connect
 
-    rows = connect(ProjectPlace.of(project)).log(most)
+    rows = connect(_place(project)).log(most)
     if as_json:
         document([asdict(one) for one in rows])
         return
@@ -260,6 +261,13 @@ def revoke(name: str, database: str) -> None:
     finally:
         store.close()
     say(f"{one.id} of {one.author} is revoked")
+
+
+def _place(project: Path) -> TeamPlace:
+    from reverie.session.team import TeamPlace
+
+    found = ProjectPlace.of(project)
+    return TeamPlace(found.home, found.root, found.environ, found.loaded().settings, found.flags())
 
 
 def _store(database: str, *, tombstones: bool = False) -> TeamStore:
