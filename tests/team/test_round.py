@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reverie.apps.team.server import app
+from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
@@ -17,7 +18,7 @@ from reverie.team.database import open_database
 from reverie.team.round import SyncReport, sync
 from reverie.team.store import TeamStore
 from reverie.team.sync import SyncMode
-from reverie.team.values import Draft
+from reverie.team.values import Draft, sha256_of
 
 from .conftest import Hand
 
@@ -246,3 +247,19 @@ def test_somebody_who_writes_in_between_makes_it_start_over(mates: list[Mate]) -
         sync(ines.memories, Racing(ines.client, 99, taken=False), now=ines.hand)
     assert ines.read("a.md") == "two\n"
     assert ines.sync().pushed == ["a.md"]
+
+
+def test_what_tells_of_the_user_never_reaches_the_shared_folder(
+    mates: list[Mate], server: tuple[str, TeamStore]
+) -> None:
+    ines, tomas = mates
+    text = "---\nname: me\ndescription: new to Go\ntype: user\n---\nNew to Go.\n"
+    with pytest.raises(InvalidInput, match="private"):
+        ines.memories.save("team/me.md", text.encode(), USER)
+    _, token = server[1].create_token(org="acme", repo=REPO, author="mallory")
+    tag = server[1].tag(("acme", REPO))
+    server[1].put(("acme", REPO), [Draft("me.md", text, sha256_of(text))], tag, token)
+    got = tomas.sync()
+    assert got.pulled == []
+    assert "private" in got.blocked["me.md"]
+    assert not tomas.has("me.md")
