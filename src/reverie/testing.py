@@ -260,7 +260,7 @@ class Provider:
 
 def _request(one: Logged) -> ProviderRequest:
     body = parse(one.body) if one.body else {}
-    known = cast("Mapping[str, Any]", body) if isinstance(body, dict) else {}
+    known: Mapping[str, Any] = cast("Any", body) if isinstance(body, dict) else {}
     charge = one.charge
     return ProviderRequest(one.path, known, one.status, one.error, charge.total, charge.read)
 

@@ -25,10 +25,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from reverie.api.choosing import chosen
-from reverie.api.fitted import Fitted, begins, checked, fingerprint, is_ours, told
+from reverie.api.fitted import Fitted, checked, told
+from reverie.api.hearing import HeardList
 from reverie.api.originals import Original, Originals
 from reverie.api.playing import PlayedList, decided, play
-from reverie.api.rendering import rendered, with_marks
+from reverie.api.rendering import Rendering, rendered, with_marks
 from reverie.api.rules import rules_of, tool_values, way_back_of, world_of
 from reverie.api.toolset import READ_BACK, Toolset, reading_back
 from reverie.errors import InvalidInput, PromptTooLong, StoreError
@@ -37,7 +38,6 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.view import View
 from reverie.wire.adopting import Adopted, Adoption, adopt
-from reverie.wire.reading import Format, Heard, format_of, heard, value_of
 from reverie.world import Model, Notice, Say
 
 if TYPE_CHECKING:
@@ -125,18 +125,14 @@ class Fitter:
         self._base = rules_of(world, self._offered, policy, layers)
         self._turn = threading.RLock()
         self._closed = False
-        self._start()
+        self._requests = self._tokens = self._saved = 0
+        self._list = HeardList(self._telling, model)
+        self._begin()
 
-    def _start(self) -> None:
-        self._messages: list[Any] = []
-        self._prints: list[bytes] = []
-        self._heard: list[Heard] = []
-        self._form: Format | None = None
-        self._tells = False  # whether the list itself says which form it has
+    def _begin(self) -> None:
+        """Another conversation: nothing is decided yet, and nothing joined it."""
         self._played = PlayedList()  # what is settled
         self._adoption = Adoption((), {})
-        self._out: list[bytes] = []  # the last result, as it was handed out
-        self._requests = self._tokens = self._saved = 0
         self._rules = self._base
         if self._memory is not None:
             from reverie.api.joining import Joining
@@ -156,26 +152,33 @@ class Fitter:
         with self._turn:
             self._must_be_open()
             self._hear(checked(messages))
-            if self._is_fitted_elsewhere() and not self._came_back(messages):
+            if self._list.is_fitted and not self._came_back(messages):
                 return self._as_it_is()
-            return self._fit(self._form or "chat")
+            return self._fit()
 
-    def _fit(self, form: Format) -> Fitted[Any]:
-        self._adoption = adopt(self._heard, form)
+    def _hear(self, messages: Sequence[Any]) -> None:
+        how = self._list.take(messages)
+        if how == "another":
+            self._begin()
+        elif how == "tells":  # the same list in another form
+            self._played = PlayedList()
+
+    def _fit(self) -> Fitted[Any]:
+        self._adoption = adopt(self._list.heard, self._list.form)
         parts, settled = self._adoption.parts, self._adoption.settled()
         self._played = play(self._played, parts[self._played.parts : settled], self._rules)
         self._recall(parts[settled:])
         all_of_it = play(self._played, parts[settled:], self._rules)
         closed = decided(all_of_it, self._rules)
         self._check(closed.tokens(self._rules))
-        made = self._fitted(closed, form)
+        made = self._fitted(closed)
         self._keep(made, closed.view)
         return made
 
-    def _fitted(self, closed: PlayedList, form: Format) -> Fitted[Any]:
-        going = rendered(closed.view, self._messages, self._heard, self._adoption, form)
+    def _fitted(self, closed: PlayedList) -> Fitted[Any]:
+        going = self._rendered(closed.view, self._adoption)
         out = going.out
-        if form == "messages" and self._marks:
+        if self._list.form == "messages" and self._marks:
             out = with_marks(going)
         changes = told(closed.view)
         let_go = any(one.startswith(("cleared", "stored")) for one in changes)
@@ -186,43 +189,17 @@ class Fitter:
             tokens=closed.tokens(self._rules),
             before=self._before(),
             changes=changes,
-            stable=self._stable(going.out, closed.asked, form),
+            stable=self._stable(going.out, closed.asked),
             tools=self._tools_of(self._adoption),
         )
-        self._out = [fingerprint(m) for m in made]
         self._requests += 1
         self._tokens += made.tokens
         self._saved += made.saved
         return made
 
-    # --- what went in
-
-    def _hear(self, messages: Sequence[Any]) -> None:
-        """Take in what is new of a list; another list is begun anew."""
-        prints = [fingerprint(m) for m in messages]
-        if begins(prints, self._prints):
-            new, at = list(messages), len(self._prints)
-        elif self._out and begins(prints, self._out):  # our own list came back
-            new, at = [*self._messages, *messages[len(self._out) :]], len(self._prints)
-            prints = [*self._prints, *prints[len(self._out) :]]
-        else:
-            self._start()
-            new, at = list(messages), 0
-        values = [value_of(m) for m in new[at:]]
-        form = self._form
-        if form is None or not self._tells:
-            whole = values if not at else [value_of(m) for m in new]
-            form, self._tells = format_of(whole, self._telling, self._model)
-        if form != self._form and at:
-            self._start()
-            values, at = [value_of(m) for m in new], 0
-        self._form = form
-        self._heard += [heard(v, form) for v in values]
-        self._messages, self._prints = new, prints
-
-    def _is_fitted_elsewhere(self) -> bool:
-        """Whether the list holds words of ours whose originals nobody here knows."""
-        return any(is_ours(b) for h in self._heard if h.speaker == "user" for b in h.blocks)
+    def _rendered(self, view: View, adoption: Adoption) -> Rendering:
+        known = self._list
+        return rendered(view, known.messages, known.heard, adoption, known.form)
 
     def _came_back(self, messages: Sequence[Any]) -> bool:
         """Whether the store knows this list, and so what it was made from."""
@@ -230,13 +207,14 @@ class Fitter:
         if known is None:
             return False
         kept, count = known
-        self._start()
+        self._begin()
         if self._memory is not None:
             self._joining.texts.update(kept.joined)
         if self._summarizer is not None:
             self._summaries.known.update(kept.summaries)
-        self._hear([*kept.messages, *messages[count:]])
-        return not self._is_fitted_elsewhere()
+        self._list = HeardList(self._telling, self._model)
+        self._list.take([*kept.messages, *messages[count:]])
+        return not self._list.is_fitted
 
     def _as_it_is(self) -> Fitted[Any]:
         self._say(
@@ -249,8 +227,8 @@ class Fitter:
         )
         size = self._before()
         self._check(size)
-        out, self._out = list(self._messages), list(self._prints)
-        tools = self._tools_of(self._adoption)
+        out, tools = self._list.messages, self._tools_of(self._adoption)
+        self._list.handed(out)
         return Fitted(out, tokens=size, before=size, changes=(), stable=len(out), tools=tools)
 
     # --- what outlives the list
@@ -266,14 +244,15 @@ class Fitter:
 
     def _keep(self, made: Fitted[Any], view: View) -> None:
         """Keep what a list that is written over would lose, and what a reader may ask for."""
+        differs = self._list.handed(made)
         if self._shelf is None:
             return
         if self._rules.world.way_back.folder:
             self._put_files(view)
-        if self._out != self._prints:
+        if differs:
             joined = self._joining.texts if self._memory else {}
             summaries = self._summaries.known if self._summarizer else {}
-            self._shelf.keep(self._messages, made, joined, summaries)
+            self._shelf.keep(self._list.messages, made, joined, summaries)
 
     def _put_files(self, view: View) -> None:
         assert self._shelf is not None  # the caller has seen to it
@@ -292,15 +271,12 @@ class Fitter:
             self._must_be_open()
             if self._memory is None:
                 raise InvalidInput("this Fitter has no memory", do="Make it with memory=")
-            prints = [fingerprint(m) for m in checked(messages)]
-            if self._out and begins(prints, self._out):
-                messages = [*self._messages, *messages[len(self._out) :]]
-            return self._memory.learn(messages, model=model)
+            return self._memory.learn(self._list.originals(checked(messages)), model=model)
 
     # --- figures
 
     def _before(self) -> int:
-        return self._rules.head + sum([h.tokens for h in self._heard])
+        return self._rules.head + self._list.tokens
 
     def _check(self, tokens: int) -> None:
         if tokens > self._rules.allowed:
@@ -312,12 +288,12 @@ class Fitter:
                 do="Shorten the longest message, or choose a model with a larger window",
             )
 
-    def _stable(self, out: Sequence[Any], asked: View | None, form: Format) -> int:
+    def _stable(self, out: Sequence[Any], asked: View | None) -> int:
         if asked is None:
             return 0
         settled = self._adoption.parts[: self._adoption.settled()]
         known = Adoption(settled, self._adoption.theirs)  # what the last request knew
-        before = rendered(asked, self._messages, self._heard, known, form).out
+        before = self._rendered(asked, known).out
         count = 0
         for old, new in zip(before, out, strict=False):
             if old is not new and old != new:

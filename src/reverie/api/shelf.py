@@ -57,6 +57,7 @@ class Shelf:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._process = os.getpid()
         self._name = os.urandom(8).hex()
         self._written = 0  # messages that the journal has
         self._told: set[str] = set()  # what else it has
@@ -78,6 +79,7 @@ class Shelf:
 
     def anew(self) -> None:
         """Another conversation, or one that came back: it gets a journal of its own."""
+        self._process = os.getpid()
         self._told.clear()
         self._written = 0
         self._name = os.urandom(8).hex()
@@ -109,6 +111,8 @@ class Shelf:
         summaries: Mapping[str, Sequence[Record]],
     ) -> None:
         """Keep what is new of a conversation, and the list that goes out for it."""
+        if self._process != os.getpid():  # a fork has a journal of its own
+            self.anew()
         lines = [dump({"message": plain(one)}) for one in messages[self._written :]]
         lines += [
             dump({"joined": name, "text": text})

@@ -20,13 +20,18 @@ from typing import TYPE_CHECKING
 from reverie.light import offered
 
 if TYPE_CHECKING:
-    from reverie.layers.order import (
-        BEFORE_A_REQUEST,
-        COMPACTION,
-        WHEN_ADDED,
+    from reverie.layers.order import BEFORE_A_REQUEST, COMPACTION, WHEN_ADDED
+    from reverie.layers.own import (
+        Layer,
+        Record,
+        View,
+        World,
+        attach,
         before_a_request,
+        clear,
+        replace,
+        store,
     )
-    from reverie.layers.own import Layer, Record, View, World, attach, clear, replace, store
     from reverie.layers.ready import CLASSIC, COLLAPSE
 
 __all__ = [
@@ -49,8 +54,8 @@ __all__ = [
 __getattr__ = offered(
     __name__,
     {
-        "order": "BEFORE_A_REQUEST COMPACTION WHEN_ADDED before_a_request",
-        "own": "Layer Record View World attach clear replace store",
+        "order": "BEFORE_A_REQUEST COMPACTION WHEN_ADDED",
+        "own": "Layer Record View World attach before_a_request clear replace store",
         "ready": "CLASSIC COLLAPSE",
     },
 )

@@ -1,15 +1,8 @@
-"""The layers, cheapest first: the one list of the order they run in.
-
-A policy of a caller's own takes the place of what runs before a request, but for compaction:
-where the window is full something has to give.
-"""
+"""The layers, cheapest first: the one list of the order they run in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from reverie.layers import collapse, compaction, microcompaction, session_memory, tool_results
-from reverie.layers.own import OwnLayer, pairs
 from reverie.world import Layer
 
 WHEN_ADDED: tuple[tuple[str, Layer], ...] = (
@@ -33,8 +26,3 @@ BEFORE_A_REQUEST: tuple[tuple[str, Layer], ...] = (
     *COMPACTION,
 )
 """Run by `prepare`, in this order."""
-
-
-def before_a_request(chosen: Sequence[OwnLayer] | None) -> tuple[tuple[str, Layer], ...]:
-    """What `prepare` runs: the ready list, or a caller's own and compaction behind it."""
-    return BEFORE_A_REQUEST if chosen is None else (*pairs(chosen), *COMPACTION)

@@ -193,6 +193,14 @@ def pairs(chosen: Sequence[OwnLayer]) -> tuple[tuple[str, InnerLayer], ...]:
     return tuple((_name(one), _joined(one)) for one in chosen)
 
 
+def before_a_request(chosen: Sequence[OwnLayer] | None) -> tuple[tuple[str, InnerLayer], ...]:
+    """What `prepare` runs: the ready list, or a caller's own and compaction behind it, since
+    something has to give where the window is full."""
+    from reverie.layers.order import BEFORE_A_REQUEST, COMPACTION
+
+    return BEFORE_A_REQUEST if chosen is None else (*pairs(chosen), *COMPACTION)
+
+
 def _name(layer: OwnLayer) -> str:
     module = str(getattr(layer, "__module__", ""))
     if module.startswith(_HOUSE):
