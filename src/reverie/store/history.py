@@ -7,9 +7,11 @@ second one, and the next look at the folder tells by the file itself whether the
 pass. What lies in the folder and is in no version, since an editor or another program wrote it,
 is recorded at that look too. So every version that was ever seen is kept, with its origin.
 
-All of it happens under the memory folder's own lock. Nothing is derived and nothing is rewritten
-but by `forget`; a log line that cannot be read is passed over; bytes that do not match their
-name are never handed out.
+A line added to the end of a long index is a step without an object: what was added stands in the
+log, and the bytes are put together from the last whole ones when somebody asks for them.
+
+All of it happens under the memory folder's own lock. Nothing is rewritten but by `forget`; a log
+line that cannot be read is passed over; bytes that do not match their name are never handed out.
 """
 
 from __future__ import annotations
@@ -25,9 +27,22 @@ from uuid import uuid4
 
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_index
+from reverie.memory.matching import changed_lines
 from reverie.memory.trust import Trust
-from reverie.memory.versions import ABSENT, HistoryState, Origin, Version, decode, encode, outside
+from reverie.memory.versions import (
+    ABSENT,
+    HistoryState,
+    Origin,
+    SeenFile,
+    Version,
+    decode,
+    encode,
+    encode_seen,
+    outside,
+)
+from reverie.store import growing
 from reverie.store.files import Folder
+from reverie.store.heads import ALIKE, Heads, KnownPointer
 from reverie.store.journal import BadLine, Journal
 from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
 from reverie.store.plain import digest, words
@@ -43,6 +58,7 @@ LARGEST = 16 * 2**20
 _PREFIX = 4
 _LONG = 64 * 2**10
 _TICK = 2 * 10**9
+_FEW = 4_000
 
 
 def object_key(name: str) -> str:
@@ -66,7 +82,8 @@ class History:
         create: bool = True,
     ) -> None:
         self.files = Folder(root, create=create)
-        self.state = HistoryState()
+        self.state = HistoryState(self._content_or_nothing)
+        self.heads = Heads(self.files, LOG)
         self.faults: dict[int, str] = {}
         self._now = now
         self.new_id = new_id
@@ -115,34 +132,114 @@ class History:
 
     def intend(self, key: str, data: bytes | None) -> None:
         """Record an intent to write a file, or to remove it (None), under the folder's lock."""
-        self.refresh()
+        self.heads.refresh()
         self._seen.pop(key, None)
-        self._settle([key])
-        self._notice([key], outside())
-        before = self.state.heads.get(key, ABSENT)
+        self._settle(self.heads, [key])
+        self._notice([key], outside(), self._head)
+        before = self._head(key)
         after = ABSENT if data is None else self.put(data)
         if before != after:
             intent = replace(self._version(key, before, after), was=self._time_of(key))
+            if is_index(key) and data is not None:
+                intent = replace(intent, swap=self._swap(key, data))
             self._append([encode(intent)], durable=True)
 
+    def _swap(self, key: str, data: bytes) -> tuple[str, str] | None:
+        """The few lines of an index that a write takes out and puts in, if they are few."""
+        if self.heads.index(key) is None:
+            return None
+        out, new = (
+            part.decode("utf-8", "replace") for part in changed_lines(self._bytes(key), data)
+        )
+        return (out, new) if len(out) + len(new) <= _FEW else None
+
+    def _bytes(self, key: str) -> bytes:
+        try:
+            return self._bound().bytes_of(key)
+        except NotFound:
+            return b""
+
     def _land(self, change: FileChange) -> None:
-        self.refresh()
-        head = self.state.heads.get(change.key, ABSENT)
+        self.heads.refresh()
+        head = self._landed_head(change.key)
         before = ABSENT if change.before is None else head
         if change.before is not None and len(change.before) < MAX_KEPT:  # else it may be cut
-            before = self.put(change.before)
+            before = digest(change.before)
+            if before != head or self.heads.head(change.key) is not None:  # else put together
+                self.put(change.before)
         after = ABSENT if change.after is None else self.put(change.after)
         lines: list[str] = []
         if head != before:  # someone without our lock was there between the two
             lines += _whole(self._version(change.key, head, before, outside()))
-        intents = [v for v in self.state.pending.values() if v.key == change.key]
+        intents = [v for v in self.heads.pending.values() if v.key == change.key]
         fits = [v for v in intents if (v.before, v.after) == (before, after)]
         lines += [_void(v) for v in intents if v not in fits[-1:]]
         if fits:
             lines.append(_landed(fits[-1]))
         elif before != after:
             lines += _whole(self._version(change.key, before, after))
+        if change.after is not None and is_index(change.key) and self.heads.index(change.key):
+            lines.append(encode_seen(self._seen_now(change.key)))
         self._append(lines, durable=not fits)
+
+    def _head(self, key: str) -> str:
+        """What a file's last bytes are called, without reading the whole log where that goes."""
+        name = self.heads.head(key)
+        if name is not None:
+            return name
+        known = self.heads.index(key)
+        if known is not None and known.seen == self._seen_now(key):
+            return self._bound().digest(key)
+        self.refresh()
+        return self.state.head(key)
+
+    def _landed_head(self, key: str) -> str:
+        """The same once the file is written: what was intended begins at the head."""
+        intents = [v for v in self.heads.pending.values() if v.key == key and not v.added]
+        return intents[-1].before if intents else self._head(key)
+
+    # An index that only grows
+
+    def known_pointer(self, index: str, name: str) -> KnownPointer:
+        """The lines of an index that point to a file, as it is now, without reading it where it
+        is as it was left."""
+        self._know(index)
+        return self.heads.pointer(index, name)
+
+    def known_like(self, index: str, about: str) -> list[str]:
+        """The files whose hooks begin like a text."""
+        self._know(index)
+        return self.heads.like(index, about[:ALIKE])
+
+    def twin_of(self, key: str) -> str:
+        """Another file whose name some file system would take for this one, or nothing."""
+        return self.heads.twin_of(key)
+
+    def _know(self, index: str) -> None:
+        self.heads.refresh()
+        self._settle(self.heads, [index])
+        known = self.heads.index(index)
+        if known is None or known.seen != self._seen_now(index):
+            self.look(keys=[index])
+            seen = self._seen_now(index)
+            self._append([encode_seen(seen)])
+            self.heads.learn(seen, self._bytes(index))
+
+    def grow(self, index: str, line: bytes) -> int:
+        """Add a line to the end of an index that is as it was left; how many lines it has now."""
+        memory = self._bound()
+        seen = self._seen_now(index)
+        version = replace(
+            self._version(index, "", ""), added=line.decode(), size=seen.size, was=seen.modified
+        )
+        self._append([encode(version)], durable=True)
+        end = growing.add(memory.files, index, line, seen)
+        self._append([_landed(version), encode_seen(end)])
+        known = self.heads.index(index)
+        return known.lines if known else 0
+
+    def _seen_now(self, key: str) -> SeenFile:
+        return growing.seen(self._bound().files, key)
 
     # Looking
 
@@ -159,35 +256,43 @@ class History:
             self.refresh()
             known = set(self.state.versions)
             wanted = list(keys) if keys is not None else self._all_keys(memory)
-            self._settle(wanted if keys is not None else None)
-            self._notice(wanted, origin or outside())
+            self._settle(self.state, wanted if keys is not None else None)
+            self.refresh()
+            self._notice(wanted, origin or outside(), self.state.head)
+            self.refresh()
         return tuple(v for name, v in self.state.versions.items() if name not in known)
 
     def _all_keys(self, memory: MemoryFolder) -> list[str]:
         there = [key for key in memory.all_keys() if is_kept(key)]
         return list(dict.fromkeys([*there, *self.state.heads]))
 
-    def _settle(self, keys: Iterable[str] | None) -> None:
+    def _settle(self, known: HistoryState | Heads, keys: Iterable[str] | None) -> None:
         """Decide what became of writes that nobody reported back on."""
-        if not self.state.pending:
+        if not known.pending:
             return
         only = None if keys is None else set(keys)
-        heads = dict(self.state.heads)
+        heads: dict[str, str | None] = {}
         lines: list[str] = []
-        for version in self.state.pending.values():
-            if only is None or version.key in only:
+        for version in known.pending.values():
+            if only is not None and version.key not in only:
+                continue
+            if version.added:
+                fits = growing.mend(self._bound().files, version)
+                heads[version.key] = None
+            else:
+                head = heads[version.key] if version.key in heads else known.head(version.key)
                 fits = self._now_at(version.key) == version.after
-                fits = fits and heads.get(version.key, ABSENT) == version.before
-                heads[version.key] = version.after if fits else heads.get(version.key, ABSENT)
-                lines.append(_landed(version) if fits else _void(version))
+                fits = fits and (head is None or head == version.before)
+                heads[version.key] = version.after if fits else head
+            lines.append(_landed(version) if fits else _void(version))
         self._append(lines)
 
-    def _notice(self, keys: Iterable[str], origin: Origin) -> None:
+    def _notice(self, keys: Iterable[str], origin: Origin, head_of: Callable[[str], str]) -> None:
         """Keep what lies in the folder and is not the head of its file."""
         lines: list[str] = []
         for key in keys:
-            name = self._now_at(key)
-            head = self.state.heads.get(key, ABSENT)
+            head = head_of(key)
+            name = self._now_at(key, head)
             if name == head:
                 continue
             if name:
@@ -196,8 +301,9 @@ class History:
                 lines += _whole(self._version(key, head, name, origin))
         self._append(lines, durable=True)
 
-    def _now_at(self, key: str) -> str:
-        """The hash of the file as it is; by its size and time where those are as last seen."""
+    def _now_at(self, key: str, head: str = ABSENT) -> str:
+        """The hash of the file as it is, by its size and time where those are as last seen; of
+        what is not ours to judge, its head."""
         memory = self._bound()
         try:
             found = memory.stat(key)
@@ -209,8 +315,8 @@ class History:
                     self._seen[key] = (found.size, found.modified, name)
         except NotFound:
             return ABSENT
-        except StoreError:  # a link, or closed to us: not ours to judge
-            return self.state.heads.get(key, ABSENT)
+        except StoreError:  # a link, or closed to us
+            return head
         return name
 
     def _time_of(self, key: str) -> int:
@@ -245,7 +351,8 @@ class History:
         inode, size = os.fstat(fd).st_ino, os.fstat(fd).st_size
         os.close(fd)
         if inode != self._read[0] or size < self._read[1]:  # rewritten
-            self.state, self.faults, self._read = HistoryState(), {}, (inode, 0)
+            self.state, self.faults = HistoryState(self._content_or_nothing), {}
+            self._read = (inode, 0)
         for line in Journal.open(self.files, LOG, write=False).read(self._read[1]):
             if isinstance(line, BadLine):
                 self.faults[line.offset] = line.reason
@@ -280,6 +387,8 @@ class History:
         """The bytes of this hash; `NotFound` where they were too many to keep."""
         if not name:
             return b""
+        if name in self.state.grown:
+            return self._put_together(name)
         try:
             data = zlib.decompress(self.files.read(object_key(name)))
         except zlib.error as error:
@@ -288,11 +397,30 @@ class History:
             raise self._damaged(name)
         return data
 
+    def _put_together(self, name: str) -> bytes:
+        added: list[str] = []
+        first = name
+        while first in self.state.grown:
+            first, text = self.state.grown[first]
+            added.append(text)
+        more = "".join(reversed(added)).encode("utf-8", "surrogatepass")
+        data = self.content(first) + more
+        if digest(data) != name:
+            raise self._damaged(name)
+        return data
+
+    def _content_or_nothing(self, name: str) -> bytes:
+        try:
+            return self.content(name)
+        except (StoreError, NotFound):
+            return b""
+
     def check(self) -> tuple[str, ...]:
         """What is wrong with the store: objects that are damaged or missing, lines unread."""
         self.refresh()
         wrong = [f"log, byte {at}: {why}" for at, why in sorted(self.faults.items())]
         named = {n for v in self.state.versions.values() for n in (v.before, v.after) if n}
+        named -= self.state.grown.keys() - set(self.state.heads.values())
         for name in sorted(named):
             try:
                 self.content(name)
@@ -333,7 +461,7 @@ class History:
             log.append(lines)
             if durable:
                 log.sync()
-        self.refresh()
+        self.heads.refresh()
 
     def _bound(self) -> MemoryFolder:
         if self._memory is None:

@@ -38,14 +38,14 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
 from reverie.store.files import Folder
+from reverie.store.heads import ALIKE
 from reverie.store.history import NAME, History
 from reverie.store.lists import ForgottenWords, Review, ReviewItem
-from reverie.store.memory import FileChange, MemoryFolder, SavedFile
+from reverie.store.memory import LONG_INDEX, FileChange, MemoryFolder, SavedFile
 from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
 _LINE = 140
-_ALIKE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ class Memories:
         say: Say = say_nothing,
         create: bool = True,
         settings: Settings = DEFAULTS,
+        long_index: int = LONG_INDEX,
     ) -> None:
         self._now = now
         self.forgotten = ForgottenWords(home, create=create)
@@ -100,6 +101,8 @@ class Memories:
             say=say,
             limits=IndexLimits.of(settings),
             header_lines=settings.recall_header_lines,
+            known=self.history,
+            long_index=long_index,
         )
         self.history.bind(self.folder)
         self.review = Review(self.beside)
@@ -167,6 +170,8 @@ class Memories:
 
     def _fresh(self, key: str, data: bytes) -> bytes:
         """The lines of an index that are new: what stands there already is not this write's."""
+        if b"\n" not in data:
+            return data  # one line, to be added
         try:
             old = self.folder.bytes_of(key)
         except NotFound:
@@ -262,11 +267,16 @@ class Memories:
                 return free, ""
             number += 1
             free = f"{stem}_{number}.md"
-        about = summary_of(body)[:_ALIKE].encode()
-        for one in pointers_with(self.folder.index_data(), about):
-            if one.key and self._body(one.key) == body:
-                return one.key, ""
-        return "", free
+        found = (one for one in self._like(summary_of(body)[:ALIKE]) if self._body(one) == body)
+        return (known, "") if (known := next(found, "")) else ("", free)
+
+    def _like(self, about: str) -> Sequence[str]:
+        """The memories whose pointers say something like this."""
+        if self.folder.is_long(entries.INDEX):
+            with self.folder.locked():
+                return self.history.known_like(entries.INDEX, about)
+        found = pointers_with(self.folder.index_data(), about.encode())
+        return [one.key for one in found if one.key]
 
     def _body(self, key: str) -> str:
         try:

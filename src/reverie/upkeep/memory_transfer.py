@@ -186,7 +186,8 @@ def exported_files(memories: Memories, say: Say) -> Iterator[tuple[str, bytes]]:
     versions = kept.log()
     if versions:
         yield f"{HISTORY}/{LOG}", kept.files.read(LOG, single_link=True)
-    for name in sorted({n for v in versions for n in (v.before, v.after) if n}):
+    named = {n for v in versions for n in (v.before, v.after) if n}
+    for name in sorted(named - kept.state.grown.keys()):  # what grew is in the log
         try:
             yield f"{HISTORY}/{OBJECTS}/{name}", kept.content(name)
         except ReverieError as error:
