@@ -43,6 +43,7 @@ from reverie.transcript.request import render
 from reverie.wire.given import tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
+from tests.tally import counted
 
 from .doors import LARGE, opened
 
@@ -176,6 +177,7 @@ def test_no_foreign_error_for_what_a_journal_holds(scale: Scale) -> None:
             looked_at(library, base, opens=n % 4 == 0)
         rate = count / (time.monotonic() - began) * 60
         print(f"{count:,} mutated journals, {rate:,.0f} a minute")
+        counted("journal mutations", count)
 
 
 @pytest.mark.parametrize(

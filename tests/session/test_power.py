@@ -28,6 +28,7 @@ from reverie.transcript.request import render
 from reverie.wire.given import tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
+from tests.tally import counted
 
 from .doors import LARGE, opened
 
@@ -244,4 +245,5 @@ def test_whatever_a_power_cut_leaves_holds_what_was_sent(scale: Scale) -> None:
                 count += 1
     rate = count / (time.monotonic() - began) * 60
     print(f"{count:,} states after a power cut, {rate:,.0f} a minute")
+    counted("power-cut states", count)
     assert count >= scale.pick(300, 10_000)

@@ -26,6 +26,7 @@ from tests.memory import test_growth as growth
 from tests.memory.test_history import whole
 from tests.memory.test_undo import AGENT, UNDO, opened, topic
 from tests.power import Ack, power_states, recorded
+from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("1.power")]
 
@@ -323,6 +324,7 @@ def tried(one: Scenario, chance: Random, each: int, share: int) -> tuple[int, in
                 raise
             shutil.rmtree(here)
             points += 1
+    counted("power-cut states", points)
     return points, len(record.ops)
 
 
