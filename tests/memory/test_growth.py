@@ -21,6 +21,7 @@ from reverie.memory.versions import OUTSIDE, Origin
 from reverie.store import heads
 from reverie.store.history import History
 from reverie.store.journal import Journal
+from reverie.store.long_index import LongIndexes
 from reverie.store.memories import Memories
 from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory_transfer import exported_files, restore
@@ -280,7 +281,7 @@ def test_what_is_known_agrees_with_what_the_log_says(tmp_path: Path) -> None:
         known = memories.history.heads
         with memories.folder.locked():
             known.refresh()
-            memories.history.known_pointer("MEMORY.md", "x.md")
+            memories.indexes.known_pointer("MEMORY.md", "x.md")
         for key in {version.key for version in memories.history.log()}:
             name = memories.history.state.head(key)
             assert known.head(key) in ({name, None} if key == "MEMORY.md" else {name})
@@ -470,4 +471,4 @@ def test_lines_of_hostile_content_are_passed_over(memories: Memories) -> None:
 def test_a_history_by_itself_knows_no_folder(tmp_path: Path) -> None:
     history = History(tmp_path, now=lambda: 1.0)
     with pytest.raises(ReverieError):
-        history.known_pointer("MEMORY.md", "a.md")
+        LongIndexes(history).known_pointer("MEMORY.md", "a.md")

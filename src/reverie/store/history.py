@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import zlib
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,6 @@ from reverie.memory.versions import (
     ABSENT,
     HistoryState,
     Origin,
-    SeenFile,
     Version,
     decode,
     encode,
@@ -42,31 +40,19 @@ from reverie.memory.versions import (
 )
 from reverie.store import growing
 from reverie.store.files import Folder
-from reverie.store.heads import ALIKE, Heads, KnownPointer
+from reverie.store.heads import Heads
 from reverie.store.journal import BadLine, Journal
 from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
+from reverie.store.objects import LARGEST, Objects
 from reverie.store.plain import digest, words
 from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
 
 LOG = "log.jsonl"
-OBJECTS = "objects"
 NAME = "memory-history"
-LARGEST = 16 * 2**20
-"""Bytes of a file whose versions are kept; of a larger one only the hash is."""
-
 _PREFIX = 4
-_LONG = 64 * 2**10
 _TICK = 2 * 10**9
 _FEW = 4_000
-
-
-def object_key(name: str) -> str:
-    return f"{OBJECTS}/{name[:2]}/{name[2:]}.z"
-
-
-class Damaged(StoreError):
-    """Stored bytes that are not what their name says."""
 
 
 class History:
@@ -82,6 +68,7 @@ class History:
         create: bool = True,
     ) -> None:
         self.files = Folder(root, create=create)
+        self.objects = Objects(self.files)
         self.state = HistoryState(self._content_or_nothing)
         self.heads = Heads(self.files, LOG)
         self.faults: dict[int, str] = {}
@@ -93,7 +80,6 @@ class History:
         self._group = ""
         self._undoes: tuple[str, ...] = ()
         self._read: tuple[int, int] = (0, 0)  # the log's inode, and how far it was read
-        self._sound: set[str] = set()  # objects that were read and are as their names say
         self._seen: dict[str, tuple[int, int, str]] = {}  # size, time and hash of files
 
     def bind(self, memory: MemoryFolder) -> None:
@@ -134,15 +120,15 @@ class History:
         """Record an intent to write a file, or to remove it (None), under the folder's lock."""
         self.heads.refresh()
         self._seen.pop(key, None)
-        self._settle(self.heads, [key])
+        self.settle(self.heads, [key])
         self._notice([key], outside(), self._head)
         before = self._head(key)
         after = ABSENT if data is None else self.put(data)
         if before != after:
-            intent = replace(self._version(key, before, after), was=self._time_of(key))
+            intent = replace(self.version(key, before, after), was=self._time_of(key))
             if is_index(key) and data is not None:
                 intent = replace(intent, swap=self._swap(key, data))
-            self._append([encode(intent)], durable=True)
+            self.append([encode(intent)], durable=True)
 
     def _swap(self, key: str, data: bytes) -> tuple[str, str] | None:
         """The few lines of an index that a write takes out and puts in, if they are few."""
@@ -155,7 +141,7 @@ class History:
 
     def _bytes(self, key: str) -> bytes:
         try:
-            return self._bound().bytes_of(key)
+            return self.bound().bytes_of(key)
         except NotFound:
             return b""
 
@@ -170,17 +156,17 @@ class History:
         after = ABSENT if change.after is None else self.put(change.after)
         lines: list[str] = []
         if head != before:  # someone without our lock was there between the two
-            lines += _whole(self._version(change.key, head, before, outside()))
+            lines += _whole(self.version(change.key, head, before, outside()))
         intents = [v for v in self.heads.pending.values() if v.key == change.key]
         fits = [v for v in intents if (v.before, v.after) == (before, after)]
-        lines += [_void(v) for v in intents if v not in fits[-1:]]
+        lines += [void_line(v) for v in intents if v not in fits[-1:]]
         if fits:
-            lines.append(_landed(fits[-1]))
+            lines.append(landed_line(fits[-1]))
         elif before != after:
-            lines += _whole(self._version(change.key, before, after))
+            lines += _whole(self.version(change.key, before, after))
         if change.after is not None and is_index(change.key) and self.heads.index(change.key):
-            lines.append(encode_seen(self._seen_now(change.key)))
-        self._append(lines, durable=not fits)
+            lines.append(encode_seen(growing.seen(self.bound().files, change.key)))
+        self.append(lines, durable=not fits)
 
     def _head(self, key: str) -> str:
         """What a file's last bytes are called, without reading the whole log where that goes."""
@@ -188,8 +174,8 @@ class History:
         if name is not None:
             return name
         known = self.heads.index(key)
-        if known is not None and known.seen == self._seen_now(key):
-            return self._bound().digest(key)
+        if known is not None and known.seen == growing.seen(self.bound().files, key):
+            return self.bound().digest(key)
         self.refresh()
         return self.state.head(key)
 
@@ -197,49 +183,6 @@ class History:
         """The same once the file is written: what was intended begins at the head."""
         intents = [v for v in self.heads.pending.values() if v.key == key and not v.added]
         return intents[-1].before if intents else self._head(key)
-
-    # An index that only grows
-
-    def known_pointer(self, index: str, name: str) -> KnownPointer:
-        """The lines of an index that point to a file, as it is now, without reading it where it
-        is as it was left."""
-        self._know(index)
-        return self.heads.pointer(index, name)
-
-    def known_like(self, index: str, about: str) -> list[str]:
-        """The files whose hooks begin like a text."""
-        self._know(index)
-        return self.heads.like(index, about[:ALIKE])
-
-    def twin_of(self, key: str) -> str:
-        """Another file whose name some file system would take for this one, or nothing."""
-        return self.heads.twin_of(key)
-
-    def _know(self, index: str) -> None:
-        self.heads.refresh()
-        self._settle(self.heads, [index])
-        known = self.heads.index(index)
-        if known is None or known.seen != self._seen_now(index):
-            self.look(keys=[index])
-            seen = self._seen_now(index)
-            self._append([encode_seen(seen)])
-            self.heads.learn(seen, self._bytes(index))
-
-    def grow(self, index: str, line: bytes) -> int:
-        """Add a line to the end of an index that is as it was left; how many lines it has now."""
-        memory = self._bound()
-        seen = self._seen_now(index)
-        version = replace(
-            self._version(index, "", ""), added=line.decode(), size=seen.size, was=seen.modified
-        )
-        self._append([encode(version)], durable=True)
-        end = growing.add(memory.files, index, line, seen)
-        self._append([_landed(version), encode_seen(end)])
-        known = self.heads.index(index)
-        return known.lines if known else 0
-
-    def _seen_now(self, key: str) -> SeenFile:
-        return growing.seen(self._bound().files, key)
 
     # Looking
 
@@ -251,12 +194,12 @@ class History:
         `origin` says where new changes come from, where the caller knows: the main agent's own
         tools. `keys` looks at those files alone.
         """
-        memory = self._bound()
+        memory = self.bound()
         with memory.locked():
             self.refresh()
             known = set(self.state.versions)
             wanted = list(keys) if keys is not None else self._all_keys(memory)
-            self._settle(self.state, wanted if keys is not None else None)
+            self.settle(self.state, wanted if keys is not None else None)
             self.refresh()
             self._notice(wanted, origin or outside(), self.state.head)
             self.refresh()
@@ -266,7 +209,7 @@ class History:
         there = [key for key in memory.all_keys() if is_kept(key)]
         return list(dict.fromkeys([*there, *self.state.heads]))
 
-    def _settle(self, known: HistoryState | Heads, keys: Iterable[str] | None) -> None:
+    def settle(self, known: HistoryState | Heads, keys: Iterable[str] | None) -> None:
         """Decide what became of writes that nobody reported back on."""
         if not known.pending:
             return
@@ -277,15 +220,15 @@ class History:
             if only is not None and version.key not in only:
                 continue
             if version.added:
-                fits = growing.mend(self._bound().files, version)
+                fits = growing.mend(self.bound().files, version)
                 heads[version.key] = None
             else:
                 head = heads[version.key] if version.key in heads else known.head(version.key)
                 fits = self._now_at(version.key) == version.after
                 fits = fits and (head is None or head == version.before)
                 heads[version.key] = version.after if fits else head
-            lines.append(_landed(version) if fits else _void(version))
-        self._append(lines)
+            lines.append(landed_line(version) if fits else void_line(version))
+        self.append(lines)
 
     def _notice(self, keys: Iterable[str], origin: Origin, head_of: Callable[[str], str]) -> None:
         """Keep what lies in the folder and is not the head of its file."""
@@ -298,13 +241,13 @@ class History:
             if name:
                 name = self._keep(key)
             if name != head:
-                lines += _whole(self._version(key, head, name, origin))
-        self._append(lines, durable=True)
+                lines += _whole(self.version(key, head, name, origin))
+        self.append(lines, durable=True)
 
     def _now_at(self, key: str, head: str = ABSENT) -> str:
         """The hash of the file as it is, by its size and time where those are as last seen; of
         what is not ours to judge, its head."""
-        memory = self._bound()
+        memory = self.bound()
         try:
             found = memory.stat(key)
             size, when, name = self._seen.get(key, (-1, -1, ""))
@@ -321,12 +264,12 @@ class History:
 
     def _time_of(self, key: str) -> int:
         try:
-            return self._bound().stat(key).modified
+            return self.bound().stat(key).modified
         except (NotFound, StoreError):
             return 0
 
     def _keep(self, key: str) -> str:
-        memory = self._bound()
+        memory = self.bound()
         try:
             if memory.stat(key).size > LARGEST:
                 return memory.digest(key)
@@ -385,29 +328,7 @@ class History:
 
     def content(self, name: str) -> bytes:
         """The bytes of this hash; `NotFound` where they were too many to keep."""
-        if not name:
-            return b""
-        if name in self.state.grown:
-            return self._put_together(name)
-        try:
-            data = zlib.decompress(self.files.read(object_key(name)))
-        except zlib.error as error:
-            raise self._damaged(name) from error
-        if digest(data) != name:
-            raise self._damaged(name)
-        return data
-
-    def _put_together(self, name: str) -> bytes:
-        added: list[str] = []
-        first = name
-        while first in self.state.grown:
-            first, text = self.state.grown[first]
-            added.append(text)
-        more = "".join(reversed(added)).encode("utf-8", "surrogatepass")
-        data = self.content(first) + more
-        if digest(data) != name:
-            raise self._damaged(name)
-        return data
+        return self.objects.content(name, self.state.grown)
 
     def _content_or_nothing(self, name: str) -> bytes:
         try:
@@ -432,29 +353,16 @@ class History:
 
     def put(self, data: bytes) -> str:
         """Keep bytes; gives their name."""
-        name = digest(data)
-        key = object_key(name)
-        if len(data) <= LARGEST and not self._holds(key, name):
-            self.files.write(key, zlib.compress(data, 6 if len(data) < _LONG else 1))
-            self._sound.add(name)
-        return name
+        return self.objects.put(data)
 
-    def _holds(self, key: str, name: str) -> bool:
-        """Whether an object is there as its name says; each is read once."""
-        if name in self._sound:
-            return self.files.exists(key)
-        with contextlib.suppress(NotFound, StoreError):
-            self.content(name)
-            self._sound.add(name)
-            return True
-        return False
-
-    def _version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
+    def version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
+        """A step that is made now, by whoever writes now."""
         known = origin or self._origin or Origin("save", Trust.AGENT)
         group, undoes = ("", ()) if origin else (self._group, self._undoes)
         return Version(self.new_id(), key, before, after, self._now(), known, group, undoes)
 
-    def _append(self, lines: list[str], *, durable: bool = False) -> None:
+    def append(self, lines: list[str], *, durable: bool = False) -> None:
+        """Add lines to the log."""
         if not lines:
             return
         with Journal.open(self.files, LOG) as log:
@@ -463,19 +371,13 @@ class History:
                 log.sync()
         self.heads.refresh()
 
-    def _bound(self) -> MemoryFolder:
+    def bound(self) -> MemoryFolder:
+        """The folder whose versions these are."""
         if self._memory is None:
             raise StoreError(
                 "The history is not tied to a memory folder", where=str(self.files.root)
             )
         return self._memory
-
-    def _damaged(self, name: str) -> Damaged:
-        return Damaged(
-            "A stored version is damaged",
-            where=str(self.files.root / object_key(name)),
-            do="The other versions are intact",
-        )
 
 
 def is_kept(key: str) -> bool:
@@ -483,13 +385,13 @@ def is_kept(key: str) -> bool:
     return not any(part.startswith(".") for part in key.split("/"))
 
 
-def _landed(version: Version) -> str:
+def landed_line(version: Version) -> str:
     return dump({"v": 1, "type": "landed", "id": version.id})
 
 
-def _void(version: Version) -> str:
+def void_line(version: Version) -> str:
     return dump({"v": 1, "type": "void", "id": version.id})
 
 
 def _whole(version: Version) -> list[str]:
-    return [encode(version), _landed(version)]
+    return [encode(version), landed_line(version)]

@@ -37,11 +37,13 @@ from reverie.memory.versions import (
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
+from reverie.store.changes import FileChange, SavedFile
 from reverie.store.files import Folder
 from reverie.store.heads import ALIKE
 from reverie.store.history import NAME, History
 from reverie.store.lists import ForgottenWords, Review, ReviewItem
-from reverie.store.memory import LONG_INDEX, FileChange, MemoryFolder, SavedFile
+from reverie.store.long_index import LongIndexes
+from reverie.store.memory import LONG_INDEX, MemoryFolder
 from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
@@ -93,6 +95,7 @@ class Memories:
         self._now = now
         self.forgotten = ForgottenWords(home, create=create)
         self.history = History(history, now=now, say=say, create=create)
+        self.indexes = LongIndexes(self.history)
         self.folder = MemoryFolder(
             folder,
             create=create,
@@ -101,7 +104,7 @@ class Memories:
             say=say,
             limits=IndexLimits.of(settings),
             header_lines=settings.recall_header_lines,
-            known=self.history,
+            known=self.indexes,
             long_index=long_index,
         )
         self.history.bind(self.folder)
@@ -274,7 +277,7 @@ class Memories:
         """The memories whose pointers say something like this."""
         if self.folder.is_long(entries.INDEX):
             with self.folder.locked():
-                return self.history.known_like(entries.INDEX, about)
+                return self.indexes.known_like(entries.INDEX, about)
         found = pointers_with(self.folder.index_data(), about.encode())
         return [one.key for one in found if one.key]
 

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeVar
 
 from reverie.errors import (
     Held,
@@ -28,7 +27,6 @@ from reverie.errors import (
     PathRefused,
     ReverieError,
     StoreError,
-    WriteFailed,
 )
 from reverie.memory import ranking
 from reverie.memory.format import entry as entries
@@ -46,17 +44,13 @@ from reverie.memory.ranking import (
     record,
 )
 from reverie.store import growing
+from reverie.store.changes import FileChange, KnownIndexes, OnLanded, SavedFile, WriteGuard
 from reverie.store.files import Changed, Folder, Stat
-from reverie.store.heads import KnownPointer
-from reverie.store.lock import NO_LOCKS, release, wait_turn, without_locks
-from reverie.store.plain import digest, words
+from reverie.store.lock import release
+from reverie.store.memory_lock import lock_folder
+from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
-LOCK = ".reverie-memory.lock"
-PATIENCE = 60.0
-"""Seconds to wait for others that write to the same folder."""
-MOMENT = 3.0
-"""Seconds after which one looks who it is that holds the lock."""
 MAX_INDEX = 16 * 1024 * 1024
 """Bytes of an index that are read; a longer one is not changed either."""
 LONG_INDEX = 64 * 1024
@@ -67,40 +61,6 @@ _HEAD = MAX_BYTES + len(BOM) + 1
 _TRIES = 20
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """A file before and after a write; None where there was or is none, or where all that
-    happened is that something was added at its end."""
-
-    key: str
-    before: bytes | None
-    after: bytes | None
-    added: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedFile:
-    """What a write did: the files it changed, and what its caller should be told."""
-
-    key: str
-    changes: tuple[FileChange, ...]
-    warnings: tuple[str, ...] = ()
-
-
-WriteGuard: TypeAlias = Callable[[str, bytes], None]
-"""Called with key and bytes before they are written; refuses by raising a ReverieError."""
-OnLanded: TypeAlias = Callable[[FileChange], None]
-"""Called under the folder's lock for each change that was made, in their order."""
-
-
-class KnownIndexes(Protocol):
-    """What is known of long indexes without reading them; asked under the folder's lock."""
-
-    def known_pointer(self, index: str, name: str) -> KnownPointer: ...
-    def grow(self, index: str, line: bytes) -> int: ...
-    def twin_of(self, key: str) -> str: ...
 
 
 class MemoryFolder:
@@ -194,15 +154,18 @@ class MemoryFolder:
         """The bytes of an index; none where there is none."""
         return self._soft(lambda: self._index_bytes(key), b"")
 
-    def index_sent(self, key: str = INDEX) -> SentIndex:
-        """What of an index a session is sent."""
+    def index_sent(
+        self, key: str = INDEX, scanned: Sequence[ManifestLine] | None = None
+    ) -> SentIndex:
+        """What of an index a session is sent; one that is too long is ranked by what a scan
+        found, which the caller may have at hand."""
         data = self.index(key).data
         if not ranking.limits_hit(data, self.limits):
             return ranking.sent(data, self.limits)
         below = key.removesuffix(INDEX)
         facts = {
             one.key.removeprefix(below): Facts(one.modified, one.type)
-            for one in self.scan()
+            for one in (self.scan() if scanned is None else scanned)
             if one.key.startswith(below)
         }
         return ranking.sent(data, self.limits, facts)
@@ -342,31 +305,13 @@ class MemoryFolder:
                 yield
                 return
             self.files.must_be_there()
-            fd = self._take_lock()
+            fd = lock_folder(self.files)
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
                 release(fd)
-
-    def _take_lock(self) -> int:
-        while True:
-            fd = self.files.open_append(LOCK)
-            try:
-                wait_turn(fd, str(self.root), MOMENT, PATIENCE)
-                if self.files.is_current(LOCK, fd):
-                    return fd
-            except OSError as error:
-                release(fd)
-                if error.errno in NO_LOCKS:
-                    raise without_locks(str(self.root)) from error
-                what = f"The memory folder could not be locked: {words(error)}"
-                raise WriteFailed(what, where=str(self.root)) from error
-            except BaseException:
-                release(fd)
-                raise
-            release(fd)
 
     def _put(
         self,

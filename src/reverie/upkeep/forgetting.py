@@ -23,8 +23,9 @@ from reverie.errors import InvalidMessage, NotFound
 from reverie.memory.words import ForgetWords
 from reverie.store.files import Folder
 from reverie.store.heads import NAME as HEADS
-from reverie.store.history import LOG, OBJECTS, is_kept, object_key
+from reverie.store.history import LOG, is_kept
 from reverie.store.journal import seal, unseal
+from reverie.store.objects import OBJECTS, object_key
 from reverie.store.plain import digest
 from reverie.transcript.blocks import dump
 from reverie.transcript.codec import blob_name, decode, encode

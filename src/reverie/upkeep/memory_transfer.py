@@ -23,9 +23,10 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store import home as places
 from reverie.store.files import Folder
-from reverie.store.history import LOG, OBJECTS
+from reverie.store.history import LOG
 from reverie.store.lists import REVIEW
 from reverie.store.memories import Memories
+from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice, Say
