@@ -5,7 +5,7 @@ in each other's place, a number one off, a comparison moved by one, a result tha
 made in a copy of the tree and the module's own tests are run there; they must fail. One that makes
 them run without end counts as noticed. The same seed draws the same damages.
 
-    python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list]
+    python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
 
 Ends with 0 where at least nine of ten were noticed in every module; it prints those that were not.
 """
@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts import mutations
+from scripts.manifest import Mutation, Row
 from scripts.mutations import LEFT_OUT, run_tests, unchanged
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,6 +93,66 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "store/home": ("tests/store/test_home.py",),
 }
+_POWER = ("tests/store/test_power.py",)
+NAMED = (
+    Mutation(
+        "what an editor wrote is noted, but not on the disk",
+        "src/reverie/store/history.py",
+        "        self.append(lines, durable=True)\n",
+        "        self.append(lines)\n",
+        _POWER,
+    ),
+    Mutation(
+        "the plan of a landing is not on the disk",
+        "src/reverie/store/landing.py",
+        "memories.beside.write(PLAN, plan.encode())",
+        "memories.beside.write(PLAN, plan.encode(), durable=False)",
+        _POWER,
+    ),
+    Mutation(
+        "the lock of a dream is not on the disk",
+        "src/reverie/store/consolidation.py",
+        "                    os.fsync(fd)\n",
+        "                    pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "the name of a dream's lock is not on the disk",
+        "src/reverie/store/consolidation.py",
+        "                flush_folder(self.path.parent)\n",
+        "                pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "a new root folder is not on the disk",
+        "src/reverie/store/keys.py",
+        "        flush_directory(above)\n",
+        "        pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "a removal is not on the disk",
+        "src/reverie/store/files.py",
+        "            if durable:\n                flush_directory(at)\n",
+        "",
+        _POWER,
+    ),
+    Mutation(
+        "a line is added before the log says so for good",
+        "src/reverie/store/long_index.py",
+        "history.append([encode(step)], durable=True)",
+        "history.append([encode(step)])",
+        _POWER,
+    ),
+    Mutation(
+        "a line that was added is not on the disk",
+        "src/reverie/store/growing.py",
+        "        append_whole(fd, line)\n        flush_file(fd)\n",
+        "        append_whole(fd, line)\n",
+        _POWER,
+    ),
+)
+"""Damages that a disk alone would show, beside those of the manifest."""
 _OTHER = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -228,13 +290,25 @@ def run(root: Path, module: str, each: int, seed: int) -> Iterator[tuple[Mutant,
             yield one, one.told(source), "survived" if code == 0 else "killed"
 
 
+def all_noticed(only: str) -> bool:
+    """Whether each of the named damages is noticed."""
+    named = tuple(one for one in NAMED if only in one.name)
+    row = Row("named", "", "built", (), named)
+    outcomes = list(mutations.run(ROOT, [row], jobs=1))
+    print("\n".join(map(str, outcomes)))
+    return {one.verdict for one in outcomes} == {"killed"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Damage modules by chance.")
     parser.add_argument("--each", type=int, default=40, help="damages a module")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="modules whose name holds this text")
     parser.add_argument("--list", action="store_true", help="name them and stop")
+    parser.add_argument("--named", action="store_true", help="those that are written down here")
     given = parser.parse_args()
+    if given.named:
+        sys.exit(not all_noticed(given.only))
     few: list[str] = []
     for module in (name for name in TESTS if given.only in name):
         if given.list:

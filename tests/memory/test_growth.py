@@ -17,8 +17,9 @@ import pytest
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin
-from reverie.store import heads
+from reverie.memory.versions import OUTSIDE, Origin, SeenFile
+from reverie.store import growing, heads
+from reverie.store.files import Folder
 from reverie.store.history import History
 from reverie.store.journal import Journal
 from reverie.store.long_index import LongIndexes
@@ -27,7 +28,16 @@ from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory_transfer import exported_files, restore
 from reverie.world import say_nothing
 from tests.conftest import Scale
-from tests.faults import Death, Outcome, Plan, every_error, every_kill, quick_folder, shim
+from tests.faults import (
+    Death,
+    Outcome,
+    Plan,
+    every_error,
+    every_kill,
+    open_files,
+    quick_folder,
+    shim,
+)
 from tests.memory.test_history import whole
 
 pytestmark = [pytest.mark.spec("1.growth")]
@@ -184,6 +194,32 @@ def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
         memories.folder.save("new.md", topic("New"), title=f"The key {key}")
     assert memories.folder.index_data() == before
     assert not memories.folder.exists("new.md")
+
+
+def test_a_save_leaves_no_file_open(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    before = open_files()
+    for number in range(5):
+        memories.save(f"n{number}.md", topic(f"N{number}"), AGENT)
+    assert open_files() == before
+
+
+def test_an_index_that_changes_while_it_is_added_to_is_looked_at_again(
+    memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody without our lock adds a line of theirs after the index was looked at."""
+    add, times = growing.add, itertools.count()
+
+    def late(files: Folder, key: str, line: bytes, known: SeenFile) -> SeenFile:
+        if next(times) < 2:
+            with open(memories.root / "MEMORY.md", "ab") as file:
+                file.write("- [By hand](t00001.md) — by hand\n".encode())
+        return add(files, key, line, known)
+
+    monkeypatch.setattr("reverie.store.growing.add", late)
+    memories.save("new.md", topic("New"), AGENT)
+    assert [row[:9] for row in lines(memories)[3:]] == ["- [By han"] * 2 + ["- [New](n"]
+    whole(memories)
 
 
 def test_a_name_that_differs_by_case_alone_is_refused(memories: Memories) -> None:
@@ -410,7 +446,9 @@ def test_an_error_at_every_call_leaves_the_line_whole_or_not_there(scale: Scale)
         assert every_error(attempt, check, codes=codes, calls=calls) > 20
 
 
-@pytest.mark.parametrize("torn", [b"- [B](b", b"- [B](b\0\0\0", b"\0\0\0\0"])
+@pytest.mark.parametrize(
+    "torn", [b"- [B](b", b"- [B](b\0\0\0", b"\0\0\0\0", "- [B](b.md) — about B\0".encode()]
+)
 def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
     memories: Memories, torn: bytes
 ) -> None:
