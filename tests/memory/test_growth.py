@@ -487,6 +487,24 @@ def test_a_write_that_died_is_known_after_the_log_was_folded(memories: Memories)
         whole(again)
 
 
+def test_two_writers_that_both_keep_what_they_know_agree(tmp_path: Path) -> None:
+    """What one has put into the database is not counted again by the other."""
+    with filled(tmp_path, 3) as one, opened(tmp_path) as other:
+        for number in range(6):
+            one.save(f"a{number}.md", topic(f"A{number}"), AGENT)
+            other.save(f"b{number}.md", topic(f"B{number}"), AGENT)
+            other.history.heads.keep()
+        for memories in (one, other):
+            with memories.folder.locked():
+                for pointer in memories.folder.index().pointers:
+                    known = memories.indexes.known_pointer("MEMORY.md", pointer.key)
+                    assert known.times == 1, pointer
+            index = memories.history.heads.index("MEMORY.md")
+            assert index is not None
+            assert index.lines == 15
+            whole(memories)
+
+
 def test_lines_of_hostile_content_are_passed_over(memories: Memories) -> None:
     memories.save("a.md", topic("A"), AGENT)
     added = '{"v":2,"type":"version","id":"x","key":"MEMORY.md","before":"","after":"","at":1'

@@ -100,6 +100,7 @@ class Heads:
         self._inode = 0
         self._end = 0  # how far the log was read
         self._kept = 0  # how much of it is in the database
+        self._looked: tuple[int, ...] = ()
 
     # Reading the log
 
@@ -118,7 +119,8 @@ class Heads:
             return
         try:
             info = os.fstat(fd)
-            if info.st_ino != self._inode or info.st_size < self._end:
+            rewritten = info.st_ino != self._inode or info.st_size < self._end
+            if rewritten or (info.st_size > self._end and self._look() != self._looked):
                 self._begin(fd, info)
         except OSError as error:
             what = f"The history could not be read: {words(error)}"
@@ -133,9 +135,17 @@ class Heads:
         if self._end - self._kept > FOLD:
             self.keep()
 
+    def _look(self) -> tuple[int, ...]:
+        """How the database looks from outside: another process may have put more into it."""
+        with contextlib.suppress(OSError):
+            found = os.stat(self._files.root / NAME, follow_symlinks=False)
+            return found.st_ino, found.st_size, found.st_mtime_ns
+        return ()
+
     def _begin(self, fd: int, info: os.stat_result) -> None:
         self.pending, self._begun, self._recent = {}, {}, _Recent()
         self._inode, self._end, self._kept = info.st_ino, 0, 0
+        self._looked = self._look()
         for inode, end, mark in self._ask("SELECT inode, end, mark FROM place", always=True):
             if inode == info.st_ino and end <= info.st_size and mark == _mark(fd, end):
                 self._end = self._kept = end
@@ -279,6 +289,7 @@ class Heads:
                 self.discard()
                 return
             self._recent, self._kept = _Recent(), self._end
+            self._looked = self._look()
 
     def discard(self) -> None:
         """Remove the database; the log is read from its beginning next time."""
