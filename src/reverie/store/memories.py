@@ -11,7 +11,6 @@ disk leaves the old file as it was and raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,8 @@ from pathlib import Path
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import TopicFile, sort_of, title_of
-from reverie.memory.format.index import pointers_with, shorten, without
+from reverie.memory.format.entry import TopicFile, sort_of, summary_of, title_of
+from reverie.memory.format.index import pointers_with, without
 from reverie.memory.matching import changed_lines
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
@@ -46,8 +45,6 @@ from reverie.store.long_index import LongIndexes
 from reverie.store.memory import LONG_INDEX, MemoryFolder
 from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
-
-_LINE = 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,6 @@ class Memories:
 
     @property
     def home(self) -> Path:
-        """The home that the memories belong to."""
         return self.forgotten.home
 
     @property
@@ -406,13 +402,3 @@ def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
 
 def _is_there(undone: UndoneVersion) -> bool:
     return undone.expect == (ABSENT if undone.data is None else digest(undone.data))
-
-
-# What a bare text is
-
-
-def summary_of(text: str) -> str:
-    """One line that says what a memory is about: its first sentence."""
-    one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
-    end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
-    return one[: end.end()] if end else shorten(one, _LINE)

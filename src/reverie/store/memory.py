@@ -18,14 +18,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from reverie.errors import (
-    Held,
     InvalidInput,
     NotFound,
     PathRefused,
-    ReverieError,
     StoreError,
 )
 from reverie.memory import ranking
@@ -49,6 +46,7 @@ from reverie.store.files import Changed, Folder, Stat
 from reverie.store.lock import release
 from reverie.store.memory_lock import lock_folder
 from reverie.store.plain import digest
+from reverie.store.trouble import FolderTrouble
 from reverie.world import Notice, Say, say_nothing
 
 MAX_INDEX = 16 * 1024 * 1024
@@ -59,8 +57,6 @@ MAX_KEPT = 16 * 1024 * 1024
 """Bytes of a file's old contents that a change carries."""
 _HEAD = MAX_BYTES + len(BOM) + 1
 _TRIES = 20
-
-T = TypeVar("T")
 
 
 class MemoryFolder:
@@ -87,10 +83,10 @@ class MemoryFolder:
         self._guard = guard
         self._landed = landed
         self._say = say
+        self._trouble = FolderTrouble(say)
         self._header_lines = header_lines
         self._thread = threading.RLock()
         self._depth = 0
-        self._said: set[str] = set()
 
     def close(self) -> None:
         self.files.close()
@@ -105,7 +101,7 @@ class MemoryFolder:
 
     def keys(self) -> tuple[str, ...]:
         """The topic files, those of the team included, sorted."""
-        return tuple(key for key in self._soft(self._listed, ()) if entries.is_topic(key))
+        return tuple(key for key in self._trouble.soft(self._listed, ()) if entries.is_topic(key))
 
     def read(self, key: str, limit: int = MAX_READ) -> TopicFile:
         """One topic file; of a large one the beginning, and the entry says so."""
@@ -152,7 +148,7 @@ class MemoryFolder:
 
     def index_data(self, key: str = INDEX) -> bytes:
         """The bytes of an index; none where there is none."""
-        return self._soft(lambda: self._index_bytes(key), b"")
+        return self._trouble.soft(lambda: self._index_bytes(key), b"")
 
     def index_sent(
         self, key: str = INDEX, scanned: Sequence[ManifestLine] | None = None
@@ -229,7 +225,8 @@ class MemoryFolder:
         text = line(known.title)
         if known.times == 1 and known.line == text:
             return b""
-        if known.times or not indexes.ends_in_pointer(growing.tail(self.files, index)):
+        full = self.files.stat(index).size + len(text.encode()) >= MAX_INDEX
+        if full or known.times or not indexes.ends_in_pointer(growing.tail(self.files, index)):
             return None
         return f"{text}\n".encode()
 
@@ -238,9 +235,7 @@ class MemoryFolder:
         return self.files.exists(index) and self.files.stat(index).size > self._long_index
 
     def _add_to_index(self, key: str, line: bytes, warnings: list[str]) -> list[FileChange]:
-        if self._known is None:
-            return []
-        lines = self._known.grow(key, line)
+        lines = self._known.grow(key, line) if self._known else 0
         warnings += self._told_over(
             ranking.over(lines, self.files.stat(key).size, self.limits), key
         )
@@ -300,7 +295,7 @@ class MemoryFolder:
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
         """Keep other writers of this folder waiting; may be entered again inside itself."""
-        with self._thread, self._failing():
+        with self._thread, self._trouble.failing():
             if self._depth:
                 yield
                 return
@@ -403,27 +398,3 @@ class MemoryFolder:
     def _listed(self) -> tuple[str, ...]:
         self.files.must_be_there()
         return self.files.list()
-
-    def _soft(self, look: Callable[[], T], instead: T) -> T:
-        try:
-            return look()
-        except (StoreError, NotFound) as error:
-            self._warn(error)
-            return instead
-
-    @contextlib.contextmanager
-    def _failing(self) -> Generator[None]:
-        """Say a failure of the folder once; the error goes on to whoever wanted the write."""
-        try:
-            yield
-        except (PathRefused, Changed, Held):
-            raise
-        except (StoreError, NotFound) as error:
-            self._warn(error)
-            raise
-
-    def _warn(self, error: ReverieError) -> None:
-        if error.what not in self._said:
-            self._said.add(error.what)
-            text = f"long-term memory cannot be used as it should; the session goes on: {error}"
-            self._say(Notice("memory", text, "warning"))
