@@ -44,9 +44,8 @@ from reverie.store import growing
 from reverie.store.changes import FileChange, KnownIndexes, OnLanded, SavedFile, WriteGuard
 from reverie.store.files import Changed, Folder, Stat
 from reverie.store.lock import release
-from reverie.store.memory_lock import lock_folder
+from reverie.store.memory_access import FolderTrouble, lock_folder
 from reverie.store.plain import digest
-from reverie.store.trouble import FolderTrouble
 from reverie.world import Notice, Say, say_nothing
 
 MAX_INDEX = 16 * 1024 * 1024
