@@ -1,8 +1,8 @@
 """How cost grows with what is there: each row at 1, 10 and 100 times the size, and the exponent.
 
-An exponent of 0 is the same cost at any size, 1 is linear. Times are the least of a few, in
-milliseconds, in a folder in memory; they are of the machine, the exponent hardly is. What is
-promised is counted: bytes read and written and the calls for it, the database's among them.
+An exponent of 0 is the same cost at any size, 1 is linear. Times are of the processor, the least
+of a few, in milliseconds, in a folder in memory; they are of the machine, the exponent hardly is.
+What is promised is counted: bytes read and written and the calls for it, the database's too.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def least(work: Callable[[int], object]) -> Cost:
     found: list[Cost] = []
     for number in range(TIMES):
         size, calls = counters()
-        began = time.perf_counter()
+        began = time.process_time()
         work(number)
-        spent = (time.perf_counter() - began) * 1e3
+        spent = (time.process_time() - began) * 1e3
         more, others = counters()
         found.append(Cost(spent, more - size, others - calls))
     return Cost(*(min(getattr(one, name) for one in found) for name in ("ms", "size", "calls")))
