@@ -24,6 +24,7 @@ import pytest
 from reverie.session.library import Library
 from reverie.store.home import canonical_root
 from reverie.testing import call, reply
+from reverie.transcript.records import Sent
 from reverie.transcript.request import render
 from reverie.wire.given import tool_result
 from tests.conftest import Scale
@@ -184,12 +185,14 @@ async def life(base: Path, seen: Recorder) -> str:
         await s.add("word-0")
         await s.prepare()
         ack("word-0")
+        ack("sent")
         await s.observe(reply("word-1", call("Bash", "t1")))
         await s.add(tool_result("t1", LARGE))
         request = await s.prepare()
         assert "is stored whole in" in request.body()
         ack("word-1")
         ack("stored")
+        ack("sent")
         await s.observe(reply("word-2"))
         await s.end_turn()
         ack("word-2")
@@ -221,8 +224,10 @@ def check(base: Path, ident: str, acked: tuple[str, ...]) -> None:
     view, body = found.view, render(found.view).body()
     assert "You help." in body or not acked
     for word in acked:
-        if word != "stored":
+        if word not in ("stored", "sent"):
             assert word in body
+    requests = [one for one in found.entries if isinstance(one.record, Sent)]
+    assert len(requests) >= acked.count("sent"), "a request left that the transcript does not know"
     if "stored" in acked:
         decision = view.decisions.get("t1")
         path = "tool-results/t1.txt" if decision is None else decision.path
