@@ -42,8 +42,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/journal": ("tests/store/test_journal.py", "tests/session/test_power.py"),
     "store/history": (
         "tests/memory/test_history.py",
-        "tests/memory/test_growth.py",
         "tests/store/test_power.py",
+        "tests/memory/test_growth.py",
         "tests/memory/test_undo.py",
     ),
     "store/heads": ("tests/memory/test_growth.py",),

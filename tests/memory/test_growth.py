@@ -287,6 +287,15 @@ def test_what_is_known_is_made_anew_where_it_is_damaged_or_gone(memories: Memori
     assert len(lines(memories)) == 8
 
 
+def test_what_is_known_is_made_anew_under_a_writer_that_is_at_work(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    (memories.history.files.root / heads.NAME).write_bytes(b"no database, but of some length")
+    memories.save("t00001.md", topic("T1", "x"), AGENT)
+    memories.save("b.md", topic("B"), AGENT)
+    assert len(lines(memories)) == 5
+    whole(memories)
+
+
 def test_a_log_that_was_rewritten_is_read_from_its_beginning(memories: Memories) -> None:
     memories.save("a.md", topic("A"), AGENT)
     log = memories.history.files.root / "log.jsonl"
