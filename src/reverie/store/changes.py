@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from reverie.light import dataclass
 from reverie.store.heads import KnownPointer
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_index
 from reverie.memory.format.index import Pointer, parse
 from reverie.memory.versions import ABSENT, SeenFile, Version, decode
@@ -27,6 +27,9 @@ from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.keys import fold_key
 from reverie.store.plain import SAFE, words
+
+if TYPE_CHECKING:
+    import sqlite3
 
 NAME = "heads.sqlite3"
 FOLD = 64 * 2**10
@@ -282,10 +285,10 @@ class Heads:
             mark = _mark(fd, self._end)
         finally:
             os.close(fd)
-        with contextlib.suppress(sqlite3.Error, OSError, StoreError):
+        with contextlib.suppress(OSError, StoreError):
             try:
                 self._store(mark)
-            except sqlite3.DatabaseError:
+            except _BrokenBase:
                 self.discard()
                 return
             self._recent, self._kept = _Recent(), self._end
@@ -333,24 +336,28 @@ class Heads:
                 return base.execute(query, values).fetchall()
         except (OSError, NotFound):
             return []
-        except sqlite3.Error as error:
-            raise _BrokenBase from error
 
     @contextlib.contextmanager
     def _base(self, *, create: bool = False) -> Generator[sqlite3.Connection]:
         path = self._files.root / NAME
         flags = os.O_RDWR | (os.O_CREAT if create else 0)
         os.close(os.open(path, flags | SAFE, 0o600))
-        base = sqlite3.connect(path, 5.0, isolation_level=None, check_same_thread=False)
+        import sqlite3  # due where there is one
+
         try:
-            (version,) = base.execute("PRAGMA user_version").fetchone()
-            if version != _VERSION and create:
-                base.executescript(f"{_dropped(base)}{_SCHEMA}PRAGMA user_version = {_VERSION};")
-            elif version != _VERSION:
-                raise NotFound("There is no database", where=str(path))
-            yield base
-        finally:
-            base.close()
+            base = sqlite3.connect(path, 5.0, isolation_level=None, check_same_thread=False)
+            try:
+                (version,) = base.execute("PRAGMA user_version").fetchone()
+                if version != _VERSION and not create:
+                    raise NotFound("There is no database", where=str(path))
+                if version != _VERSION:
+                    made = f"{_dropped(base)}{_SCHEMA}PRAGMA user_version = {_VERSION};"
+                    base.executescript(made)
+                yield base
+            finally:
+                base.close()
+        except sqlite3.Error as error:
+            raise _BrokenBase from error
 
 
 def _pointers(data: bytes) -> Iterator[tuple[Pointer, str]]:
