@@ -36,6 +36,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/session/test_power.py",
         "tests/session/test_cancel.py",
         "tests/session/test_hostile.py",
+        "tests/session/test_kept.py",
         "tests/session/test_jobs.py",
         "tests/session/test_crash.py",
     ),
@@ -59,6 +60,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/transcript/test_fold.py",
         "tests/transcript/test_boundaries.py",
         "tests/session/test_session.py",
+        "tests/session/test_kept.py",
         "tests/layers",
     ),
     "store/files": (
