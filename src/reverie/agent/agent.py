@@ -33,6 +33,7 @@ from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
 from reverie.session.session import Session
+from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, Settings, environment
 from reverie.store.home import tool_results_folder
@@ -182,6 +183,7 @@ async def open_agent(
         place = replace(place, settings=wanted.settings)
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
+    await pull_at_start(memories, place.team, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
     found = (
         ()
@@ -196,6 +198,7 @@ async def open_agent(
     attachments = _attachments(place)
     async with (
         _closing(memories),
+        shared_while_open(memories, place.team, say),
         Session.open(
             place.cwd,
             model=model,

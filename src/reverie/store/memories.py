@@ -162,7 +162,12 @@ class Memories:
         self.history.guard(key, data)
 
     def allow(self, key: str, data: bytes) -> None:
-        """Refuse secrets and forgotten words in what a write adds."""
+        """Refuse secrets and forgotten words in what a write adds, and what tells of the user
+        among what is shared."""
+        if key.startswith(f"{entries.TEAM}/") and TopicFile(key, data).type == "user":
+            raise InvalidInput(
+                "A memory of type user stays private", where=key, do="Save it outside of team/"
+            )
         fresh = self._fresh(key, data) if entries.is_index(key) else data
         secrets.checked(fresh, key)
         self.forgotten.guard(key, fresh)
