@@ -93,10 +93,11 @@ def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) 
 def head_context(place: Place, clock: Clock, memories: Memories | None, say: Say) -> str:
     """Instruction files and the memory index, then where and when this is."""
     folder = None if memories is None else memories.folder
-    young = () if memories is None else young_memories(memories, place.settings)
+    scanned = () if memories is None else memories.folder.scan()
+    young = () if memories is None else young_memories(memories, place.settings, scanned)
     found = gather(
         place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder,
-        young=young, team=place.team.is_on, say=say,
+        young=young, scanned=scanned, team=place.team.is_on, say=say,
     )  # fmt: skip
     here = surroundings(place.cwd, clock.now())
     return f"{found.text}\n{here}" if found.text else here
