@@ -103,6 +103,7 @@ def test_a_summary_takes_the_place_where_the_window_is_full_and_stays(form: Form
         model=MODELS[form], window=60_000, summarizer=models.embedded(), marks=False
     )
     before: list[Any] = []
+    messages: list[Any] = []
     for count in range(1, 16):
         messages = rounds(count, form, lines=1_200)
         sent = fitter.fit(messages)

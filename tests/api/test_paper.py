@@ -174,13 +174,15 @@ def test_the_provider_speaks_all_three_and_tells_a_broken_prefix() -> None:
     with testing.provider(["one", "two", "three", "four"]) as p:
         with anthropic.Anthropic(base_url=p.anthropic_url, api_key="x") as client:
             block: Any = {"type": "text", "text": words, "cache_control": {"type": "ephemeral"}}
-            for _ in range(2):
-                said = client.messages.create(
+            said = [
+                client.messages.create(
                     model="claude-opus-5-5",
                     max_tokens=100,
                     messages=[{"role": "user", "content": [block]}],
                 )
-        assert said.content[0].text == "two"  # pyright: ignore[reportAttributeAccessIssue]
+                for _ in range(2)
+            ]
+        assert said[1].content[0].text == "two"  # pyright: ignore[reportAttributeAccessIssue]
         assert p.bill.hit_rate > 0.9
         with openai.OpenAI(base_url=p.openai_url, api_key="x") as other:
             assert other.responses.create(model="gpt-5.6", input=words).output_text == "three"
