@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from bench.secret_list import Planted, fill
 from bench.secret_look_alikes import HARMLESS
@@ -25,7 +25,7 @@ _NOUNS = re.findall(
     "Mountain Needle Otter Pirate Quiver Rocket Summer Tiger Umbrella Velvet Winter Yellow Zebra",
 )
 _SIGNS = "!#$%*+-=?@^_"
-_SLOT = re.compile(r"<(pp|safe|phrase|seed|b64pw|totp|uuid|[A-Za-z0-9]+:[0-9]+)>")
+_SLOT = re.compile(r"<(pp|weak|drawnsign|safe|phrase|seed|b64pw|totp|uuid|[A-Za-z0-9]+:[0-9]+)>")
 _SEED_WORDS = re.findall(
     r"\w+",
     "abandon ability absent acoustic adjust airport almost anchor apology balance bamboo basket "
@@ -73,6 +73,10 @@ def _filled(template: str, rng: random.Random) -> str:
         if kind == "uuid" or ":" in kind:
             return fill(slot[0], rng)
         password = rng.choice(_MADE)(rng)
+        if kind == "weak":
+            return f"{rng.choice(_NOUNS).lower()}{rng.randrange(10, 10_000)}"
+        if kind == "drawnsign":
+            return _drawn(rng) + _drawn(rng)
         if kind == "safe":  # in an address
             return re.sub(r"[^\w-]", "", password)
         if kind == "b64pw":
@@ -328,9 +332,13 @@ SHAPES: dict[str, str] = {
 
 def planted(seed: int = SEED) -> Iterator[Planted]:
     """Every shape, drawn several times."""
-    rng = random.Random(seed)
-    for name, template in SHAPES.items():
-        for _ in range(DRAWS):
+    return drawn(SHAPES, DRAWS, random.Random(seed))
+
+
+def drawn(shapes: Mapping[str, str], draws: int, rng: random.Random) -> Iterator[Planted]:
+    """Texts of these shapes, each with its secret."""
+    for name, template in shapes.items():
+        for _ in range(draws):
             whole = _filled(template, rng)
             before, _, rest = whole.partition("«")
             secret, _, after = rest.partition("»")
