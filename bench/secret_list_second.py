@@ -32,6 +32,7 @@ _SEED_WORDS = re.findall(
     "blossom bracket cabbage canvas ceiling cherry cousin crystal dolphin dragon eager elbow "
     "fabric famous gadget garlic harvest hidden icon jacket kangaroo ladder lizard mango",
 )
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _OTHERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 
@@ -67,27 +68,22 @@ _MADE: tuple[Callable[[random.Random], str], ...] = (
 )  # fmt: skip
 
 
+_SLOTS: dict[str, Callable[[random.Random, str], str]] = {
+    "pp": lambda rng, password: password,
+    "safe": lambda rng, password: re.sub(r"[^\w-]", "", password),  # in an address
+    "weak": lambda rng, password: f"{rng.choice(_NOUNS).lower()}{rng.randrange(10, 10_000)}",
+    "drawnsign": lambda rng, password: _drawn(rng) + _drawn(rng),
+    "b64pw": lambda rng, password: base64.b64encode(password.encode()).decode(),
+    "phrase": lambda rng, password: " ".join(n.lower() for n in rng.choices(_NOUNS, k=5)),
+    "seed": lambda rng, password: " ".join(rng.choices(_SEED_WORDS, k=12)),
+    "totp": lambda rng, password: "".join(rng.choices(_BASE32, k=32)),
+}
+
+
 def _filled(template: str, rng: random.Random) -> str:
     def draw(slot: re.Match[str]) -> str:
-        kind = slot[1]
-        if kind == "uuid" or ":" in kind:
-            return fill(slot[0], rng)
-        password = rng.choice(_MADE)(rng)
-        if kind == "weak":
-            return f"{rng.choice(_NOUNS).lower()}{rng.randrange(10, 10_000)}"
-        if kind == "drawnsign":
-            return _drawn(rng) + _drawn(rng)
-        if kind == "safe":  # in an address
-            return re.sub(r"[^\w-]", "", password)
-        if kind == "b64pw":
-            return base64.b64encode(password.encode()).decode()
-        if kind == "phrase":
-            return " ".join(noun.lower() for noun in rng.choices(_NOUNS, k=5))
-        if kind == "seed":
-            return " ".join(rng.choices(_SEED_WORDS, k=12))
-        if kind == "totp":
-            return "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=32))
-        return password
+        make = _SLOTS.get(slot[1])
+        return make(rng, rng.choice(_MADE)(rng)) if make else fill(slot[0], rng)
 
     return _SLOT.sub(draw, template)
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from reverie.memory.secrets.worded import worded
 
 LONGEST = 64
-_WORD = re.compile(r"""[^\s"'`<>()\[\]{}|,;「」『』“”„«»]+""")
+_WORD = re.compile(r"""[!#-&*+./0-9:=?@A-Z\\^_a-z~-]+""")
 _GOES_ON = re.compile(r"[A-Za-z0-9+/][A-Za-z0-9+/]")
 _ENDS = ".:*_"
 _ASCII = re.compile("[!-~]+")
 # An address, a path, a setting, an option, a variable, a name of code, a digest, a time or date.
 _OTHER = re.compile(
-    r"://|/|\\|=.|\$\$|^[-@&.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&&|\$\{|%\w*%|:\w|^(?i:sha|md5|rfc|iso|utf)"
+    r"://|/|\\|^[a-z_.-]+=.|\$\$|^[-@&.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&&|\$\{|%\w*%|:\w|^(?i:sha|md5|rfc|iso|utf)"
     r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|^\d+(?:\D{0,3}|[.:x]\d.*)$"
 )
 # Words and a number that is closed by a sign, or signs in the middle of letters and digits.
@@ -27,18 +27,20 @@ _WORDS_NUMBER_SIGN = re.compile(r"(?:[A-Z][a-z]{2,11}){1,3}\d{2,6}[!#%^*?+$@~=_-
 _PHRASE = re.compile(r"[A-Za-z][a-z]{2,9}(?:[-_.][A-Za-z][a-z]{2,9}){3,5}\d{2,4}")
 _MIDDLE_SIGN = re.compile(r"[A-Za-z0-9][!#%^*?+$@~=&_-]{1,3}[A-Za-z0-9]")
 _STRONG_SIGN = re.compile(r"[!#%^*?+$@~=]")
+_SUM = re.compile(r"[*+=-]\d+$")  # `length*2+1`
 _BETWEEN = re.compile(r"[A-Za-z]\d+[A-Za-z]")
 _JOINTS = re.compile("[-_]")
 _TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])|[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 
 
 def words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where each word that begins in a stretch is, without what only closes it."""
+    """Where each word that begins in a stretch is, with and without what may only close it."""
     if _GOES_ON.match(text, max(0, start - 1), end):
         found = _WORD.match(text, start, end)
         start = found.end() if found else start
     for found in _WORD.finditer(text, start, end):
-        yield found.start(), found.start() + len(found[0].rstrip(_ENDS))
+        for word in dict.fromkeys((found[0], found[0].rstrip(_ENDS))):
+            yield found.start(), found.start() + len(word)
 
 
 def certain(word: str) -> bool:
@@ -60,7 +62,8 @@ def _signed(word: str) -> bool:
     mixed = word.lower() != word and word.upper() != word
     if not mixed:
         return bool(_BETWEEN.search(word)) and not worded(word, 0.7)
-    return bool(_MIDDLE_SIGN.search(word) or not worded(word, 0.7))
+    sums = _SUM.search(word) is not None
+    return not worded(word, 0.7) or (bool(_MIDDLE_SIGN.search(word)) and not sums)
 
 
 def _drawn(word: str) -> bool:

@@ -11,7 +11,7 @@ from reverie.memory.secrets.signs import DASH, spelt
 _PASSWORDS = (
     *("kennwort", "losungswort", "contrasen[ay]a?", r"\bclave", "mot[ _-]de[ _-]passe", r"\bmdp"),
     *("senha", "palavra[ _-]passe", "wachtwoord", "losenord", "adgangskode", "kodeord", "passord"),
-    *("salasana", r"\bhaslo", r"\bheslo", r"\bparola", r"\bsifre", "jelszo", "mat[ _]khau"),
+    *("salasana", r"\bhaslo", r"\bheslo", r"\bparola", r"\bsifre", "jelsz", "mat[ _]khau"),
     *(
         "kata[ _]sandi",
         "парол(?:ь|я|ем|и)",
@@ -23,7 +23,7 @@ _PASSWORDS = (
     ),
     *("lozink", "лозинк", r"\bgeslo", "slaptazod", "parool", "nenosiri", "wagwoord"),
     *("κωδικο[ςσυ]", "كلمة (?:ال)?(?:مرور|سر)", "رمز (?:ال)?(?:مرور|عبور)", "סיסמ[הא]"),
-    *("पासवर्ड", "รหัสผ่าน"),
+    *("पासवर्ड", "পাসওয়ার্ড", "รหัสผ่าน", "비번", r"пасс"),
 )
 _KEYS = (
     *("schlussel", "geheimnis", "jeton", r"\bclef?", r"\bllave", r"\bclave", r"\bchave", "sleutel"),
@@ -48,9 +48,9 @@ _TAIL = (
 PASSWORD_WORDS = spelt(
     "pass pwd pw psk community pswd psw paswd kennwort losungswort contrase clave "
     "mdp senha palavra wachtwoord "
-    "losenord adgangskode kodeord salasana haslo heslo parola sifre jelszo khau sandi "
+    "losenord adgangskode kodeord salasana haslo heslo parola sifre jelsz khau sandi "
     "парол 密码 密碼 口令 パスワード 비밀번호 暗証番号 lozink лозинк geslo slaptazod parool "
-    "nenosiri wagwoord κωδικο كلمة رمز סיסמ पासवर्ड รหัสผ่าน"
+    "nenosiri wagwoord κωδικο كلمة رمز סיסמ पासवर्ड পাসওয়ার্ড รหัสผ่าน 비번 пасс"
 )
 KEY_WORDS = spelt(
     "key token secret sessid sessionid credential creds schlussel geheimnis jeton "

@@ -37,12 +37,12 @@ _CODE = (
 # Beside the names of passwords: what is said or called where somebody signs in.
 _SIGN_IN = (
     r"\bwi-?fi|\bwlan|\blog[ -]?in|\bcred(?:ential)?s?\b|credential[(]|zugangsdaten|securestring"
-    r"|connect(?:ion)?[(]|mysqli[(]|pdo[(]|\bsign[(]|\bverify[(]|hmac[(]|cipher\w{0,4}[(]|\bnet[ ]use"
-    r"|\bpass\b|auth[(]|authenticate[(]"
+    r"|connect(?:ion)?[(]|mysqli[(]|pdo[(]|\bsign[(]|\bverify[(]|hmac[(]|cipher\w{0,4}[(]"
+    r"|\bnet[ ]use|\bpass\b|auth[(]|authenticate[(]|\bsign(?:ed|s)?[ -]in|\busers?\b|\broot\b|\badmin\b"
 )
 _SIGN_IN_WORDS = (
     "wifi wi-fi wlan login log cred zugangsdaten securestring connect mysqli pdo( sign( verify( "
-    "hmac( cipher net auth("
+    "hmac( cipher net auth( sign user root admin"
 )
 
 PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (

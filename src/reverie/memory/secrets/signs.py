@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 _SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワードキ비밀번호암暗証番号は는은토큰"
-_LETTERS = "κωδικοςσυكلمة ارورسعبزסיסמהאपासवर्डรหัสผ่าน"
+_LETTERS = "κωδικοςσυ كلمةارورسعبز סיסמהא पासवर्ड পাসওয়ার্ড รหัสผ่าน"
 _FIRST_SIGN, _FIRST_CYRILLIC = 0x80, 0xE0
 _DASH = "\x7f"
 DASH = r"\x7f"
@@ -52,4 +52,6 @@ def _written(found: re.Match[str]) -> str:
 
 def spelt(words: str) -> str:
     """The words as they stand in such bytes, for a pattern."""
-    return words.translate(_TABLE)
+    written = words.translate(_TABLE)
+    written.encode("latin-1")  # a letter that no byte stands for would match nothing
+    return written
