@@ -68,22 +68,30 @@ _MADE: tuple[Callable[[random.Random], str], ...] = (
 )  # fmt: skip
 
 
-_SLOTS: dict[str, Callable[[random.Random, str], str]] = {
-    "pp": lambda rng, password: password,
-    "safe": lambda rng, password: re.sub(r"[^\w-]", "", password),  # in an address
-    "weak": lambda rng, password: f"{rng.choice(_NOUNS).lower()}{rng.randrange(10, 10_000)}",
-    "drawnsign": lambda rng, password: _drawn(rng) + _drawn(rng),
-    "b64pw": lambda rng, password: base64.b64encode(password.encode()).decode(),
-    "phrase": lambda rng, password: " ".join(n.lower() for n in rng.choices(_NOUNS, k=5)),
-    "seed": lambda rng, password: " ".join(rng.choices(_SEED_WORDS, k=12)),
-    "totp": lambda rng, password: "".join(rng.choices(_BASE32, k=32)),
+def _weak(rng: random.Random) -> str:
+    return f"{rng.choice(_NOUNS).lower()}{rng.randrange(10, 10_000)}"
+
+
+def _password(rng: random.Random) -> str:
+    return rng.choice(_MADE)(rng)
+
+
+_SLOTS: dict[str, Callable[[random.Random], str]] = {
+    "pp": _password,
+    "safe": lambda rng: re.sub(r"[^\w-]", "", _password(rng)),  # in an address
+    "weak": _weak,
+    "drawnsign": lambda rng: _drawn(rng) + _drawn(rng),
+    "b64pw": lambda rng: base64.b64encode(_password(rng).encode()).decode(),
+    "phrase": lambda rng: " ".join(noun.lower() for noun in rng.choices(_NOUNS, k=5)),
+    "seed": lambda rng: " ".join(rng.choices(_SEED_WORDS, k=12)),
+    "totp": lambda rng: "".join(rng.choices(_BASE32, k=32)),
 }
 
 
 def _filled(template: str, rng: random.Random) -> str:
     def draw(slot: re.Match[str]) -> str:
         make = _SLOTS.get(slot[1])
-        return make(rng, rng.choice(_MADE)(rng)) if make else fill(slot[0], rng)
+        return make(rng) if make else fill(slot[0], rng)
 
     return _SLOT.sub(draw, template)
 

@@ -38,7 +38,8 @@ _CODE = (
 _SIGN_IN = (
     r"\bwi-?fi|\bwlan|\blog[ -]?in|\bcred(?:ential)?s?\b|credential[(]|zugangsdaten|securestring"
     r"|connect(?:ion)?[(]|mysqli[(]|pdo[(]|\bsign[(]|\bverify[(]|hmac[(]|cipher\w{0,4}[(]"
-    r"|\bnet[ ]use|\bpass\b|auth[(]|authenticate[(]|\bsign(?:ed|s)?[ -]in|\busers?\b|\broot\b|\badmin\b"
+    r"|\bnet[ ]use|\bpass\b|auth[(]|authenticate[(]|\bsign(?:ed|s)?[ -]in"
+    r"|\busers?\b|\broot\b|\badmin\b"
 )
 _SIGN_IN_WORDS = (
     "wifi wi-fi wlan login log cred zugangsdaten securestring connect mysqli pdo( sign( verify( "
