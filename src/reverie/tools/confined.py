@@ -70,10 +70,20 @@ class ConfinedFiles:
 
     def find(self, path: str) -> Path:
         try:
-            real = resolve(absolute(path, self.cwd))
+            real = resolve(self._by_name(path) or absolute(path, self.cwd))
         except PathRefused as error:
             raise self._deny(path, error.what) from error
         return self._readable(real, path)
+
+    def _by_name(self, path: str) -> Path | None:
+        """A bare name of a file that lies in a folder that may be written."""
+        if path != os.path.basename(path) or path in ("", ".", ".."):
+            return None
+        places = (slot.folder.root / path for slot in self.slots)
+        return next((one for one in places if self._slot(one)[0] and self._is_there(one)), None)
+
+    def _is_there(self, place: Path) -> bool:
+        return place.is_file()
 
     def _readable(self, real: Path, named: str) -> Path:
         if is_secret(real) or is_secret(Path(named)):
@@ -100,7 +110,10 @@ class ConfinedFiles:
     def target(self, path: str) -> Path:
         try:
             named = Path(os.path.normpath(absolute(path, self.cwd)))
-            for candidate in (named, resolve(named.parent) / named.name):
+            bare = [
+                slot.folder.root / path for slot in self.slots if path == os.path.basename(path)
+            ]
+            for candidate in (named, resolve(named.parent) / named.name, *bare):
                 slot, key = self._slot(candidate)
                 if slot is not None:
                     slot.folder.path(key)  # refuses names that are not safe everywhere
