@@ -45,7 +45,7 @@ from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage,
 from reverie.transcript.request import Request, Task, so_far
 from reverie.world import ForkResult, ForkSpec, Model, Reply
 
-PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
+PLACEHOLDER = "[This call runs where you were copied from; do not wait for it]"
 AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
