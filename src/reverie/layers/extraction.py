@@ -32,10 +32,9 @@ LISTED = "The files of the index above"
 TOLD = "Every memory is of one of four types:"
 """Where the head says so, the rest of the rules stands there too."""
 KINDS_TOLD = """\
-The four types, and what is never saved, stand above under "Long-term memory". No memory either: an
-order for this task, an option of yours that nobody took up, a log, mail or page that the user
-pasted, other people's private matters. Most turns hold none: then write nothing and answer
-"Nothing"."""
+The four types, and what is never saved, stand above under "Long-term memory". Not saved
+either: orders for this task, options that nobody took up, what the user pasted of others, other
+people's private matters. Most turns hold no memory: then write nothing, answer "Nothing"."""
 THE_FOLDER = "the memory folder"
 KNOWN_BY = 60
 """Characters by which a description is known again."""

@@ -77,10 +77,13 @@ class ConfinedFiles:
 
     def _by_name(self, path: str) -> Path | None:
         """A bare name of a file that lies in a folder that may be written."""
-        if path != os.path.basename(path) or path in ("", ".", ".."):
-            return None
-        places = (slot.folder.root / path for slot in self.slots)
+        places = self._bare(path)
         return next((one for one in places if self._slot(one)[0] and self._is_there(one)), None)
+
+    def _bare(self, path: str) -> list[Path]:
+        """Where a bare name of a note may be meant, beside the working folder."""
+        named = path == os.path.basename(path) and path.endswith(".md")
+        return [slot.folder.root / path for slot in self.slots if named]
 
     def _is_there(self, place: Path) -> bool:
         return place.is_file()
@@ -110,10 +113,7 @@ class ConfinedFiles:
     def target(self, path: str) -> Path:
         try:
             named = Path(os.path.normpath(absolute(path, self.cwd)))
-            bare = [
-                slot.folder.root / path for slot in self.slots if path == os.path.basename(path)
-            ]
-            for candidate in (named, resolve(named.parent) / named.name, *bare):
+            for candidate in (named, resolve(named.parent) / named.name, *self._bare(path)):
                 slot, key = self._slot(candidate)
                 if slot is not None:
                     slot.folder.path(key)  # refuses names that are not safe everywhere
