@@ -72,16 +72,14 @@ def _weak(rng: random.Random) -> str:
     return f"{rng.choice(_NOUNS).lower()}{rng.randrange(10, 10_000)}"
 
 
-def _password(rng: random.Random) -> str:
-    return rng.choice(_MADE)(rng)
-
-
-_SLOTS: dict[str, Callable[[random.Random], str]] = {
-    "pp": _password,
-    "safe": lambda rng: re.sub(r"[^\w-]", "", _password(rng)),  # in an address
+_OF_A_PASSWORD: dict[str, Callable[[str], str]] = {
+    "pp": str,
+    "safe": lambda password: re.sub(r"[^\w-]", "", password),  # in an address
+    "b64pw": lambda password: base64.b64encode(password.encode()).decode(),
+}
+_OTHER: dict[str, Callable[[random.Random], str]] = {
     "weak": _weak,
     "drawnsign": lambda rng: _drawn(rng) + _drawn(rng),
-    "b64pw": lambda rng: base64.b64encode(_password(rng).encode()).decode(),
     "phrase": lambda rng: " ".join(noun.lower() for noun in rng.choices(_NOUNS, k=5)),
     "seed": lambda rng: " ".join(rng.choices(_SEED_WORDS, k=12)),
     "totp": lambda rng: "".join(rng.choices(_BASE32, k=32)),
@@ -90,8 +88,11 @@ _SLOTS: dict[str, Callable[[random.Random], str]] = {
 
 def _filled(template: str, rng: random.Random) -> str:
     def draw(slot: re.Match[str]) -> str:
-        make = _SLOTS.get(slot[1])
-        return make(rng) if make else fill(slot[0], rng)
+        kind = slot[1]
+        if kind == "uuid" or ":" in kind:
+            return fill(slot[0], rng)
+        password = rng.choice(_MADE)(rng)
+        return _OTHER[kind](rng) if kind in _OTHER else _OF_A_PASSWORD[kind](password)
 
     return _SLOT.sub(draw, template)
 

@@ -19,7 +19,8 @@ _ENDS = ".:*_"
 _ASCII = re.compile("[!-~]+")
 # An address, a path, a setting, an option, a variable, a name of code, a digest, a time or date.
 _OTHER = re.compile(
-    r"://|/|\\|^[a-z_.-]+=.|\$\$|^[-@&.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&&|\$\{|%\w*%|&|%[0-9A-F]{2}|:\w|^(?i:sha|md5|rfc|iso|utf)"
+    r"://|/|\\|^[a-z_.-]+=.|\$\$|^[-@.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&|\$\{|%\w*%|:\w"
+    r"|%(?:2[0-9A-F]|3[A-F]|40|5[B-E]|[C-E][0-9A-F])|^(?i:sha|md5|rfc|iso|utf)"
     r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|^\d+(?:\D{0,3}|[.:x]\d.*)$"
 )
 # Words and a number that is closed by a sign, or signs in the middle of letters and digits.
