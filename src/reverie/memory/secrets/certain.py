@@ -7,31 +7,31 @@ signs as no name, number, address, path or ticket has them. It looks at nothing 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from reverie.light import pattern
 from reverie.memory.secrets.worded import worded
 
 LONGEST = 64
-_WORD = re.compile(r"""[!#-&*+./0-9:=?@A-Z\\^_a-z~-]+""")
-_GOES_ON = re.compile(r"[A-Za-z0-9+/][A-Za-z0-9+/]")
+_WORD = pattern(r"""[!#-&*+./0-9:=?@A-Z\\^_a-z~-]+""")
+_GOES_ON = pattern(r"[A-Za-z0-9+/][A-Za-z0-9+/]")
 _ENDS = ".:*_"
-_ASCII = re.compile("[!-~]+")
+_ASCII = pattern("[!-~]+")
 # An address, a path, a setting, an option, a variable, a name of code, a digest, a time or date.
-_OTHER = re.compile(
+_OTHER = pattern(
     r"://|/|\\|^[a-z_.-]+=.|\$\$|^[-@.~$%#]|@[\w-]+\.\w|^\w+\.\w|::|->|&|\$\{|%\w*%|:\w"
     r"|%(?:2[0-9A-F]|3[A-F]|40|5[B-E]|[C-E][0-9A-F])|^(?i:sha|md5|rfc|iso|utf)"
     r"|^[A-Z]{2,10}-\d|\d{4}-\d\d|^\d+(?:\D{0,3}|[.:x]\d.*)$"
 )
 # Words and a number that is closed by a sign, or signs in the middle of letters and digits.
-_WORDS_NUMBER_SIGN = re.compile(r"(?:[A-Z][a-z]{2,11}){1,3}\d{2,6}[!#%^*?+$@~=_-]{1,3}")
-_PHRASE = re.compile(r"[A-Za-z][a-z]{2,9}(?:[-_.][A-Za-z][a-z]{2,9}){3,5}\d{2,4}")
-_MIDDLE_SIGN = re.compile(r"[A-Za-z0-9][!#%^*?+$@~=&_-]{1,3}[A-Za-z0-9]")
-_STRONG_SIGN = re.compile(r"[!#%^*?+$@~=]")
-_SUM = re.compile(r"[*+=-]\d+$")  # `length*2+1`
-_BETWEEN = re.compile(r"[A-Za-z]\d+[A-Za-z]")
-_JOINTS = re.compile("[-_]")
-_TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])|[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+_WORDS_NUMBER_SIGN = pattern(r"(?:[A-Z][a-z]{2,11}){1,3}\d{2,6}[!#%^*?+$@~=_-]{1,3}")
+_PHRASE = pattern(r"[A-Za-z][a-z]{2,9}(?:[-_.][A-Za-z][a-z]{2,9}){3,5}\d{2,4}")
+_MIDDLE_SIGN = pattern(r"[A-Za-z0-9][!#%^*?+$@~=&_-]{1,3}[A-Za-z0-9]")
+_STRONG_SIGN = pattern(r"[!#%^*?+$@~=]")
+_SUM = pattern(r"[*+=-]\d+$")  # `length*2+1`
+_BETWEEN = pattern(r"[A-Za-z]\d+[A-Za-z]")
+_JOINTS = pattern("[-_]")
+_TURNS = pattern("[a-z](?=[A-Z])|[A-Z](?=[a-z])|[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 
 
 def words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
