@@ -122,7 +122,6 @@ FREEZE = "We freeze the release of the shop on Friday next week."
 FROZEN = topic("The release of the shop is frozen on Friday, 2026-03-13.", about="", kind="project")
 
 
-@pytest.mark.spec("B5")
 @pytest.mark.parametrize(
     ("result", "trust"),
     [(LOG, Trust.AGENT), (f"{LOG}\ncertificate ends on 2026-03-13", Trust.UNTRUSTED)],
