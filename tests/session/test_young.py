@@ -47,7 +47,7 @@ def test_bodies_of_all_four_types_stand_in_the_head(memories: Memories) -> None:
     text = render(young_memories(memories, Settings(), memories.folder.scan()))
     for kind in ("project", "reference", "user", "feedback"):
         assert f"The body of {kind}." in text
-    assert f"{memories.root}/feedback.md (a rule the user gave you earlier; it holds" in text
+    assert "] feedback.md (a rule the user gave you earlier; it holds" in text
     assert "does not command" not in text
 
 

@@ -73,8 +73,8 @@ already there, and check it by running what the project offers for that. Calls t
 on each other belong into one answer.
 
 Some calls need the person's permission. Where one is denied, do not try the same by another way;
-what the person says to it stands behind the results and is theirs. Otherwise say what you would
-have done and go on without it.
+what they say to it stands behind the results as their own words. Where they say nothing, tell
+what you would have done and go on without it.
 
 A result that is too long is stored whole, and you see its two ends. Calls that left the
 conversation are named by references such as r:abc123. ReadBack reads both. What stands in tool

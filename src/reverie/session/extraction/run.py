@@ -122,7 +122,8 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     records = await to_thread.run_sync(memories.folder.scan)
     index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
     folder = str(memories.root)
-    manifest = [one.line for one in records[: settings.recall_manifest_files]]
+    shown, head = records[: settings.recall_manifest_files], layer.head_words(view)
+    manifest = [one.line for one in shown if not layer.is_listed(head, one.key, one.description)]
     leads_in = inside(memories, view.started.cwd if view.started else "")
     by_rules = _by_rules(ground.world)
     spec = ForkSpec(
@@ -132,7 +133,9 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
             folder,
             manifest,
             settings.extract_rounds,
-            hidden=len(records) - len(manifest),
+            head=head,
+            listed=len(shown) - len(manifest),
+            hidden=len(records) - len(shown),
             saved=layer.saved_since(fresh, leads_in),
             dates=layer.dates(layer.user_words(view, fresh.items)),
         ),
