@@ -7,9 +7,11 @@ is read against the `now` it is given.
 A term weighs by how rare it is, in the index and, since an index may be small, in what people
 write anyway. A memory scores by where its terms stand (path, name, description, headings, body),
 how often for its length, and how often two of the query's neighbours stand close together. A
-turn scores by its own terms and, fading, those of the turns around it; the turn behind a question
-by that question; what the named person says counts more, and a question less than an answer. Age
-and type only break ties.
+turn scores by its own terms and, fading, those of the turns around it. Of people who talk with one
+another the turn behind a question scores by that question; what the named person says counts more,
+and a question less than an answer. With an assistant nearly all that a user says is a request, and
+an answer goes on for long: there a question is as good as any turn, a turn is as long as itself,
+and a long one lends its neighbours little. Age and type only break ties.
 
 The score is divided by the root of what the query's terms weigh, found or not. So one threshold
 says for every query whether a hit is clearly about it: a query whose words are not in the index
@@ -26,6 +28,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from reverie.memory.recall.passages import ROLES
 from reverie.memory.recall.synonyms import SYNONYMS
 from reverie.text.spans import DaySpan, closeness, months, without_dates
 from reverie.text.tokens import ASKING, COMMON, asked, folded, stem, terms
@@ -274,10 +277,23 @@ _TURN_RISE, _TURN_LENGTH = 1.2, 0.8
 TURN_RARE = 0.9
 TURN_PRIOR = 0.0
 _COVER = 0.6  # of a turn's score, what depends on how much of the query it has
-_ASKED = 2.0  # the turn before counts so much more where it is a question
-_SESSION, _SESSION_RISE, _SESSION_LENGTH = 0.13, 0.3, 0.9
+_SESSION_RISE, _SESSION_LENGTH = 0.3, 0.9
 _TURN_DATED = 6.3
-_SPEAKER, _QUESTION, _FIRST, _LONG = 0.5, 0.4, 0.1, 0.05
+_SPEAKER, _FIRST, _LONG = 0.5, 0.1, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """How turns are weighed, by who talks with whom."""
+
+    question: float  # what a turn loses where it only asks
+    asked: float  # the turn before counts so much more where it is a question
+    session: float  # what the whole session adds
+    lends: float = 0.0  # mean lengths up to which a turn lends its terms whole; 0 = any length
+
+
+_PEOPLE = _Talk(question=0.4, asked=2.0, session=0.13)
+_CHAT = _Talk(question=0.0, asked=1.0, session=0.25, lends=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,25 +326,28 @@ def score_turn(
     length: float,
     session: float,
     speakers: frozenset[str],
+    *,
+    alone: bool = True,
 ) -> tuple[float, RankReasons]:
     """The score of the turn at a place among those around it.
 
     `counts` are, by place and term, how often a turn has a term; `length` the mean length of a
-    turn; `session` what the whole session scores; `speakers` whom the query names.
+    turn; `session` what the whole session scores; `speakers` whom the query names. Where a turn
+    does not stand alone but for its session, all around it counts, whoever talks.
     """
     turn = turns[place]
-    amounts, size = _window(place, turns, counts)
-    mean = (length or 1.0) * (1 + sum(weight for _, weight in AROUND))
-    over = _TURN_RISE * (1 - _TURN_LENGTH + _TURN_LENGTH * size / mean)
+    talk = _CHAT if alone and turn.speaker in ROLES else _PEOPLE
+    amounts, size = _window(place, turns, counts, length, talk)
+    over = _TURN_RISE * (1 - _TURN_LENGTH + _TURN_LENGTH * size)
     words = covered = 0.0
     for n, amount in amounts.items():
         weight = terms.all[n].weight
         words += weight * amount * (_TURN_RISE + 1) / (amount + over)
         covered += weight * min(amount, 1.0)
     words *= 1 - _COVER + _COVER * covered / terms.scale**2
-    around = _SESSION * session
+    around = talk.session * session
     dated = _TURN_DATED * closeness(turn.at, terms.query.dates, terms.query.months)
-    factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - _QUESTION * turn.asks)
+    factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - talk.question * turn.asks)
     factor *= (1 + _FIRST * turn.first_person) * max(turn.size, 1) ** _LONG
     base = words + around + dated
     why = (("words", words), ("session", around), ("date", dated), ("speaker", base * (factor - 1)))
@@ -336,20 +355,31 @@ def score_turn(
 
 
 def _window(
-    place: int, turns: Mapping[int, RankedTurn], counts: Mapping[int, Mapping[int, float]]
+    place: int,
+    turns: Mapping[int, RankedTurn],
+    counts: Mapping[int, Mapping[int, float]],
+    length: float,
+    talk: _Talk,
 ) -> tuple[dict[int, float], float]:
-    """How often each term stands in a turn and, fading, around it; and how long that all is."""
+    """How often each term stands in a turn and, fading, around it; and how long that all is,
+    against what is usual."""
     amounts = dict(counts.get(place, {}))
-    size = float(turns[place].words.count(" ") + 1)
+    own = size = float(turns[place].words.count(" ") + 1)
     for step, weight in AROUND:
         other = turns.get(place + step)
         if other is None:
             continue
-        size += weight * (other.words.count(" ") + 1)
-        share = weight * _ASKED if step == -1 and other.ends_asking else weight
+        long = other.words.count(" ") + 1
+        size += weight * long
+        share = weight * talk.asked if step == -1 and other.ends_asking else weight
+        if talk.lends:
+            share *= min(1.0, talk.lends * length / long)
         for n, amount in counts.get(place + step, {}).items():
             amounts[n] = amounts.get(n, 0.0) + share * amount
-    return amounts, size
+    mean = length or 1.0
+    if talk.lends:
+        return amounts, own / mean
+    return amounts, size / (mean * (1 + sum(weight for _, weight in AROUND)))
 
 
 def counted(turn: RankedTurn, terms: QueryTerms) -> dict[int, float]:

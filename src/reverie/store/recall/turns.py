@@ -109,8 +109,11 @@ class Turns:
 
     # Looking up
 
-    def ranked(self, query: Query, *, exclude: Container[str]) -> tuple[QueryTerms, list[Ranked]]:
-        """The turns that answer a query, best first, with how its terms were weighed."""
+    def ranked(
+        self, query: Query, *, exclude: Container[str], alone: bool = True
+    ) -> tuple[QueryTerms, list[Ranked]]:
+        """The turns that answer a query, best first, with how its terms were weighed; each for
+        itself, or for its session."""
         texts, size, sessions = self._base.execute(
             "SELECT texts, body, heads FROM total WHERE kind = 'transcript'"
         ).fetchone()
@@ -125,11 +128,9 @@ class Turns:
         length = size / texts if texts else 1.0
         who = frozenset(named.values())
         found = [
-            Ranked(
-                n,
-                *score_turn(n, turns, amounts, weighed, length, whole.get(n >> PLACES, 0.0), who),
-            )
+            Ranked(n, *score_turn(n, turns, amounts, weighed, length, session, who, alone=alone))
             for n in turns
+            for session in (whole.get(n >> PLACES, 0.0),)
         ]
         found.sort(key=lambda one: (-one.score, one.id))
         return weighed, [one for one in found if one.score > 0]
@@ -139,7 +140,7 @@ class Turns:
         sessions with that person follow, from the first on: that is where people introduce
         themselves."""
         best: dict[int, Ranked] = {}
-        for one in self.ranked(query, exclude=exclude)[1]:
+        for one in self.ranked(query, exclude=exclude, alone=False)[1]:
             best.setdefault(one.id >> PLACES, one)
         named = self._named(query) if len(best) < k else {}
         for name in named.values():
