@@ -238,6 +238,20 @@ COMMON = frozenset(
 """Words found in a tenth of all that people write at work and at home: what an index of few
 texts cannot tell by counting."""
 
+TRADE = frozenset(
+    """
+    add agent api branch bug build call change check claude ci class cli close code command comment
+    commit config continue create data default delete deploy diff directory doc docs draft error
+    feature field file files fix flag folder function git github hook id implement install
+    integration issue json key line lint linter list log main master merge message method mode
+    model move name open option output package path plan pr project prompt pull push readme rebase
+    refactor release remove rename repo repository request revert review run script server session
+    setting status step string summarize summary task test todo tool type undo unit update user
+    value version
+    """.split()  # noqa: SIM905
+)
+"""Words of what people ask an agent for in any project: they say what to do, seldom about what."""
+
 
 LONGEST = 40
 """Characters of a term; what is longer is no word, and its beginning stands for it."""

@@ -13,9 +13,9 @@ and a question less than an answer. With an assistant nearly all that a user say
 an answer goes on for long: there a question is as good as any turn, a turn is as long as itself,
 and a long one lends its neighbours little. Age and type only break ties.
 
-The score is divided by the root of what the query's terms weigh, found or not. So one threshold
-says for every query whether a hit is clearly about it: a query whose words are not in the index
-finds nothing clear, however well one stray word fits.
+The score is divided by the root of what the query's terms weigh, found or not, so that scores of
+different queries can be compared. Whether a memory is clearly about a message is another question,
+which `gate` answers from the same findings.
 
 Pure arithmetic over numbers and words; nothing here knows where they are stored.
 """
@@ -73,9 +73,6 @@ def _spread(found: list[str]) -> list[str]:
     return found[: MAX_TERMS // 2] + found[-MAX_TERMS // 2 :]
 
 
-CLEAR = 3.75
-"""The precision gate: a memory that scores less is not clearly about the query."""
-
 FIELDS = ("path", "name", "about", "heads", "body")
 _WEIGHTS = (4.0, 5.0, 4.0, 2.0, 1.0)
 _LENGTH = (0.3, 0.3, 0.3, 0.5, 0.75)  # how much a field's length counts
@@ -112,6 +109,7 @@ class QueryTerms:
 
     query: Query
     all: tuple[Term, ...]
+    weights: tuple[float, ...]
     scale: float = 1.0
     at: Mapping[str, tuple[tuple[int, float], ...]] = field(
         default_factory=dict[str, tuple[tuple[int, float], ...]]
@@ -140,7 +138,8 @@ class QueryTerms:
             for text, amount in ((term.text, 1.0), *((other, _SYNONYM) for other in term.also)):
                 if count(text):
                     at[text] = (*at.get(text, ()), (n, amount))
-        return cls(query, tuple(found), math.sqrt(sum(t.weight for t in found) or 1.0), at)
+        weights = tuple(term.weight for term in found)
+        return cls(query, tuple(found), weights, math.sqrt(sum(weights) or 1.0), at)
 
 
 def rarity(term: str, texts: int, count: int, prior: float = _PRIOR) -> float:
@@ -163,27 +162,42 @@ class RankedNote:
     likeness: float = 0.0  # of its meaning to the query's, -1 to 1; 0 where nobody knows
 
 
-def score_note(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> float:
-    """The score of a memory; `lengths` are the mean lengths of the fields, in terms."""
-    parts, near, _ = _weighed(note, terms, lengths)
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What of a query's terms a memory has: how much of each, which of them word for word, how
+    much two neighbours stand close together, and how much each field gives."""
+
+    parts: Sequence[float]
+    own: frozenset[int]
+    pairs: Mapping[int, float]
+    where: Sequence[float]
+
+    def worth(self, weights: Sequence[float]) -> float:
+        """What so much of each term is worth."""
+        found = [(n, part) for n, part in enumerate(self.parts) if part]
+        return sum([weights[n] * math.log1p(_RISE * part) for n, part in found])
+
+    def near(self, weights: Sequence[float]) -> float:
+        """What it is worth that neighbours stand close, by their rarity."""
+        rare = [math.sqrt(weights[n] * weights[n + 1]) * count for n, count in self.pairs.items()]
+        return _NEAR * sum(rare)
+
+
+def score_note(note: RankedNote, terms: QueryTerms, found: Findings) -> float:
+    """The score of a memory."""
+    words = found.worth(terms.weights) + found.near(terms.weights)
     rest = sum([part for _, part in _priors(note, terms.query)])
-    return (_worth(parts, terms) + near + rest) / terms.scale + _meant(note)
+    return (words + rest) / terms.scale + _meant(note)
 
 
-def explain_note(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> RankReasons:
+def explain_note(note: RankedNote, terms: QueryTerms, found: Findings) -> RankReasons:
     """What each signal gave to a memory's score."""
-    parts, near, where = _weighed(note, terms, lengths)
-    words = _worth(parts, terms)
-    whole = sum(where) or 1.0
-    why = [(name, words * part / whole) for name, part in zip(FIELDS, where, strict=True)]
-    why += [("near", near), *_priors(note, terms.query), ("meaning", _meant(note) * terms.scale)]
+    words = found.worth(terms.weights)
+    whole = sum(found.where) or 1.0
+    why = [(name, words * part / whole) for name, part in zip(FIELDS, found.where, strict=True)]
+    near = ("near", found.near(terms.weights))
+    why += [near, *_priors(note, terms.query), ("meaning", _meant(note) * terms.scale)]
     return _shown(why, terms)
-
-
-def _worth(parts: Sequence[float], terms: QueryTerms) -> float:
-    """What so much of each term is worth."""
-    found = [(n, part) for n, part in enumerate(parts) if part]
-    return sum([terms.all[n].weight * math.log1p(_RISE * part) for n, part in found])
 
 
 def _meant(note: RankedNote) -> float:
@@ -195,10 +209,8 @@ def _shown(why: Iterable[tuple[str, float]], terms: QueryTerms) -> RankReasons:
     return tuple((name, round(part / terms.scale, 4)) for name, part in why if abs(part) > 1e-9)
 
 
-def _weighed(
-    note: RankedNote, terms: QueryTerms, lengths: Sequence[float]
-) -> tuple[list[float], float, list[float]]:
-    """How much there is of each term, how close they stand, and how much each field gives."""
+def find_terms(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> Findings:
+    """What a memory has of a query; `lengths` are the mean lengths of the fields, in terms."""
     fields = note.fields
     parts = [0.0] * len(terms.all)
     where = [0.0] * len(FIELDS)
@@ -212,10 +224,11 @@ def _weighed(
             share = shares[n] = _share(n, fields[n], lengths[n])
         parts[term] += share * amount
         where[n] += share * amount
+    own = frozenset([term for _, term, amount in places if amount == 1.0])
     if len(places) < 2:
-        return parts, 0.0, where
+        return Findings(parts, own, {}, where)
     shares[-1] = shares[-1] or _share(-1, fields[-1], lengths[-1])
-    return parts, _NEAR * _closeness(places, terms, shares[-1]), where
+    return Findings(parts, own, _pairs(places, shares[-1]), where)
 
 
 def _share(place: int, text: str, mean: float) -> float:
@@ -239,8 +252,8 @@ def _places(text: str, terms: QueryTerms) -> list[tuple[int, int, float]]:
     return found
 
 
-def _closeness(places: list[tuple[int, int, float]], terms: QueryTerms, share: float) -> float:
-    """How often, by rarity, two neighbours of the query stand close together."""
+def _pairs(places: list[tuple[int, int, float]], share: float) -> dict[int, float]:
+    """How much two neighbours of the query stand close together, by the first of them."""
     last: dict[int, int] = {}
     found: dict[int, int] = {}
     for at, term, amount in sorted(places):
@@ -252,12 +265,7 @@ def _closeness(places: list[tuple[int, int, float]], terms: QueryTerms, share: f
                 pair = min(term, other)
                 found[pair] = found.get(pair, 0) + 1
         last[term] = at
-    return sum(
-        [
-            math.sqrt(terms.all[n].weight * terms.all[n + 1].weight) * math.log1p(count * share)
-            for n, count in found.items()
-        ]
-    )
+    return {n: math.log1p(count * share) for n, count in found.items()}
 
 
 def _priors(note: RankedNote, query: Query) -> list[tuple[str, float]]:

@@ -128,7 +128,11 @@ class MemoryIndex:
         with self.opened() as index:
             if self._took is None or self._took <= QUICK:
                 self.refresh()
-            hits = index.search(Query.of(text, now), k=LOOKED, exclude=without)
+            begun = index.begun
+            hits = index.about(text, now, k=LOOKED, exclude=without)
+            if index.begun != begun:  # it was deleted, and is empty
+                self.refresh()
+                hits = index.about(text, now, k=LOOKED, exclude=without)
         return Looked(self._seen, tuple(hits))
 
     def settle(self) -> None:

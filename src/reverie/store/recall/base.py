@@ -26,7 +26,7 @@ from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.store.plain import SAFE, read_plain
 from reverie.world import Notice, Say
 
-VERSION = "1"
+VERSION = "2"
 PATIENCE = 0.5
 """Seconds to wait for another process that is writing."""
 
@@ -37,7 +37,7 @@ CREATE TABLE total (kind TEXT PRIMARY KEY, texts, path, name, about, heads, body
 INSERT INTO total VALUES ('memory', 0, 0, 0, 0, 0, 0), ('transcript', 0, 0, 0, 0, 0, 0);
 CREATE TABLE file (
     id INTEGER PRIMARY KEY, kind TEXT, key TEXT, modified INTEGER, size INTEGER, inode INTEGER,
-    type TEXT, name TEXT, description TEXT, saved REAL, line INTEGER, body TEXT,
+    changed INTEGER, type TEXT, name TEXT, description TEXT, saved REAL, line INTEGER, body TEXT,
     UNIQUE (kind, key)
 );
 CREATE INDEX file_saved ON file (kind, saved);

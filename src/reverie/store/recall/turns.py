@@ -44,8 +44,8 @@ class Turns:
         """Take a session in, in place of what was known of it; gives how many turns it has."""
         self.remove(session)
         made = self._base.execute(
-            "INSERT INTO file (kind, key, modified, size, inode, saved)"
-            " VALUES ('transcript', ?, ?, ?, ?, ?)",
+            "INSERT INTO file (kind, key, modified, size, inode, changed, saved)"
+            " VALUES ('transcript', ?, ?, ?, ?, ?, ?)",
             (session, *mark, mark[0] / 1e9),
         )
         start = (made.lastrowid or 0) << PLACES
@@ -103,7 +103,7 @@ class Turns:
 
     def known(self) -> dict[str, FileStamp]:
         rows = self._base.execute(
-            "SELECT key, modified, size, inode FROM file WHERE kind = 'transcript'"
+            "SELECT key, modified, size, inode, changed FROM file WHERE kind = 'transcript'"
         )
         return {row[0]: row[1:] for row in rows}
 
