@@ -4,12 +4,13 @@ A message is looked at sentence by sentence, since what else it says changes not
 that matters; of a long one the first sentences and the last, where people say what they want. A
 memory's evidence for a sentence is what the telling words it has are worth, and that they stand
 close, times the root of the share of the sentence that they are. Words of any order ("commit",
-"push", "fix the tests") tell half as much as their rarity in a folder says.
+"push", "fix the tests") tell less than their rarity in a folder says.
 
-By chance a message of many sentences finds more, so its evidence is divided by a small power of
-their number. Through the gate comes what is above one threshold and not far behind the best. The
-threshold was set on what people typed in one project against the memories of another: of such
-messages it lets something in for about one in thirty.
+By chance a large folder has more to find, so a word's worth is told against that of the rarest word
+there can be in one of its size; and a message of many sentences finds more, so its evidence is
+divided by a small power of their number. Through the gate comes what is above one threshold and
+not far behind the best. The threshold was set on what people typed in one project against the
+memories of another: of such messages it lets something in for about one in thirty.
 
 Meaning, where a model gives it, is evidence too: closeness above what any two texts on one subject
 have, so that a memory in other words can pass, and one that is only of the same trade cannot.
@@ -24,13 +25,13 @@ from collections.abc import Iterable
 from reverie.memory.recall.ranking import Findings, Query, QueryTerms
 from reverie.text.tokens import TRADE, stem
 
-CLEAR = 8.2
+CLEAR = 1.6
 """Evidence from which on a memory is clearly about a message."""
 MARGIN = 0.7
 """The share of the best evidence that the others of a message have."""
 MAX_SENTENCES = 8
-_CHANCE = 0.15  # the power of their number by which many sentences find more
-_ORDERED = 0.5  # what a word of the trade tells, against another as rare
+_CHANCE = 0.35  # the power of their number by which many sentences find more
+_ORDERED = 0.4  # what a word of the trade tells, against another as rare
 _END = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")  # noqa: RUF001
 _TRADE = frozenset(map(stem, TRADE))
 
@@ -48,9 +49,10 @@ def sentences(text: str, now: float) -> tuple[Query, ...]:
 
 
 def telling(terms: QueryTerms) -> tuple[float, ...]:
-    """What each term of a sentence tells of what it is about."""
+    """What each term of a sentence tells of what it is about: 1 for the rarest there can be."""
     return tuple(
-        term.weight * (_ORDERED if term.text in _TRADE else 1.0) for term in terms.all
+        term.weight / terms.rarest * (_ORDERED if term.text in _TRADE else 1.0)
+        for term in terms.all
     )
 
 

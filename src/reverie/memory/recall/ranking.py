@@ -110,6 +110,7 @@ class QueryTerms:
     query: Query
     all: tuple[Term, ...]
     weights: tuple[float, ...]
+    rarest: float = 1.0  # what a term would weigh that stands in one text alone
     scale: float = 1.0
     at: Mapping[str, tuple[tuple[int, float], ...]] = field(
         default_factory=dict[str, tuple[tuple[int, float], ...]]
@@ -139,7 +140,8 @@ class QueryTerms:
                 if count(text):
                     at[text] = (*at.get(text, ()), (n, amount))
         weights = tuple(term.weight for term in found)
-        return cls(query, tuple(found), weights, math.sqrt(sum(weights) or 1.0), at)
+        rarest = rarity("", texts, 1, prior) ** power or 1.0
+        return cls(query, tuple(found), weights, rarest, math.sqrt(sum(weights) or 1.0), at)
 
 
 def rarity(term: str, texts: int, count: int, prior: float = _PRIOR) -> float:
@@ -288,6 +290,7 @@ _COVER = 0.6  # of a turn's score, what depends on how much of the query it has
 _SESSION_RISE, _SESSION_LENGTH = 0.3, 0.9
 _TURN_DATED = 6.3
 _SPEAKER, _FIRST, _LONG = 0.5, 0.1, 0.05
+_TURN_MEANING = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +318,7 @@ class RankedTurn:
     ends_asking: bool = False
     first_person: bool = False
     size: int = 0
+    likeness: float = 0.0
 
 
 def score_session(counts: Mapping[int, int], terms: QueryTerms, turns: int, mean: float) -> float:
@@ -358,8 +362,12 @@ def score_turn(
     factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - talk.question * turn.asks)
     factor *= (1 + _FIRST * turn.first_person) * max(turn.size, 1) ** _LONG
     base = words + around + dated
-    why = (("words", words), ("session", around), ("date", dated), ("speaker", base * (factor - 1)))
-    return base * factor / terms.scale, _shown(why, terms)
+    meant = _TURN_MEANING * max(turn.likeness - _UNLIKE, 0.0)
+    why = (
+        *(("words", words), ("session", around), ("date", dated), ("speaker", base * (factor - 1))),
+        ("meaning", meant * terms.scale),
+    )
+    return base * factor / terms.scale + meant, _shown(why, terms)
 
 
 def _window(

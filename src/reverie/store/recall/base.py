@@ -17,10 +17,10 @@ import math
 import os
 import sqlite3
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import mul
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.store.plain import SAFE, read_plain
@@ -162,46 +162,61 @@ MAX_TEXT = 300
 """Characters of a memory that its vector is made from."""
 
 
-class Vectors:
-    """The vectors of an index."""
+TextKind: TypeAlias = Literal["memory", "transcript"]
+_TABLES: Mapping[TextKind, str] = {"memory": "file", "transcript": "turn"}
+_MISSING: Mapping[TextKind, str] = {
+    "memory": (
+        "SELECT id, name || '. ' || description || ' ' || substr(body, 1, ?) FROM file"
+        " WHERE kind = 'memory' AND id NOT IN (SELECT file FROM vector WHERE model = ?)"
+        " ORDER BY saved DESC LIMIT ?"
+    ),
+    "transcript": (
+        "SELECT id, substr(said, 1, ?) FROM turn WHERE speaker != 'tool'"
+        " AND id NOT IN (SELECT file FROM vector WHERE model = ?) ORDER BY at DESC LIMIT ?"
+    ),
+}
 
-    def __init__(self, base: sqlite3.Connection) -> None:
+
+class Vectors:
+    """The vectors of an index: of its memories, or of the turns of its transcripts. Those of
+    tools' results are not made: they are many, and no sentences."""
+
+    def __init__(self, base: sqlite3.Connection, kind: TextKind = "memory") -> None:
         self._base = base
+        self._kind: TextKind = kind
         self._stamp: tuple[object, ...] = ()
         self._ids: list[int] = []
         self._rows: list[array[float]] = []
         self._matrix: Any = None
 
+    def _named(self, model: str) -> str:
+        return model if self._kind == "memory" else f"{model} {self._kind}"
+
     def missing(self, model: str, most: int) -> list[tuple[int, str]]:
-        """Memories that have no vector of this model yet, each with the text to make it from."""
-        rows = self._base.execute(
-            "SELECT id, key, name, description, substr(body, 1, ?) FROM file WHERE kind = 'memory'"
-            " AND id NOT IN (SELECT file FROM vector WHERE model = ?) ORDER BY saved DESC LIMIT ?",
-            (MAX_TEXT, model, most),
-        )
-        return [
-            (ident, f"{name}. {description} {' '.join(body.split())}"[:MAX_TEXT])
-            for ident, _, name, description, body in rows
-        ]
+        """Texts that have no vector of this model yet, each with what to make it from."""
+        given = (MAX_TEXT, self._named(model), most)
+        rows = self._base.execute(_MISSING[self._kind], given)
+        return [(ident, " ".join(text.split())[:MAX_TEXT]) for ident, text in rows]
 
     def put(self, model: str, vectors: Iterable[tuple[int, Vector]]) -> int:
-        """Keep vectors; those of memories that are gone by now are left out."""
+        """Keep vectors; those of texts that are gone by now are left out."""
         done = 0
+        table = _TABLES[self._kind]
         for ident, vector in vectors:
             values = _unit(vector)
             if values is not None:
                 done += self._base.execute(
-                    "INSERT OR REPLACE INTO vector SELECT id, ?, ? FROM file WHERE id = ?",
-                    (model, values.tobytes(), ident),
+                    f"INSERT OR REPLACE INTO vector SELECT id, ?, ? FROM {table} WHERE id = ?",
+                    (self._named(model), values.tobytes(), ident),
                 ).rowcount
         return done
 
     def closeness(self, meaning: Meaning) -> dict[int, float]:
-        """How close each memory is to what a query means, -1 to 1."""
+        """How close each text is to what a query means, -1 to 1."""
         asked = _unit(meaning.vector)
         if asked is None:
             return {}
-        self._load(meaning.model, len(asked))
+        self._load(self._named(meaning.model), len(asked))
         if self._matrix is not None:
             found: list[float] = (self._matrix @ _numpy().asarray(asked, "f")).tolist()
         else:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_topic
@@ -29,7 +29,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.recall import base as bases
-from reverie.store.recall.base import Vectors
+from reverie.store.recall.base import TextKind, Vectors
 from reverie.store.recall.notes import (
     FileStamp,
     FolderScan,
@@ -45,7 +45,8 @@ from reverie.transcript.codec import decode
 from reverie.transcript.records import Entry
 from reverie.world import Notice, Say, say_nothing
 
-HitKind: TypeAlias = Literal["memory", "transcript"]
+HitKind: TypeAlias = TextKind
+KINDS: tuple[HitKind, ...] = ("memory", "transcript")
 T = TypeVar("T")
 
 NAME = "recall.sqlite3"
@@ -101,7 +102,7 @@ class RecallIndex:
         self._place = _place(self.path)
         self._notes = NoteIndex(base, self._header_lines)
         self._turns = Turns(base)
-        self._vectors = Vectors(base)
+        self._vectors = {kind: Vectors(base, kind) for kind in KINDS}
 
     @classmethod
     def open(
@@ -209,16 +210,20 @@ class RecallIndex:
 
     # Meaning
 
-    def without_vector(self, model: str, most: int = 64) -> list[tuple[int, str]]:
-        """Memories that have no vector of this model yet, by number, with their texts."""
-        return self._kept(lambda: self._vectors.missing(model, most), [])
+    def without_vector(
+        self, model: str, most: int = 64, kind: HitKind = "memory"
+    ) -> list[tuple[int, str]]:
+        """Texts that have no vector of this model yet, by number."""
+        return self._kept(lambda: self._vectors[kind].missing(model, most), [])
 
-    def put_vectors(self, model: str, vectors: Sequence[tuple[int, Vector]]) -> int:
-        """Keep the vectors of memories; gives how many were kept."""
+    def put_vectors(
+        self, model: str, vectors: Sequence[tuple[int, Vector]], kind: HitKind = "memory"
+    ) -> int:
+        """Keep the vectors of texts; gives how many were kept."""
 
         def kept() -> int:
             with self._writing():
-                return self._vectors.put(model, vectors)
+                return self._vectors[kind].put(model, vectors)
 
         return self._kept(kept, 0)
 
@@ -246,7 +251,8 @@ class RecallIndex:
             if "memory" in kinds:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
-                _, turns = self._turns.ranked(query, exclude=exclude)
+                likeness = {} if meaning is None else self._vectors["transcript"].closeness(meaning)
+                _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
                 hits += [hit for one in turns[:k] if (hit := self._said(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
 
@@ -268,7 +274,7 @@ class RecallIndex:
         asked = sentences(text, now)
 
         def found() -> list[RecallHit]:
-            known = [self._vectors.closeness(one) for one in meanings] or [{} for _ in asked]
+            known = [self._vectors["memory"].closeness(one) for one in meanings] or [{} for _ in asked]
             rows = self._notes.about(asked, k, exclude=exclude, likeness=known)
             return [hit for weighed, one in rows if (hit := self._note(one, weighed))]
 
@@ -281,7 +287,7 @@ class RecallIndex:
         exclude: Container[str],
         meaning: Meaning | None,
     ) -> list[RecallHit]:
-        likeness = {} if meaning is None else self._vectors.closeness(meaning)
+        likeness = {} if meaning is None else self._vectors["memory"].closeness(meaning)
         weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
 

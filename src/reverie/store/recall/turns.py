@@ -8,8 +8,10 @@ rarer terms and those around them, then every signal.
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from reverie.memory.recall.passages import ROLES, Utterance
 from reverie.memory.recall.ranking import (
@@ -30,6 +32,9 @@ PLACES = 20
 """Bits of a turn's number that are its place in the session."""
 CANDIDATES = 100
 MAX_MATCHES = 20_000
+LIKEST = 30
+"""Turns that closeness of meaning alone brings up."""
+NOTHING: Mapping[int, float] = MappingProxyType({})
 
 _AROUND = tuple(step for step, _ in AROUND)
 
@@ -89,6 +94,7 @@ class Turns:
             "INSERT INTO turn_index (turn_index, rowid, words) VALUES ('delete', ?, ?)", rows
         )
         self._base.execute("DELETE FROM turn WHERE id >= ? AND id < ?", span)
+        self._base.execute("DELETE FROM vector WHERE file >= ? AND file < ?", span)
         self._base.execute("DELETE FROM file WHERE id = ?", row)
         self._count(-len(rows), -sum(words.count(" ") + 1 for _, words in rows if words))
         return True
@@ -110,19 +116,25 @@ class Turns:
     # Looking up
 
     def ranked(
-        self, query: Query, *, exclude: Container[str], alone: bool = True
+        self,
+        query: Query,
+        *,
+        exclude: Container[str],
+        alone: bool = True,
+        likeness: Mapping[int, float] = NOTHING,
     ) -> tuple[QueryTerms, list[Ranked]]:
         """The turns that answer a query, best first, with how its terms were weighed; each for
-        itself, or for its session."""
+        itself, or for its session. `likeness` is how close each is in meaning."""
         texts, size, sessions = self._base.execute(
             "SELECT texts, body, heads FROM total WHERE kind = 'transcript'"
         ).fetchone()
         counts = Counts(self._base, "turn_terms")
         named = self._named(query)
         weighed = QueryTerms.of(query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR)
-        near = self._near(self._candidates(query, weighed, counts))
+        likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
+        near = self._near([*self._candidates(query, weighed, counts), *likest])
         out = self._excluded(near, exclude)
-        turns = {ident: turn for ident, turn in self._read(near) if ident >> PLACES not in out}
+        turns = {n: turn for n, turn in self._read(near, likeness) if n >> PLACES not in out}
         amounts = {ident: counted(turn, weighed) for ident, turn in turns.items()}
         whole = self._sessions(weighed, counts, turns, texts / max(sessions, 1))
         length = size / texts if texts else 1.0
@@ -187,7 +199,9 @@ class Turns:
         keys = ((n, self._base.execute(asked, (n,)).fetchone()) for n in sessions)
         return {n for n, row in keys if row is None or row[0] in exclude}
 
-    def _read(self, idents: Iterable[int]) -> Iterable[tuple[int, RankedTurn]]:
+    def _read(
+        self, idents: Iterable[int], likeness: Mapping[int, float]
+    ) -> Iterable[tuple[int, RankedTurn]]:
         asked = (
             "SELECT speaker, at, asks, ends_asking, first_person, length(said), words"
             " FROM turn WHERE id = ?"
@@ -196,7 +210,9 @@ class Turns:
             row = self._base.execute(asked, (ident,)).fetchone()
             if row is not None:
                 speaker, at, asks, ends, first, size, words = row
-                yield ident, RankedTurn(words, speaker, at, asks, bool(ends), bool(first), size)
+                like = likeness.get(ident, 0.0)
+                marks = (asks, bool(ends), bool(first))
+                yield ident, RankedTurn(words, speaker, at, *marks, size, like)
 
     def _sessions(
         self, weighed: QueryTerms, counts: Counts, turns: Iterable[int], mean: float
