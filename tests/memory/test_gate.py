@@ -77,7 +77,12 @@ def test_sentences_are_the_first_and_the_last_of_many() -> None:
     assert len(found) == MAX_SENTENCES
     assert found[0] == "zebra0 walks."
     assert found[-1] == "zebra39 walks."
-    assert [q.text for q in sentences("eins; zwei\n\ndrei。四", NOW)] == ["eins;", "zwei", "drei。", "四"]
+    assert [q.text for q in sentences("eins; zwei\n\ndrei。四", NOW)] == [
+        "eins;",
+        "zwei",
+        "drei。",
+        "四",
+    ]
 
 
 def test_a_message_without_a_telling_word_is_one_query() -> None:

@@ -585,5 +585,16 @@ def test_a_message_is_looked_at_sentence_by_sentence(index: RecallIndex, folder:
     assert alone.file == long.file == "deploy.md"
     assert alone.clear
     assert long.evidence > 0.6 * alone.evidence
-    (whole, *_) = index.search(Query.of(f"Well, that was a long lunch. {said} My train leaves", NOW))
+    (whole, *_) = index.search(
+        Query.of(f"Well, that was a long lunch. {said} My train leaves", NOW)
+    )
     assert whole.evidence < long.evidence
+
+
+def test_a_compound_is_found_by_its_parts_and_finds_them(index: RecallIndex, folder: Path) -> None:
+    write(folder, "a.md", "Die Datenbankverbindung wird nach einer Minute getrennt\n")
+    write(folder, "b.md", "Der Zeitplan steht im Kalender und wird nicht geteilt\n")
+    index.refresh(folder)
+    assert files(index, "Datenbank") == ["a.md"]
+    assert files(index, "Kalendereintrag") == ["b.md"]
+    assert files(index, "Donau") == []

@@ -132,10 +132,14 @@ class MiniLM:
         hidden = (there - 1.0)[:, None, None, :] * np.float32(1e9)
         for n in range(_LAYERS):
             layer = f"encoder.layer.{n}."
-            heard = self._linear(self._attention(x, layer, hidden), f"{layer}attention.output.dense")
+            heard = self._linear(
+                self._attention(x, layer, hidden), f"{layer}attention.output.dense"
+            )
             x = self._norm(x + heard, f"{layer}attention.output.LayerNorm")
             wide = self._gelu(self._linear(x, f"{layer}intermediate.dense"))
-            x = self._norm(x + self._linear(wide, f"{layer}output.dense"), f"{layer}output.LayerNorm")
+            x = self._norm(
+                x + self._linear(wide, f"{layer}output.dense"), f"{layer}output.LayerNorm"
+            )
         mean = (x * there[:, :, None]).sum(1) / there.sum(1, keepdims=True)
         found: list[list[float]] = (mean / np.linalg.norm(mean, axis=-1, keepdims=True)).tolist()
         return found
@@ -218,5 +222,6 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _is_sign(letter: str, kind: str) -> bool:
-    return kind[0] == "P" or (letter.isascii() and not letter.isalnum() and letter.isprintable()
-                              and not letter.isspace())
+    return kind[0] == "P" or (
+        letter.isascii() and not letter.isalnum() and letter.isprintable() and not letter.isspace()
+    )

@@ -32,7 +32,7 @@ MARGIN = 0.7
 MAX_SENTENCES = 8
 _CHANCE = 0.35  # the power of their number by which many sentences find more
 _ORDERED = 0.4  # what a word of the trade tells, against another as rare
-_END = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")  # noqa: RUF001
+_END = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
 _TRADE = frozenset(map(stem, TRADE))
 
 

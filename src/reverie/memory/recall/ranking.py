@@ -126,13 +126,17 @@ class QueryTerms:
         *,
         power: float = _RARE,
         prior: float = _PRIOR,
+        akin: Callable[[str], tuple[str, ...]] = lambda _: (),
     ) -> QueryTerms:
         """Weigh a query's terms; `count` says how many of the index's texts have one. `names` are
-        left out where there is more: those of speakers tell nothing among their own words."""
+        left out where there is more: those of speakers tell nothing among their own words. For
+        one that no text has, its synonyms may stand, and those that are `akin`."""
         chosen = [text for text in query.terms if text not in names] or query.terms
         found = [
-            Term(text, rarity(text, texts, count(text), prior) ** power, SYNONYMS.get(text, ()))
+            Term(text, rarity(text, texts, there, prior) ** power, others)
             for text in chosen
+            for there in (count(text),)
+            for others in ((*SYNONYMS.get(text, ()), *(() if there else akin(text))),)
         ]
         at: dict[str, tuple[tuple[int, float], ...]] = {}
         for n, term in enumerate(found):

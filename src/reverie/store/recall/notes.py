@@ -142,6 +142,9 @@ MAX_MATCHES = 1_500
 MIN_CANDIDATES, MIN_MATCHES = 25, 300
 """What each of many sentences has of both."""
 
+LEAST_PART, AKIN = 5, 3
+"""Letters of a compound's part, and how many akin terms stand for one that no text has."""
+
 _COLUMNS = ", ".join(FIELDS)
 _RANK = "bm25(0.3, 0.4, 0.3, 0.15, 0.08)"
 
@@ -275,7 +278,8 @@ class NoteIndex:
     def mark(self, key: str) -> FileStamp | None:
         """The mark of one file, or None where it is not known."""
         return self._base.execute(
-            "SELECT modified, size, inode, changed FROM file WHERE kind = 'memory' AND key = ?", (key,)
+            "SELECT modified, size, inode, changed FROM file WHERE kind = 'memory' AND key = ?",
+            (key,),
         ).fetchone()
 
     # Looking up
@@ -313,7 +317,9 @@ class NoteIndex:
                 speaks = evidence(one.found, weights, count)
                 if one.id not in found or speaks > found[one.id][0]:
                     found[one.id] = (speaks, weighed, one)
-        best = heapq.nsmallest(k, found.values(), key=lambda row: (-row[0], -row[2].score, row[2].id))
+        best = heapq.nsmallest(
+            k, found.values(), key=lambda row: (-row[0], -row[2].score, row[2].id)
+        )
         return [(weighed, one.told(weighed, speaks)) for speaks, weighed, one in best]
 
     def _found(
@@ -324,11 +330,13 @@ class NoteIndex:
             f"SELECT texts, {_COLUMNS} FROM total WHERE kind = 'memory'"
         ).fetchone()
         counts = Counts(self._base, "note_terms")
-        weighed = QueryTerms.of(query, texts, counts)
+        weighed = QueryTerms.of(query, texts, counts, akin=counts.akin)
         means = [size / texts if texts else 1.0 for size in sizes]
         likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
         out: list[_Scored] = []
-        for ident, key, kind, saved, *fields in self._candidates(query, weighed, counts, likest, of):
+        for ident, key, kind, saved, *fields in self._candidates(
+            query, weighed, counts, likest, of
+        ):
             if key not in exclude:
                 note = RankedNote(tuple(fields), kind, saved, likeness.get(ident, 0.0))
                 found = find_terms(note, weighed, means)
@@ -376,6 +384,7 @@ class Counts:
     def __init__(self, base: sqlite3.Connection, table: str) -> None:
         self._base = base
         self._asked = f"SELECT doc FROM {table} WHERE term = ?"
+        self._longer = f"SELECT term FROM {table} WHERE term > ? AND term < ? LIMIT {AKIN}"
         self._known: dict[str, int] = {}
 
     def __call__(self, term: str) -> int:
@@ -384,6 +393,17 @@ class Counts:
             row = self._base.execute(self._asked, (term,)).fetchone()
             found = self._known[term] = 0 if row is None else int(row[0])
         return found
+
+    def akin(self, term: str) -> tuple[str, ...]:
+        """Terms of the index that a term is a part of, or that are parts of it: compounds, as
+        German makes them (`datenbankverbindung` and `datenbank`)."""
+        if len(term) < LEAST_PART or not term.isalpha():
+            return ()
+        rows = self._base.execute(self._longer, (term, f"{term}\U0010ffff"))
+        found = [str(row[0]) for row in rows]
+        cuts = range(LEAST_PART, len(term) - LEAST_PART + 1)
+        found += [part for n in cuts for part in (term[:n], term[n:]) if self(part)]
+        return tuple(sorted(dict.fromkeys(found), key=len, reverse=True)[:AKIN])
 
 
 def chosen(weighed: QueryTerms, counts: Counts, most: int) -> str:

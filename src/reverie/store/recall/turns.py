@@ -130,7 +130,9 @@ class Turns:
         ).fetchone()
         counts = Counts(self._base, "turn_terms")
         named = self._named(query)
-        weighed = QueryTerms.of(query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR)
+        weighed = QueryTerms.of(
+            query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR, akin=counts.akin
+        )
         likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
         near = self._near([*self._candidates(query, weighed, counts), *likest])
         out = self._excluded(near, exclude)
