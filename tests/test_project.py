@@ -46,7 +46,9 @@ def pins(root: Path, tier: str) -> dict[str, str]:
 
 
 @pytest.mark.spec("project.locks")
-@pytest.mark.parametrize("tier", ["run", "anthropic", "openai", "semantic", "minilm", "all", "dev", "proof"])
+@pytest.mark.parametrize(
+    "tier", ["run", "anthropic", "openai", "semantic", "minilm", "all", "dev", "proof"]
+)
 def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None:
     text = (root / "locks" / f"{tier}.txt").read_text()
     assert not tree.ADDRESS.search(text)

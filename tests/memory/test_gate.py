@@ -59,6 +59,16 @@ def test_many_sentences_need_more_evidence_each() -> None:
     assert 0.4 * one < many < one
 
 
+def test_meaning_speaks_for_a_memory_in_other_words_and_for_none_of_the_same_trade() -> None:
+    weighed = QueryTerms.of(Query.of("immutable frozen dataclass", NOW), 300, lambda _: 5)
+    order = QueryTerms.of(Query.of("fix test", NOW), 300, lambda _: 5)
+    nothing = find_terms(RankedNote(("", "", "", "", "banana")), weighed, LENGTHS)
+    other, trade = (evidence(nothing, telling(weighed), 1, like) for like in (0.85, 0.35))
+    assert (other > CLEAR, trade) == (True, 0.0)
+    found = find_terms(RankedNote(("", "", "", "", "banana")), order, LENGTHS)
+    assert evidence(found, telling(order), 1, 0.85) < 0.6 * other
+
+
 def test_a_large_folder_needs_no_other_threshold() -> None:
     found = [
         telling(QueryTerms.of(Query.of("zebra", NOW), texts, lambda _: 1)) for texts in (10, 10_000)

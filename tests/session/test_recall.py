@@ -222,9 +222,7 @@ class Held(Mute):
             yield event
 
 
-async def test_a_selecting_model_that_takes_too_long_falls_back(
-    home: Path, project: Path
-):
+async def test_a_selecting_model_that_takes_too_long_falls_back(home: Path, project: Path):
     model = Mute()
     quick = replace(DEFAULTS, recall_timeout_seconds=0.05)
     finder = Fixed([hit("billing.md")])

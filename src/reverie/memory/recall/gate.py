@@ -12,8 +12,9 @@ divided by a small power of their number. Through the gate comes what is above o
 not far behind the best. The threshold was set on what people typed in one project against the
 memories of another: of such messages it lets something in for about one in thirty.
 
-Meaning, where a model gives it, is evidence too: closeness above what any two texts on one subject
-have, so that a memory in other words can pass, and one that is only of the same trade cannot.
+Meaning, where a model gives it, is evidence too: closeness above what any two texts of one trade
+have, and only as far as the sentence tells something at all, so that a memory in other words can
+pass, and one cannot because an order sounds like it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ MARGIN = 0.7
 """The share of the best evidence that the others of a message have."""
 MAX_SENTENCES = 8
 _CHANCE = 0.35  # the power of their number by which many sentences find more
+_MEANT, _UNLIKE, _TOLD = 4.0, 0.4, 2.0  # meaning: its weight, from where on, what must be told
 _ORDERED = 0.4  # what a word of the trade tells, against another as rare
 _END = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
 _TRADE = frozenset(map(stem, TRADE))
@@ -56,14 +58,18 @@ def telling(terms: QueryTerms) -> tuple[float, ...]:
     )
 
 
-def evidence(found: Findings, weights: tuple[float, ...], sentences: int = 1) -> float:
-    """How much speaks for it that a memory is about one of so many sentences."""
+def evidence(
+    found: Findings, weights: tuple[float, ...], sentences: int = 1, likeness: float = 0.0
+) -> float:
+    """How much speaks for it that a memory is about one of so many sentences; `likeness` is how
+    close the two are in meaning, -1 to 1."""
     whole = sum(weights)
     if not whole:
         return 0.0
     held = sum([weights[n] for n in found.own])
-    words = found.worth(weights) + found.near(weights)
-    return words * math.sqrt(held / whole) / sentences**_CHANCE
+    words = (found.worth(weights) + found.near(weights)) * math.sqrt(held / whole)
+    meant = _MEANT * max(likeness - _UNLIKE, 0.0) * min(whole / _TOLD, 1.0)
+    return (words + meant) / sentences**_CHANCE
 
 
 def least(evidence: Iterable[float]) -> float:

@@ -296,7 +296,9 @@ class NoteIndex:
         weighed, found = self._found(query, exclude, likeness)
         weights = telling(weighed)
         best = heapq.nsmallest(k, found, key=lambda one: (-one.score, one.id))
-        return weighed, [one.told(weighed, evidence(one.found, weights)) for one in best]
+        return weighed, [
+            one.told(weighed, evidence(one.found, weights, 1, one.note.likeness)) for one in best
+        ]
 
     def about(
         self,
@@ -314,7 +316,7 @@ class NoteIndex:
             weighed, scored = self._found(query, exclude, like, count)
             weights = telling(weighed)
             for one in scored:
-                speaks = evidence(one.found, weights, count)
+                speaks = evidence(one.found, weights, count, one.note.likeness)
                 if one.id not in found or speaks > found[one.id][0]:
                     found[one.id] = (speaks, weighed, one)
         best = heapq.nsmallest(
