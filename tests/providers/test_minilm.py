@@ -1,4 +1,4 @@
-"""The model of meaning: its words, its arithmetic on weights of our own, and what a broken one does."""
+"""The model of meaning: its words, its arithmetic on small weights, and what broken ones do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall by meaning: what a model in this process adds to every look, and what its absence changes."""
+"""Recall by meaning: what a model in this process adds to a look, and what its absence does."""
 
 from __future__ import annotations
 
