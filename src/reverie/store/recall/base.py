@@ -12,12 +12,14 @@ vector of another length than the query's is as good as none.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import importlib
 import math
 import os
 import sqlite3
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import mul
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -177,6 +179,27 @@ _MISSING: Mapping[TextKind, str] = {
 }
 
 
+LIKEST = 30
+"""Texts that closeness of meaning alone brings up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How close texts are to what a query means, -1 to 1; `likest` are the closest of them."""
+
+    places: Mapping[int, int]
+    values: Sequence[float]
+    likest: tuple[int, ...] = ()
+
+    def of(self, ident: int) -> float:
+        """0 for a text that has no vector."""
+        place = self.places.get(ident)
+        return 0.0 if place is None else float(self.values[place])
+
+
+NOTHING = Likeness({}, ())
+
+
 class Vectors:
     """The vectors of an index: of its memories, or of the turns of its transcripts. Those of
     tools' results are not made: they are many, and no sentences."""
@@ -186,6 +209,7 @@ class Vectors:
         self._kind: TextKind = kind
         self._stamp: tuple[object, ...] = ()
         self._ids: list[int] = []
+        self._places: dict[int, int] = {}
         self._rows: list[array[float]] = []
         self._matrix: Any = None
 
@@ -211,17 +235,21 @@ class Vectors:
                 ).rowcount
         return done
 
-    def closeness(self, meaning: Meaning) -> dict[int, float]:
-        """How close each text is to what a query means, -1 to 1."""
+    def closeness(self, meaning: Meaning) -> Likeness:
+        """How close each text is to what a query means."""
         asked = _unit(meaning.vector)
         if asked is None:
-            return {}
+            return NOTHING
         self._load(self._named(meaning.model), len(asked))
-        if self._matrix is not None:
-            found: list[float] = (self._matrix @ _numpy().asarray(asked, "f")).tolist()
+        numpy = _numpy()
+        if numpy is not None:
+            values = self._matrix @ numpy.asarray(asked, "f")
+            count = min(LIKEST, len(values))
+            best = numpy.argpartition(-values, count - 1)[:count].tolist() if count else []
         else:
-            found = [sum(map(mul, row, asked)) for row in self._rows]
-        return dict(zip(self._ids, found, strict=True))
+            values = [sum(map(mul, row, asked)) for row in self._rows]
+            best = heapq.nlargest(LIKEST, range(len(values)), key=values.__getitem__)
+        return Likeness(self._places, values, tuple(self._ids[n] for n in best))
 
     def _load(self, model: str, size: int) -> None:
         stamp = (
@@ -238,6 +266,7 @@ class Vectors:
         ).fetchall()
         numpy = _numpy()
         self._ids = [row[0] for row in rows]
+        self._places = {ident: n for n, ident in enumerate(self._ids)}
         if numpy is not None:
             joined = b"".join(row[1] for row in rows)
             self._matrix = numpy.frombuffer(joined, "f").reshape(len(rows), size)

@@ -29,7 +29,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.recall import base as bases
-from reverie.store.recall.base import TextKind, Vectors
+from reverie.store.recall.base import NOTHING, TextKind, Vectors
 from reverie.store.recall.notes import (
     FileStamp,
     FolderScan,
@@ -251,7 +251,9 @@ class RecallIndex:
             if "memory" in kinds:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
-                likeness = {} if meaning is None else self._vectors["transcript"].closeness(meaning)
+                likeness = (
+                    NOTHING if meaning is None else self._vectors["transcript"].closeness(meaning)
+                )
                 _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
                 hits += [hit for one in turns[:k] if (hit := self._said(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
@@ -289,7 +291,7 @@ class RecallIndex:
         exclude: Container[str],
         meaning: Meaning | None,
     ) -> list[RecallHit]:
-        likeness = {} if meaning is None else self._vectors["memory"].closeness(meaning)
+        likeness = NOTHING if meaning is None else self._vectors["memory"].closeness(meaning)
         weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
 

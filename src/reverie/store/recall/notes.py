@@ -36,6 +36,7 @@ from reverie.memory.recall.ranking import (
     score_note,
 )
 from reverie.store.keys import DEPTH
+from reverie.store.recall.base import Likeness
 from reverie.text.tokens import terms
 
 FileStamp = tuple[int, int, int, int]
@@ -135,8 +136,6 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
 
 
 CANDIDATES = 100
-LIKEST = 30
-"""Memories that closeness of meaning alone brings up."""
 MAX_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
 MIN_CANDIDATES, MIN_MATCHES = 25, 300
@@ -290,7 +289,7 @@ class NoteIndex:
         k: int,
         *,
         exclude: Container[str],
-        likeness: Mapping[int, float],
+        likeness: Likeness,
     ) -> tuple[QueryTerms, list[Ranked]]:
         """The `k` memories that answer a query best, with how its terms were weighed."""
         weighed, found = self._found(query, exclude, likeness)
@@ -306,7 +305,7 @@ class NoteIndex:
         k: int,
         *,
         exclude: Container[str],
-        likeness: Sequence[Mapping[int, float]],
+        likeness: Sequence[Likeness],
     ) -> list[tuple[QueryTerms, Ranked]]:
         """The `k` memories for which most speaks in one of a message's sentences, each with how
         that one's terms were weighed."""
@@ -325,7 +324,7 @@ class NoteIndex:
         return [(weighed, one.told(weighed, speaks)) for speaks, weighed, one in best]
 
     def _found(
-        self, query: Query, exclude: Container[str], likeness: Mapping[int, float], of: int = 1
+        self, query: Query, exclude: Container[str], likeness: Likeness, of: int = 1
     ) -> tuple[QueryTerms, list[_Scored]]:
         """The candidates of one of so many queries, scored."""
         texts, *sizes = self._base.execute(
@@ -334,13 +333,13 @@ class NoteIndex:
         counts = Counts(self._base, "note_terms")
         weighed = QueryTerms.of(query, texts, counts, akin=counts.akin)
         means = [size / texts if texts else 1.0 for size in sizes]
-        likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
+        likest = likeness.likest
         out: list[_Scored] = []
         for ident, key, kind, saved, *fields in self._candidates(
             query, weighed, counts, likest, of
         ):
             if key not in exclude:
-                note = RankedNote(tuple(fields), kind, saved, likeness.get(ident, 0.0))
+                note = RankedNote(tuple(fields), kind, saved, likeness.of(ident))
                 found = find_terms(note, weighed, means)
                 out.append(_Scored(ident, score_note(note, weighed, found), note, found))
         return weighed, out

@@ -8,10 +8,8 @@ rarer terms and those around them, then every signal.
 
 from __future__ import annotations
 
-import heapq
 import sqlite3
-from collections.abc import Container, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Container, Iterable, Sequence
 
 from reverie.memory.recall.passages import ROLES, Utterance
 from reverie.memory.recall.ranking import (
@@ -25,6 +23,7 @@ from reverie.memory.recall.ranking import (
     score_session,
     score_turn,
 )
+from reverie.store.recall.base import NOTHING, Likeness
 from reverie.store.recall.notes import Counts, FileStamp, Ranked, chosen
 from reverie.text.tokens import terms
 
@@ -32,9 +31,6 @@ PLACES = 20
 """Bits of a turn's number that are its place in the session."""
 CANDIDATES = 100
 MAX_MATCHES = 20_000
-LIKEST = 30
-"""Turns that closeness of meaning alone brings up."""
-NOTHING: Mapping[int, float] = MappingProxyType({})
 
 _AROUND = tuple(step for step, _ in AROUND)
 
@@ -121,7 +117,7 @@ class Turns:
         *,
         exclude: Container[str],
         alone: bool = True,
-        likeness: Mapping[int, float] = NOTHING,
+        likeness: Likeness = NOTHING,
     ) -> tuple[QueryTerms, list[Ranked]]:
         """The turns that answer a query, best first, with how its terms were weighed; each for
         itself, or for its session. `likeness` is how close each is in meaning."""
@@ -133,8 +129,7 @@ class Turns:
         weighed = QueryTerms.of(
             query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR, akin=counts.akin
         )
-        likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
-        near = self._near([*self._candidates(query, weighed, counts), *likest])
+        near = self._near([*self._candidates(query, weighed, counts), *likeness.likest])
         out = self._excluded(near, exclude)
         turns = {n: turn for n, turn in self._read(near, likeness) if n >> PLACES not in out}
         amounts = {ident: counted(turn, weighed) for ident, turn in turns.items()}
@@ -201,9 +196,7 @@ class Turns:
         keys = ((n, self._base.execute(asked, (n,)).fetchone()) for n in sessions)
         return {n for n, row in keys if row is None or row[0] in exclude}
 
-    def _read(
-        self, idents: Iterable[int], likeness: Mapping[int, float]
-    ) -> Iterable[tuple[int, RankedTurn]]:
+    def _read(self, idents: Iterable[int], likeness: Likeness) -> Iterable[tuple[int, RankedTurn]]:
         asked = (
             "SELECT speaker, at, asks, ends_asking, first_person, length(said), words"
             " FROM turn WHERE id = ?"
@@ -212,7 +205,7 @@ class Turns:
             row = self._base.execute(asked, (ident,)).fetchone()
             if row is not None:
                 speaker, at, asks, ends, first, size, words = row
-                like = likeness.get(ident, 0.0)
+                like = likeness.of(ident)
                 marks = (asks, bool(ends), bool(first))
                 yield ident, RankedTurn(words, speaker, at, *marks, size, like)
 
