@@ -33,7 +33,7 @@ MAX = 4_096
 LOCAL_AT_ONCE = 16
 LOCAL_MAX = 64
 """Texts that a model in this process gives their vectors beside one look: about a second."""
-QUERY_TOKENS = 48
+QUERY_TOKENS = 40
 """Of a message, for its sentences together: what fits into the time a request waits."""
 MIN_TOKENS = 12
 

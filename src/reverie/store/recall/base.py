@@ -246,6 +246,7 @@ class Vectors:
             values = self._matrix @ numpy.asarray(asked, "f")
             count = min(LIKEST, len(values))
             best = numpy.argpartition(-values, count - 1)[:count].tolist() if count else []
+            best.sort(key=values.__getitem__, reverse=True)
         else:
             values = [sum(map(mul, row, asked)) for row in self._rows]
             best = heapq.nlargest(LIKEST, range(len(values)), key=values.__getitem__)

@@ -276,9 +276,8 @@ class RecallIndex:
         asked = sentences(text, now)
 
         def found() -> list[RecallHit]:
-            known = [self._vectors["memory"].closeness(one) for one in meanings] or [
-                {} for _ in asked
-            ]
+            known = [self._vectors["memory"].closeness(one) for one in meanings]
+            known = known or [NOTHING] * len(asked)
             rows = self._notes.about(asked, k, exclude=exclude, likeness=known)
             return [hit for weighed, one in rows if (hit := self._note(one, weighed))]
 

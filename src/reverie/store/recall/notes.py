@@ -36,7 +36,7 @@ from reverie.memory.recall.ranking import (
     score_note,
 )
 from reverie.store.keys import DEPTH
-from reverie.store.recall.base import Likeness
+from reverie.store.recall.base import LIKEST, Likeness
 from reverie.text.tokens import terms
 
 FileStamp = tuple[int, int, int, int]
@@ -138,8 +138,8 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
 CANDIDATES = 100
 MAX_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
-MIN_CANDIDATES, MIN_MATCHES = 25, 300
-"""What each of many sentences has of both."""
+MIN_CANDIDATES, MIN_MATCHES, MIN_LIKEST = 25, 300, 8
+"""What each of many sentences has of them."""
 
 LEAST_PART, AKIN = 5, 3
 """Letters of a compound's part, and how many akin terms stand for one that no text has."""
@@ -333,7 +333,7 @@ class NoteIndex:
         counts = Counts(self._base, "note_terms")
         weighed = QueryTerms.of(query, texts, counts, akin=counts.akin)
         means = [size / texts if texts else 1.0 for size in sizes]
-        likest = likeness.likest
+        likest = likeness.likest[: max(LIKEST // of, MIN_LIKEST)]
         out: list[_Scored] = []
         for ident, key, kind, saved, *fields in self._candidates(
             query, weighed, counts, likest, of
