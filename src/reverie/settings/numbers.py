@@ -11,9 +11,10 @@ Units are part of the names: `_tokens`, `_bytes`, `_characters`, `_seconds`, `_s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
+from reverie.light import dataclass
 from reverie.settings.kinds import (
     BYTES,
     COUNT,

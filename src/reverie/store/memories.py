@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
+from reverie.light import dataclass
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, sort_of, title_of

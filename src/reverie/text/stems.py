@@ -13,6 +13,8 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
+from reverie.light import pattern
+
 _IRREGULAR = """
 be am is are was were been being|become became|begin began begun|bite bit bitten|blow blew blown
 break broke broken|bring brought|build built|buy bought|catch caught|choose chose chosen choice
@@ -157,7 +159,7 @@ def _last_e(word: str) -> str:
 
 # Russian
 
-_CYRILLIC = re.compile("[а-яё]+")
+_CYRILLIC = pattern("[а-яё]+")
 _CASES = tuple(
     sorted(
         """
@@ -197,7 +199,7 @@ _EITHER = """
     von vor war was wer wie wo
 """
 _TELLING = GERMAN - frozenset(_EITHER.split())  # without what is a word or a name elsewhere
-_UMLAUT = re.compile("[äöüß]", re.IGNORECASE)
+_UMLAUT = pattern("[äöüß]", re.IGNORECASE)
 _ENOUGH = 2
 _LOOKED_AT = 2_000
 _GERMAN_ENDS = ("ern", "em", "en", "er", "es", "e")

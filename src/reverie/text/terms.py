@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from reverie.light import dataclass
 from reverie.text.stems import stem
 from reverie.text.untrusted import strip
 

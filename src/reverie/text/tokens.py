@@ -20,6 +20,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from reverie.light import pattern
 from reverie.text.chinese import SIMPLIFIED
 from reverie.text.stems import GERMAN, german, is_german, stem
 
@@ -121,19 +122,20 @@ _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-_RUN = re.compile(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-_IS_DENSE = re.compile(f"[{_DENSE}]")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_SHORT = re.compile("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
-_APOSTROPHE = re.compile("['’]").search
-_PLAIN = re.compile(r"[^\W\d_][^\W\d_A-Z]*").fullmatch  # a word, capital or not: no identifier
-_MARKS = re.compile("[\u0300-\u036f]")
+_RUN = pattern(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
+_ASCII_RUN = pattern(r"\w+(?:'[^\W_]+)*", re.ASCII)
+_HAN = pattern("[\u3400-\u4dbf\u4e00-\u9fff]")
+_IS_DENSE = pattern(f"[{_DENSE}]")
+_PART = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_SHORT = pattern("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
+_APOSTROPHE = pattern("['’]")
+_PLAIN = pattern(r"[^\W\d_][^\W\d_A-Z]*")  # a word, capital or not: no identifier
+_MARKS = pattern("[\u0300-\u036f]")
 
 
 def has_chinese(text: str) -> bool:
     """Whether a text has a Han character."""
-    return _HAN.search(text) is not None
+    return not text.isascii() and _HAN.search(text) is not None
 
 
 def terms(text: str) -> list[str]:
@@ -167,8 +169,8 @@ def _apart(text: str) -> str:
 
 
 def _terms(text: str) -> Iterator[str]:
-    for run in _RUN.findall(text):
-        if _IS_DENSE.match(run):
+    for run in (_ASCII_RUN if text.isascii() else _RUN).findall(text):
+        if not run.isascii() and _IS_DENSE.match(run):
             yield from pairs(run)
         else:
             yield from _word(run)
@@ -176,9 +178,11 @@ def _terms(text: str) -> Iterator[str]:
 
 def _word(run: str) -> Iterator[str]:
     """A word, or the parts of an identifier and the identifier without its joints."""
-    plain = _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE(run) else run
+    plain = (
+        _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE.search(run) else run
+    )
     lower = plain.casefold()
-    if (lower != plain or not plain.isalpha()) and not _PLAIN(plain):
+    if (lower != plain or not plain.isalpha()) and not _PLAIN.fullmatch(plain):
         parts = [part.casefold() for part in _PART.findall(plain)]
         if len(parts) > 1:
             yield from (stem(part[:LONGEST]) for part in parts if _tells(part))
@@ -204,6 +208,8 @@ def pairs(run: str) -> Iterator[str]:
 def asked(text: str) -> str:
     """A query's text with the Chinese words of asking made spaces, where more than one sign of
     what they stood between is left."""
+    if text.isascii():
+        return text
     return _RUN.sub(lambda run: _asked(run[0]) if _IS_DENSE.match(run[0]) else run[0], text)
 
 
@@ -214,5 +220,5 @@ def _asked(run: str) -> str:
     return " ".join(pieces)
 
 
-_STOPS = re.compile("|".join(CHINESE))
-_LONG_STOPS = re.compile("|".join(one for one in CHINESE if len(one) > 1))
+_STOPS = pattern("|".join(CHINESE))
+_LONG_STOPS = pattern("|".join(one for one in CHINESE if len(one) > 1))

@@ -20,9 +20,9 @@ pass, and one cannot because an order sounds like it.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 
+from reverie.light import pattern
 from reverie.memory.recall.ranking import Findings, Query, QueryTerms
 from reverie.text.tokens import TRADE, stem
 
@@ -34,7 +34,7 @@ MAX_SENTENCES = 8
 _CHANCE = 0.35  # the power of their number by which many sentences find more
 _MEANT, _UNLIKE, _TOLD = 4.0, 0.4, 2.0  # meaning: its weight, from where on, what must be told
 _ORDERED = 0.4  # what a word of the trade tells, against another as rare
-_END = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
+_END = pattern(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])")
 _TRADE = frozenset(map(stem, TRADE))
 
 

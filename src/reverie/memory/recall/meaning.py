@@ -9,8 +9,9 @@ waits for a search. Types alone; nothing here loads a model or opens a connectio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from reverie.light import dataclass
 
 Vector = Sequence[float]
 

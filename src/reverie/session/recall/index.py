@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from reverie.errors import StoreError
+from reverie.light import dataclass
 from reverie.memory.recall.meaning import LocalModel, Meaning
 from reverie.memory.recall.ranking import Query
 from reverie.session.recall.meaning import fill, local_model, meanings
