@@ -19,11 +19,11 @@ import os
 import sqlite3
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import mul
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.store.plain import SAFE, read_plain
 from reverie.world import Notice, Say
