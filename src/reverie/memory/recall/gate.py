@@ -26,7 +26,7 @@ from reverie.light import pattern
 from reverie.memory.recall.ranking import Findings, Query, QueryTerms
 from reverie.text.tokens import TRADE, stem
 
-CLEAR = 1.6
+CLEAR = 1.65
 """Evidence from which on a memory is clearly about a message."""
 MARGIN = 0.7
 """The share of the best evidence that the others of a message have."""

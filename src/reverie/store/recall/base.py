@@ -235,21 +235,26 @@ class Vectors:
                 ).rowcount
         return done
 
-    def closeness(self, meaning: Meaning) -> Likeness:
-        """How close each text is to what a query means."""
-        asked = _unit(meaning.vector)
-        if asked is None:
-            return NOTHING
-        self._load(self._named(meaning.model), len(asked))
+    def closeness(self, meanings: Sequence[Meaning]) -> list[Likeness]:
+        """How close each text is to what queries of one model mean, each for itself."""
+        asked = [_unit(meaning.vector) for meaning in meanings]
+        known = [vector for vector in asked if vector is not None]
+        if len(known) < len(asked) or len({len(vector) for vector in known}) != 1:
+            return [NOTHING] * len(asked)
+        self._load(self._named(meanings[0].model), len(known[0]))
         numpy = _numpy()
-        if numpy is not None:
-            values = self._matrix @ numpy.asarray(asked, "f")
-            count = min(LIKEST, len(values))
-            best = numpy.argpartition(-values, count - 1)[:count].tolist() if count else []
-            best.sort(key=values.__getitem__, reverse=True)
-        else:
-            values = [sum(map(mul, row, asked)) for row in self._rows]
-            best = heapq.nlargest(LIKEST, range(len(values)), key=values.__getitem__)
+        if numpy is None:
+            return [self._likeness([sum(map(mul, row, v)) for row in self._rows]) for v in known]
+        values = numpy.asarray(known, "f") @ self._matrix.T  # one walk over all vectors
+        return [self._likeness(row) for row in values]
+
+    def _likeness(self, values: Any) -> Likeness:
+        numpy = _numpy()
+        count = min(LIKEST, len(self._ids))
+        near: Sequence[int] = range(len(self._ids))
+        if numpy is not None and count:
+            near = numpy.argpartition(-values, count - 1)[:count].tolist()
+        best = heapq.nlargest(count, near, key=lambda n: float(values[n]))
         return Likeness(self._places, values, tuple(self._ids[n] for n in best))
 
     def _load(self, model: str, size: int) -> None:

@@ -29,7 +29,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.recall import base as bases
-from reverie.store.recall.base import NOTHING, TextKind, Vectors
+from reverie.store.recall.base import NOTHING, Likeness, TextKind, Vectors
 from reverie.store.recall.notes import (
     FileStamp,
     FolderScan,
@@ -250,9 +250,7 @@ class RecallIndex:
             if "memory" in kinds:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
-                likeness = (
-                    NOTHING if meaning is None else self._vectors["transcript"].closeness(meaning)
-                )
+                likeness = self._likeness("transcript", meaning)
                 _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
                 hits += [hit for one in turns[:k] if (hit := self._said(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
@@ -275,8 +273,7 @@ class RecallIndex:
         asked = sentences(text, now)
 
         def found() -> list[RecallHit]:
-            known = [self._vectors["memory"].closeness(one) for one in meanings]
-            known = known or [NOTHING] * len(asked)
+            known = self._vectors["memory"].closeness(meanings) or [NOTHING] * len(asked)
             rows = self._notes.about(asked, k, exclude=exclude, likeness=known)
             return [hit for weighed, one in rows if (hit := self._note(one, weighed))]
 
@@ -289,9 +286,12 @@ class RecallIndex:
         exclude: Container[str],
         meaning: Meaning | None,
     ) -> list[RecallHit]:
-        likeness = NOTHING if meaning is None else self._vectors["memory"].closeness(meaning)
+        likeness = self._likeness("memory", meaning)
         weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
+
+    def _likeness(self, kind: HitKind, meaning: Meaning | None) -> Likeness:
+        return NOTHING if meaning is None else self._vectors[kind].closeness([meaning])[0]
 
     def sessions(
         self, query: Query, *, k: int = 10, exclude: Container[str] = ()

@@ -24,7 +24,8 @@ from reverie.memory.recall.ranking import (
     score_turn,
 )
 from reverie.store.recall.base import NOTHING, Likeness
-from reverie.store.recall.notes import Counts, FileStamp, Ranked, chosen
+from reverie.store.recall.counts import Counts, chosen
+from reverie.store.recall.notes import FileStamp, Ranked
 from reverie.text.tokens import terms
 
 PLACES = 20
