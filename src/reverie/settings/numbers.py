@@ -213,7 +213,7 @@ class Settings:
         30, "8", "time the local selector may take while a request is prepared", 0, 60_000, LESS
     )
     embedding_model: str | None = text(
-        "8", "model whose vectors `reverie recall` weighs beside words; unset: words alone"
+        "8", "model whose vectors `reverie recall` weighs; unset: the extra `semantic`; or off"
     )
     recall_min_words: int = whole(2, "8", "words a message needs for recall", 0, COUNT, MORE)
     recall_files: int = whole(5, "8", "memories injected in one turn", 0, COUNT, LESS)
