@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reverie.embedded.extraction import chinese, people, project
+from reverie.embedded.extraction import chinese, conventions, european, orders, people, project
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.embedded.extraction.words import (
     TYPE_OF,
@@ -34,12 +34,13 @@ from reverie.text.tokens import has_chinese
 MAX = 6  # things kept of one message
 
 ENGLISH: tuple[SentenceRule, ...] = (
-    *project.STANDING,
+    *orders.STANDING,
     *project.POINTERS,
     *project.FACTS,
     *project.DEADLINES,
     *people.ROLES,
     *people.PREFERENCES,
+    *european.RULES,
 )
 CHINESE: tuple[SentenceRule, ...] = (
     *chinese.STANDING,
@@ -55,8 +56,9 @@ LEAD = pattern(
     r"|this|do|don'?t|stop|use|never|always|the|just|please)\b)|also|and|but|so|well|please|pls|plz"
     r"|oh|ah|right|sure|great|thanks|thank you|btw|by the way|alright|all right|cool|nice"
     r"|wait(?=\s*[,.!:…–—-])|wtf|dude|man|bro|jesus|ffs|ugh|argh|gah|seriously|come on|lol|um|uh"
-    r"|perfect|actually|anyway|like|or|just|then|because|one (?:more|last|other) thing|remember|ps"
-    r"|p\.s|fyi|h(?:ey|i|ello)(?: (?!you|we|i\b)\w+)?|again|lastly|finally|first|hm"
+    r"|perfect|actually|anyway|like|or|just|then|because|one (?:more|last|other) thing|remember(?: that(?!'))?"
+    r"|note(?: that(?!'))?|(?:keep|bear) in mind(?: that(?!'))?|heads up|ps"
+    r"|p\.s|fyi|h(?:ey|i|ello)(?: (?!you|we|i\b)\w+)?|again|lastly|finally|first(?! things)|hm"
     r"|(?-i:[A-Z][a-z]+(?=[,!])))\b[\s,:!.–—-]*)*"
 )
 _WHY = pattern(
@@ -91,17 +93,21 @@ _SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
 def findings(turns: Sequence[UserTurn], known: Iterable[str] = ()) -> list[FoundFact]:
     """Everything worth keeping, in the order it was said; nothing that `known` says already."""
-    found = [[one for one in _read(turn) if not never(one)] for turn in turns]
+    talk = conventions.TalkSoFar()
+    found: list[list[FoundFact]] = []
+    for turn in turns:
+        read, talk = _read(turn, talk)
+        found.append([one for one in read if not never(one)])
     told = Passages(("", text) for text in known) if any(found) else Passages()
     out: list[FoundFact] = []
     for mine in found:
         kept: list[FoundFact] = []
         for one in mine:
             again = any(says(other.rule, one.rule) for other in (*out, *kept))
-            if not again and not _is_told(one, told):
+            if one.topic or (not again and not _is_told(one, told)):
                 kept.append(one)
         out += kept[:MAX]
-    return out
+    return conventions.latest(out)
 
 
 def _is_told(found: FoundFact, told: Passages) -> bool:
@@ -112,16 +118,20 @@ def _is_told(found: FoundFact, told: Passages) -> bool:
     return same and told.has_numbers(about, about)
 
 
-def _read(turn: UserTurn) -> list[FoundFact]:
-    """What a message says, unjudged."""
+def _read(
+    turn: UserTurn, talk: conventions.TalkSoFar
+) -> tuple[list[FoundFact], conventions.TalkSoFar]:
+    """What a message says, unjudged, and what the talk is about by then."""
     said = list(sentences(turn.text))
     out: list[FoundFact] = []
     for place, sentence in enumerate(said):
-        found = _sentence(sentence, turn)
-        if found is not None:
-            reasons = [one for one in said[place + 1 : place + 3] if not one.asks]
-            out.append(_finished(_reasoned(found, reasons), turn))
-    return out
+        reasons = [one for one in said[place + 1 : place + 3] if not one.asks]
+        rules = conventions.read(sentence, talk)
+        talk = conventions.heard(talk, sentence)
+        one = None if rules else _sentence(sentence, turn)
+        rules += [replace(one, said=sentence.text)] if one is not None else []
+        out += [_finished(_reasoned(rule, reasons), turn) for rule in rules]
+    return out, talk
 
 
 def _sentence(sentence: Sentence, turn: UserTurn) -> FoundFact | None:
@@ -129,11 +139,16 @@ def _sentence(sentence: Sentence, turn: UserTurn) -> FoundFact | None:
     wide = has_chinese(sentence.text)
     if wide:
         sentence = replace(sentence, masked=sentence.masked.translate(chinese.TRADITIONAL))
-    asked = _asked_wide(sentence) if wide else _asked(sentence)
+    asked = _asked_wide(sentence) if wide else orders.asked(sentence) or european.asked(sentence)
     if asked is not None:
         return _typed(asked, turn)
     lead = (chinese.LEAD if wide else LEAD).match(sentence.masked)
-    return _ruled(sentence, sentence.masked[lead.end() if lead else 0 :], turn)
+    seen = sentence.masked[lead.end() if lead else 0 :]
+    frame = None if wide else orders.FRAME.match(seen)
+    if frame is None:
+        return _ruled(sentence, seen, turn)
+    asked_of = replace(sentence, asks=sentence.asks and not frame["asks"])
+    return _ruled(asked_of, seen[frame.end() :], turn) or _ruled(sentence, seen, turn)
 
 
 def _ruled(sentence: Sentence, seen: str, turn: UserTurn) -> FoundFact | None:
@@ -143,26 +158,6 @@ def _ruled(sentence: Sentence, seen: str, turn: UserTurn) -> FoundFact | None:
         if found and (found.kind != "deadline" or is_ahead(sentence.text, turn.at)):
             return found
     return None
-
-
-def _asked(sentence: Sentence) -> str | None:
-    """What a sentence asks to be kept."""
-    strong = project.ASKED.search(sentence.masked)
-    if strong and (project.ORDER.search(strong["what"]) or project.TELLS.search(strong["what"])):
-        return sentence.text[strong.start("what") : strong.end("what")]
-    weak = project.WEAK.search(sentence.masked)
-    if weak is None or sentence.asks or project.PROGRAM.search(weak["what"]):
-        return None
-    how, what = weak["weak"].lower(), weak["what"]
-    reminds = how.startswith("remember")
-    if reminds and project.REMINDED.match(what):
-        return None
-    if not project.REACHES.search(what):
-        if reminds or how.endswith(" to"):
-            return None
-        if not project.ORDER.search(what) and not _SELF.search(what):
-            return None
-    return sentence.text[weak.start("what") : weak.end("what")]
 
 
 def _asked_wide(sentence: Sentence) -> str | None:
@@ -182,7 +177,7 @@ def _typed(what: str, turn: UserTurn) -> FoundFact:
     if found is not None:
         return replace(found, kind="request")
     kind: Type = "project"
-    if project.ORDER.search(what) or _ORDER_WIDE.search(what):
+    if orders.ORDER.search(what) or _ORDER_WIDE.search(what):
         kind = TYPE_OF["standing_instruction"]
     elif _SELF.search(what):
         kind = TYPE_OF["role"]
@@ -202,6 +197,8 @@ def _reasoned(found: FoundFact, behind: Sequence[Sentence]) -> FoundFact:
         reason = _BECAUSE.search(sentence.text)
         if reason and not why:
             why = reason["why"] or reason["wide"]
+        elif found.topic and not why and conventions.WHY.search(sentence.text):
+            why = sentence.text
         elif _RANGE.search(sentence.text) and not how:
             how = sentence.text
         else:
@@ -216,7 +213,8 @@ def _finished(found: FoundFact, turn: UserTurn) -> FoundFact:
         "why": _closed(made_absolute(found.why, turn.at)),
         "how": _closed(made_absolute(found.how, turn.at)),
     }
-    return replace(found, **parts, turn=turn.id)
+    said = made_absolute(" ".join(found.said.split()), turn.at)
+    return replace(found, **parts, said=said, turn=turn.id)
 
 
 def _bare(text: str) -> str:
@@ -237,6 +235,11 @@ def _closed(text: str) -> str:
 
 # Never saved
 
+_FRAGMENT = pattern(r"^(?:is|are|was|were|'s|s|it|they|this|these|that|he|she)\b(?!'s spelled)")
+_EMPTY = frozenset(
+    """a an the of to in on at by for and or but so is are was were be been am it its this that these
+    those he she they them do does did as with from""".split()
+)
 _CODE = pattern(
     r"\b(?:is|are|was|were|lives?|sits?|gets?) (?:\w+ )?(?:defined|implemented|located|stored"
     r"|declared|called|imported|handled|set|configured|registered|in|under|at"
@@ -269,7 +272,8 @@ _RECIPE = pattern(
 )
 _STATE = pattern(
     r"\b(?:we(?:'re| are) (?:on|at|now|currently|still|halfway|almost)|i(?:'m| am) (?:on|at"
-    r"|halfway|still|currently|now) (?!an?\b|based)|next step|so far|wip|in progress"
+    r"|halfway|still|currently|now) (?!an?\b|based|windows|linux|mac|arch|ubuntu|debian|fedora"
+    r"|wsl|my phone|mobile)|next step|so far|wip|in progress"
     r"|current(?:ly)? (?:task|branch|step|working)|step \d|phase \d|for (?:this"
     r"|the current) (?:task|pr|branch|change|session|ticket|one)|(?:this|the current) (?:pr|branch"
     r"|task|ticket|session|conversation|refactor\w*)|(?:tests?|build|ci) (?:is|are) (?:failing"
@@ -288,6 +292,16 @@ _VERDICT = pattern(
     r"|suck(?:s)? at|clueless|annoying|toxic|liar|crazy|insane|arrogant)\b|笨|懒|蠢|白痴|无能|差劲"
     r"|废物|讨厌鬼|骗子"
 )
+# What only this task is about: a number, a place in a file, a ticket.
+_TASK_ID = pattern(
+    r"(?<![\w-])\d{6,}(?![\w-])|\S+:\d+(?::\d+)?\b(?<!\d:\d\d)|(?<!\w)#\d+\b|(?-i:\b[A-Z]{2,8}-\d{3,}\b)"
+    r"|\bpull/\d+"
+)
+_PRIVATE = pattern(
+    r"\b(?:divorc\w*|hospital|sick|surgery|cancer|pregnan\w+|affair|salary|fired|funeral|depress\w+"
+    r"|therapy|drunk|arrested|broke up|dating|rehab|miscarriage|burn-?out|ill|illness)\b"
+    r"|(?<![\w-])(?!\d{4}-\d\d)\+?\d[\d /-]{7,}\d(?![\w-])|离婚|住院|生病|怀孕|工资|被开除"
+)
 # A credential named as such, in words that no scanner for formats would find.
 _NAMED = pattern(
     r"\b(?:password|passphrase|passcode|pin|api[ _-]?key|secret|token|login)s?\b.{0,20}?(?:\bis\b"
@@ -299,7 +313,13 @@ def never(found: FoundFact) -> str:
     """Why a thing is never saved, in a word; nothing where it may be."""
     rule = found.rule.strip()
     fact = found.type in ("project", "user") or found.kind == "request"
+    if not found.topic and (_short(rule) or _is_cut(rule) or _FRAGMENT.search(rule)):
+        return "fragment"
     checks = (
+        ("task", _TASK_ID, not found.topic and found.type != "reference"),
+        ("private", _PRIVATE, not _SELF.search(rule)),
+        ("encouragement", orders.KIND_WORDS, not found.topic),
+        ("announced", orders.TO_COME, found.type == "feedback" and not found.topic),
         ("list", _LIST, True),
         ("verdict", _VERDICT, found.type != "feedback"),
         ("state", _STATE, found.kind != "deadline"),
@@ -309,9 +329,22 @@ def never(found: FoundFact) -> str:
         ("git", _GIT, True),
     )
     for why, words, applies in checks:
-        if applies and words.search(rule):
+        if applies and words.search(found.text if why == "private" else rule):
             return why
     return "secret" if _NAMED.search(found.text) or _is_secret(found.text) else ""
+
+
+def _short(rule: str) -> bool:
+    """Whether fewer than three words of it mean anything."""
+    if has_chinese(rule):
+        return len(rule) < 5
+    words = re.findall(r"[^\W_][\w'./#@+-]*", rule.lower())
+    return sum((word not in _EMPTY) + (word[:1].isdigit()) for word in words) < 3
+
+
+def _is_cut(rule: str) -> bool:
+    """Whether a bracket opens that does not close, or closes what is not open."""
+    return any(rule.count(a) != rule.count(b) for a, b in ("()", "[]", "{}", "（）"))
 
 
 def _is_secret(text: str) -> bool:

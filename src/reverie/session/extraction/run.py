@@ -25,7 +25,6 @@ from anyio import to_thread
 from reverie.errors import BudgetExceeded
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
-from reverie.memory.format.entry import INDEX
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
 from reverie.session.extraction import landing
@@ -119,7 +118,6 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     """Run the fork to its end; nothing is saved yet."""
     memories, settings = ground.memories, ground.world.settings
     records = await to_thread.run_sync(memories.folder.scan)
-    index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
     folder = str(memories.root)
     manifest = [one.line for one in records[: settings.recall_manifest_files]]
     leads_in = inside(memories, view.started.cwd if view.started else "")
@@ -134,7 +132,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
             saved=layer.saved_since(fresh, leads_in),
             dates=layer.dates(layer.user_words(view, fresh.items)),
         ),
-        _task(view, fresh, folder, records, index),
+        _task(view, fresh, folder, records),
         settings.extract_rounds,
         TOOLS,
         (folder,),
@@ -153,7 +151,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
 
 
 def _task(
-    view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine], index: bytes
+    view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine]
 ) -> ExtractTask:
     words = layer.user_words(view, fresh.items)
     return ExtractTask(
@@ -164,7 +162,6 @@ def _task(
             KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in records
         ),
-        index=index.decode("utf-8", "replace"),
         injected=tuple(landing.recalled(view)),
         instructions=landing.head_text(view),
     )
