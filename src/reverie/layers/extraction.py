@@ -28,6 +28,8 @@ REMEMBERING = ("Remember", "Forget")
 FRAMED = ("<system-reminder", "<command-", "<local-command-", "<bash-", "<task-notification")
 """How text begins that a client or a layer put into a user's message."""
 NOTHING_THERE = "Nothing yet."
+FOLLOW = "pointers follow the files by themselves"
+NO_POINTERS = "no pointers are made, and what you write is found by its description and body"
 MAX_TOLD = 200
 """Characters by which a call of the main agent is told."""
 MAX_DATES = 40
@@ -79,6 +81,11 @@ def turns_since(view: View, most: int) -> int:
             break
         count += isinstance(record, TurnEnded)
     return count
+
+
+def skips_index(world: World) -> bool:
+    """Whether saves leave the pointer out: by flag, and only where recall finds the files."""
+    return bool(world.flags.get("skip_index")) and bool(world.flags.get("recall"))
 
 
 # --- from where
@@ -254,6 +261,7 @@ def instruction(
     hidden: int = 0,
     saved: Sequence[str] = (),
     dates: str = "",
+    pointers: bool = True,
 ) -> str:
     """What the fork is told. The manifest's lines are of files that others may have written."""
     there = "\n".join(defused(line) for line in manifest) or NOTHING_THERE
@@ -272,6 +280,7 @@ def instruction(
         "count": f"{fresh.count:,}",
         "rounds": str(rounds),
         "folder": " ".join(folder.split("\n")),
+        "index": FOLLOW if pointers else NO_POINTERS,
         "manifest": there,
     }
     parts = _prompt().split("{")

@@ -200,8 +200,8 @@ class MemoryFolder:
         exclusive: bool = False,
         pointer: bool = True,
     ) -> SavedFile:
-        """Write a topic file and its pointer; without a title the pointer keeps the one it has,
-        and what is missing comes from the file.
+        """Write a topic file and its pointer; without a title the pointer keeps the one it has
+        unless that was the file's old name, and what is missing comes from the file.
 
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written.
@@ -212,9 +212,12 @@ class MemoryFolder:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
 
+        renamed = self._named_so_far(key) if not title else ""
+
         def pointed(old: bytes) -> bytes:
             known = None if title else indexes.find_pointer(old, name)
-            called = title or (known.title if known else "") or one.title
+            kept = known.title if known and known.title != renamed else ""
+            called = title or kept or one.title
             about = hook or one.description
             return indexes.put(old, name, called, about, width=self.limits.width)
 
@@ -227,6 +230,16 @@ class MemoryFolder:
             changes = [self._put(key, data, expect=expect, exclusive=exclusive)]
             changes += self._change_index(index, edit, warnings, allowed=allowed)
         return SavedFile(key, tuple(changes), tuple(warnings))
+
+    def _named_so_far(self, key: str) -> str:
+        """What a pointer made from the file as it stands is titled; "" where there is none."""
+        try:
+            old = self.read(key)
+        except (NotFound, StoreError):
+            return ""
+        line = indexes.put(b"", key, old.title, "", width=self.limits.width)
+        made = indexes.find_pointer(line, key)
+        return made.title if made else ""
 
     def point(self, key: str) -> SavedFile:
         """Put the pointer to a topic file in its index, where there is none."""

@@ -22,6 +22,7 @@ from reverie.embedded.extraction.words import (
     Sentence,
     SentenceRule,
     UserTurn,
+    is_brief,
     pattern,
     sentences,
 )
@@ -123,12 +124,15 @@ def _read(
 ) -> tuple[list[FoundFact], conventions.TalkSoFar]:
     """What a message says, unjudged, and what the talk is about by then."""
     said = list(sentences(turn.text))
+    brief = is_brief(turn.text)
     out: list[FoundFact] = []
     for place, sentence in enumerate(said):
         reasons = [one for one in said[place + 1 : place + 3] if not one.asks]
-        rules = conventions.read(sentence, talk)
+        rules = [] if brief else conventions.read(sentence, talk)
         talk = conventions.heard(talk, sentence)
         one = None if rules else _sentence(sentence, turn)
+        if brief and one is not None and one.kind != "request" and not orders.FOR_GOOD.search(one.rule):
+            one = None
         rules += [replace(one, said=sentence.text)] if one is not None else []
         out += [_finished(_reasoned(rule, reasons), turn) for rule in rules]
     return out, talk

@@ -72,6 +72,7 @@ _FROM_NOW = (
     r"(?:from (?:now|here|today) on(?:wards?)?|going forward|in (?:the )?future|new rule(?=:)"
     r"|next time(?=,| (?:you|please|ask|run|do|use|check|tell|write|show|test|read|we|i)\b))"
 )
+FOR_GOOD = pattern(_FROM_NOW)
 # What a mentor says to a person, and what is true of everything.
 KIND_WORDS = pattern(
     r"\b(?:door is|hesitate|feel free to (?:reach|contact|ask|come)|contact me|(?:here|happy) to (?:help"

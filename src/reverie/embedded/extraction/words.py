@@ -24,6 +24,8 @@ from reverie.transcript.tasks import ExtractTask
 
 MAX_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
 MAX_SENTENCE = 400
+BRIEF_ITEMS = 5
+BRIEF_LENGTH = 2_000
 MASK = "\u00b7"
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
@@ -196,6 +198,12 @@ def own(text: str) -> str:
         if end is not None:
             break
     return "\n\n".join(out).strip()
+
+
+def is_brief(text: str) -> bool:
+    """Whether a message lays out a piece of work at length: what it orders is for that work."""
+    items = sum(bool(_BULLET.match(line)) for line in text.splitlines())
+    return items >= BRIEF_ITEMS or len(text) > BRIEF_LENGTH
 
 
 def _marked(found: re.Match[str]) -> str:

@@ -259,6 +259,7 @@ def land(
     source: WordsSource,
     *,
     dry: bool = False,
+    pointers: bool = True,
 ) -> LandedDrafts:
     """Save what deserves it. A disk that fails raises; what landed before stays."""
     done = LandedDrafts()
@@ -274,7 +275,7 @@ def land(
             "save", verdict.trust, NAME, source.session, verdict.messages, "Write", source.note
         )
         try:
-            _save(draft, memories, origin, done, dry=dry)
+            _save(draft, memories, origin, done, dry=dry, pointers=pointers)
         except Changed as error:
             done.given_up.append((draft.key, error.what))
         except (SecretFound, ScanFailed, PathRefused) as error:
@@ -322,7 +323,13 @@ def _twin(body: str, memories: Memories) -> str:
 
 
 def _save(
-    draft: Draft, memories: Memories, origin: Origin, done: LandedDrafts, *, dry: bool
+    draft: Draft,
+    memories: Memories,
+    origin: Origin,
+    done: LandedDrafts,
+    *,
+    dry: bool,
+    pointers: bool,
 ) -> None:
     if dry:
         memories.allow(draft.key, draft.data)
@@ -333,14 +340,21 @@ def _save(
     new = draft.base is None
     expect = None if draft.base is None else digest(draft.base)
     try:
-        made = memories.save(draft.key, draft.data, origin, expect=expect, exclusive=new)
+        made = memories.save(
+            draft.key, draft.data, origin, expect=expect, exclusive=new, pointer=pointers
+        )
     except Changed:
         merged = _merged(draft, memories)
         if merged.data == merged.base:
             return  # somebody wrote the same
         expect = None if merged.base is None else digest(merged.base)
         made = memories.save(
-            merged.key, merged.data, origin, expect=expect, exclusive=merged.base is None
+            merged.key,
+            merged.data,
+            origin,
+            expect=expect,
+            exclusive=merged.base is None,
+            pointer=pointers,
         )
     if made.unverified:
         done.unverified.append(made.key)

@@ -131,6 +131,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
             hidden=len(records) - len(manifest),
             saved=layer.saved_since(fresh, leads_in),
             dates=layer.dates(layer.user_words(view, fresh.items)),
+            pointers=not layer.skips_index(ground.world),
         ),
         _task(view, fresh, folder, records),
         settings.extract_rounds,
@@ -173,7 +174,10 @@ async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
     def work() -> LandedDrafts:
         # Its own way in: who writes is kept with the door, and the main agent uses the other.
         with _same(ground.memories, ground.world) as memories:
-            return landing.land(run.drafts, memories, run.heard(), ground.source, dry=ground.dry)
+            pointers = not layer.skips_index(ground.world)
+            return landing.land(
+                run.drafts, memories, run.heard(), ground.source, dry=ground.dry, pointers=pointers
+            )
 
     return await to_thread.run_sync(work) if run.drafts else LandedDrafts()
 
@@ -267,13 +271,19 @@ async def _run(host: Host, child: Fork, view: View) -> None:
 
 
 def _passed_over(host: Host, view: View) -> bool:
-    """Whether there is nothing to do: nobody said anything since."""
+    """Whether there is nothing to do: nobody said anything since, or, by flag, the agent saw to
+    memory itself."""
     fresh = layer.fresh(view, _cursor.get())
     if not fresh.items or not fresh.last:
         return True
     if not fresh.has_words:
         _moved(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
         return True
+    if host.world.flags.get("extraction_exclusive") and host.memories is not None:
+        leads_in = inside(host.memories, view.started.cwd if view.started else "")
+        if layer.saved_since(fresh, leads_in):
+            _moved(host, Extracted(fresh.last, "skipped", why="the agent saved memory itself"))
+            return True
     return False
 
 
