@@ -19,7 +19,7 @@ from reverie.embedded.extraction.words import FoundFact, Sentence, pattern
 KIND = "standing_instruction"
 
 _PARTS = (
-    r"(?:functions?['’]?s? (?:arguments?|parameters?)|arguments?|parameters?|functions?|methods?"
+    r"(?:functions?['’]?s? (?:arguments?|parameters?)(?: variables?)?|arguments?|parameters?|functions?|methods?"
     r"|attributes?|variables?|class(?:es)?|constants?|interfaces?|enums?|propert(?:y|ies)"
     r"|fixtures?|structs?|components?|tables?|columns?|code)"
 )

@@ -65,6 +65,11 @@ SHORT_ANSWER = 15
 MAX_NAMED = 20
 """Messages that an origin names."""
 _HEADING = re.compile(r"^(?:\[[0-9a-f]{8}\] .*:|\(Saved [\d-]{10}\))$", re.MULTILINE)
+_ASKING = frozenset(
+    """shall should would want like keep do soll sollen ich wir ab jetzt sofort künfti damit dabei
+    debo hago desde partir ahora dois je""".split()
+)  # words that ask whether to, cut as `_rooted` cuts them
+_LONG_WORD = re.compile("\\b([A-Za-z\u00c0-\u024f\u0400-\u04ff]{6})[A-Za-z\u00c0-\u024f\u0400-\u04ff]+")
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
     r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
@@ -101,7 +106,7 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
     spoken = [piece.block.get("text") for item in agent for piece in item.pieces]
     spoken += [one.before for one in words[:1]]
     return HeardWords(
-        Passages((one.source, _consented(one, results)) for one in words),
+        Passages((one.source, _consented(one, view.items)) for one in words),
         Passages((one.source, _answered(one, _YES, _NO)) for one in words),
         Passages([*injected, ("the instructions or the index", head_text(view))]),
         tuple(one.source for one in words),
@@ -120,14 +125,22 @@ def result_texts(items: Iterable[Item]) -> Iterator[str]:
                 yield text_of(piece.block.value)[:MAX_SPOKEN]
 
 
-def _consented(words: WordsSaid, results: Passages) -> str:
-    """A message, behind the question that it says yes to; not where a tool put that forward."""
+def _consented(words: WordsSaid, items: Iterable[Item]) -> str:
+    """A message, behind the question that it says yes to; not where a tool put that forward, in
+    whichever form of its words."""
     question = asked_last(words.before)
     if not question or not is_yes(words.text):
         return without_questions(words.text)
-    if results.best(content(question)).share >= OF_A_TOOL:
+    said = Passages(("a tool", _rooted(text)) for text in result_texts(items))
+    asked = content(_rooted(question)) - _ASKING
+    if said.best(asked).share >= OF_A_TOOL:
         return words.text
     return f"{question}\n{words.text}"
+
+
+def _rooted(text: str) -> str:
+    """A text with its long words cut to how they begin."""
+    return _LONG_WORD.sub(r"\1", text)
 
 
 def _answered(words: WordsSaid, *kinds: re.Pattern[str]) -> str:
