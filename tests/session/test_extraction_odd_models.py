@@ -106,3 +106,21 @@ async def test_by_flag_what_stands_before_the_agents_own_save_is_passed_over(
         assert found is not None
         assert found.outcome == ("skipped" if exclusive == "1" else "nothing")
     assert bool(script.forks) == (exclusive == "0")
+
+
+async def test_a_rule_that_differs_by_two_letters_is_no_echo_of_the_old_one(stage: Stage) -> None:
+    old = topic("Method names start with 'b_'.", name="Method names", about="They start with 'b_'")
+    async with stage.agent(Script(writes({"names.md": old}))) as agent:
+        await turn(agent, "From now on start method names with 'b_'.")
+    new = old.replace("'b_'", "'md_'")
+
+    def rounds(task: ExtractTask, number: int) -> Answer:
+        if number == 1:
+            return reply(call("Read", "r", file_path=f"{task.folder}/names.md"))
+        return reply(write(task, "names.md", new, number))
+
+    async with stage.agent(Script(rounds)) as agent:
+        await turn(agent, "From now on, I need you to start method names with 'md_'.")
+        assert agent.memories is not None
+        assert agent.memories.folder.read("names.md").text == new
+        assert "'md_'" in agent.memories.folder.index().data.decode()

@@ -70,6 +70,9 @@ _ASKING = frozenset(
     debo hago desde partir ahora dois je""".split()
 )  # words that ask whether to, cut as `_rooted` cuts them
 _LONG_WORD = re.compile("\\b([A-Za-z\u00c0-\u024f\u0400-\u04ff]{6})[A-Za-z\u00c0-\u024f\u0400-\u04ff]+")
+_SPELLED = re.compile(
+    r"(?<!\w)['\"`‘“](?P<quoted>[^\s'\"`’”]{1,40})['\"`’”]|(?<!\w)(?P<name>\w{0,40}_\w{0,40})"
+)
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
     r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
@@ -96,6 +99,7 @@ class HeardWords:
     fresh_results: bool = False  # whether any of it came since the last look
     agent: frozenset[str] = frozenset()  # what the agent's own words are about
     words: str = ""  # the user's, to tell their language
+    letters: frozenset[str] = frozenset()  # what the user spelled out and nothing injected has
 
 
 def heard(view: View, fresh: Fresh) -> HeardWords:
@@ -105,6 +109,7 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
     agent = [item for item in fresh.items if item.role == "assistant"]
     spoken = [piece.block.get("text") for item in agent for piece in item.pieces]
     spoken += [one.before for one in words[:1]]
+    known = [head_text(view), *recalled(view)]
     return HeardWords(
         Passages((one.source, _consented(one, view.items)) for one in words),
         Passages((one.source, _answered(one, _YES, _NO)) for one in words),
@@ -114,7 +119,14 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
         any(result_texts(fresh.items)),
         content("\n".join(spoken)[-MAX_SPOKEN:]),
         "\n".join(one.text for one in words if not is_yes(one.text))[-MAX_SPOKEN:],
+        spelled(one.text for one in words) - spelled(known),
     )
+
+
+def spelled(texts: Iterable[str]) -> frozenset[str]:
+    """What texts spell out to the letter: quoted words, and names with an underscore."""
+    found = (_SPELLED.finditer(text[:MAX_SPOKEN]) for text in texts)
+    return frozenset(one["quoted"] or one["name"] for each in found for one in each)
 
 
 def result_texts(items: Iterable[Item]) -> Iterator[str]:
@@ -187,7 +199,7 @@ def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
     known = set(_told(draft.key, draft.base or b""))
     added = [one for one in _told(draft.key, draft.data) if one not in known]
     found = echo(added, heard.injected, heard.about)
-    if found is not None:
+    if found is not None and not _letters(draft) & heard.letters:
         return DraftVerdict(refusal=f"it repeats what was injected ({found.source})")
     matches = {one: heard.own.best(content(one)) for one in added}
     carried = (m.source for one, m in matches.items() if is_said(content(one), m))
@@ -199,6 +211,12 @@ def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
         or all(match.share >= OWN for match in commands)
     )
     return DraftVerdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
+
+
+def _letters(draft: Draft) -> frozenset[str]:
+    """What a draft newly spells out: the words around it may be the old ones."""
+    now, before = (one.decode("utf-8", "replace") for one in (draft.data, draft.base or b""))
+    return spelled([now]) - spelled([before])
 
 
 def _is_the_users(about: frozenset[str], heard: HeardWords, text: str) -> bool:
