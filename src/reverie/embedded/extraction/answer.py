@@ -221,11 +221,10 @@ _CLAUSE = re.compile(
     r"|is|are|will|lives?|goes?|gets?|must|should|has to|weil|porque|parce que)\s"
 )
 _NOT = re.compile(r"(?:we |you must |you should )?(?:never|do(?: not|n't)(?: ever)?|stop|avoid|no more)\s+", re.IGNORECASE)
-_LOOSE = re.compile(
-    r"(?:[\s,]+(?:the|an?|at|on|of|to|in|and|so|or|with|for|by|is|are|has|please|each|every|das|die|der|de"
-    r"|la|el|le))+$",
-    re.IGNORECASE,
-)
+_LOOSE = frozenset(
+    """the a an at on of to in and so or with for by is are has please each every das die der de la el
+    le""".split()
+)  # words that no name ends with
 NAME_WORDS = 6
 
 
@@ -244,7 +243,10 @@ def name_of(found: FoundFact) -> str:
     words = about.split()
     if len(content(about)) < MIN_NAMED:
         words = rule.split()
-    short = _LOOSE.sub("", " ".join(words[:NAME_WORDS]))
+    words = words[:NAME_WORDS]
+    while len(words) > 1 and words[-1].lower().strip(",") in _LOOSE:
+        words = words[:-1]
+    short = " ".join(words).rstrip(",")
     short = about[: NAME // 3] if has_chinese(rule) else short
     return shorten(f"{short[:1].upper()}{short[1:]}{': never' if refused else ''}", NAME)
 

@@ -51,7 +51,7 @@ _ASPECT = pattern(
     r"|\b(?P<hold>includ(?:e|es|ing)|contain(?:s|ing)?|incorporat(?:e|es|ing))\b"
 )
 _DECORATED = pattern(r"\bdecorators?\b")
-_DECORATOR = pattern(r"['\"`‘“]?@?(?P<name>\w*_\w+|(?<=@)\w+)['\"`’”]? decorator\b")
+_DECORATOR = pattern(r"(?<!\w)(?P<at>@?)(?P<name>\w{2,40})['\"`’”]? decorator\b")
 _IMPORT = pattern(r"\bimport(?:s|ing)?\b(?P<gap>[^'\"`‘“.;]{0,40})")
 _OVER = pattern(
     r"\b(?:instead of|rather than|in place of|no longer|not any ?more|formerly|previously|used to"
@@ -213,6 +213,8 @@ def _names(text: str, before: TalkSoFar, *, lasting: bool) -> Iterator[CodeRule]
 
 def _decorators(text: str, before: TalkSoFar) -> Iterator[CodeRule]:
     for mark in _DECORATOR.finditer(text):
+        if not mark["at"] and "_" not in mark["name"]:
+            continue
         part = _part(text, 0, mark.start(), mark.end(), len(text), after=True) or before.part
         if part and part != "code":
             says = f"Add the '@{mark['name']}' decorator to all {_many(part)}."

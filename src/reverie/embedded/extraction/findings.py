@@ -63,7 +63,7 @@ LEAD = pattern(
     r"|(?-i:[A-Z][a-z]+(?=[,!])))\b[\s,:!.–—-]*)*"
 )
 _WHY = pattern(
-    r"[,;–—-]*\s*\b(?:because|since(?! (?:\d|last|we last|then|monday"
+    r"[,;–—-]{0,3}\s{0,9}\b(?:because|since(?! (?:\d|last|we last|then|monday"
     r"|yesterday|i was))|so that|the reason (?:is|being)|otherwise"
     r"|as it|as they|due to)\b\s*(?P<why>.{6,})$"
     r"|[，,；]?\s*(?:因为|由于|否则|不然|免得|以免|原因是)(?P<wide>.{3,})$"
@@ -81,11 +81,11 @@ _RANGE = pattern(
     r"|^(?:除了|仅限|只限).{2,}|^只有.{2,}时.{0,}"
 )
 _INSULT = re.compile(
-    r"[,\s]*\b(?:you )?(?:idiot|moron|dummy|stupid|dumbass|fool)\b[\s.!]*|[\s.…]+$", re.IGNORECASE
+    r"[,\s]{0,9}\b(?:you )?(?:idiot|moron|dummy|stupid|dumbass|fool)\b[\s.!]{0,9}", re.IGNORECASE
 )
 _TAIL = re.compile(
-    r",?\s*(?:any other options?|right|no|ok(?:ay)?|please|thanks|got it|understood)\s*$"
-    r"|[，,]?\s*(?:好吗|好不好|可以吗|行吗|谢谢|知道了吗)\s*$",
+    r",?\s{0,9}(?:any other options?|right|no|ok(?:ay)?|please|thanks|got it|understood)\s{0,9}$"
+    r"|[，,]?\s{0,9}(?:好吗|好不好|可以吗|行吗|谢谢|知道了吗)\s{0,9}$",
     re.IGNORECASE,
 )
 _ORDER_WIDE = pattern(r"^(?:不要|别|总是|始终|每次|必须|务必|一律|先|用|使用|要)")
@@ -223,7 +223,7 @@ def _finished(found: FoundFact, turn: UserTurn) -> FoundFact:
 
 def _bare(text: str) -> str:
     """Words without insults and empty endings."""
-    return _TAIL.sub("", _INSULT.sub(" ", text).strip()).strip(" ,;:)，；：）–—-")
+    return _TAIL.sub("", _INSULT.sub(" ", text).strip().rstrip(" .…")).strip(" ,;:)，；：）–—-")
 
 
 def _closed(text: str) -> str:

@@ -14,8 +14,8 @@ from reverie.embedded.extraction.words import Sentence, SentenceRule, pattern
 
 # Names that stand in code.
 CALLED = (
-    r"\w+\(\)|\w+(?:_\w+)+|(?-i:\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*)(?<!GitHub)(?<!GitLab)"
-    r"|\w+\.(?:py|go|tsx?|jsx?|rs|java|cpp|md|json|toml|ya?ml|sh|sql|rb|vue|html|css)\b"
+    r"(?<!\w)\w{1,60}\(\)|(?<!\w)\w{0,40}_\w{1,40}|(?-i:\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*)(?<!GitHub)(?<!GitLab)"
+    r"|(?<!\w)\w{1,60}\.(?:py|go|tsx?|jsx?|rs|java|cpp|md|json|toml|ya?ml|sh|sql|rb|vue|html|css)\b"
 )
 _PATH = r"(?:\.{0,2}/)?[\w.-]+/[\w./-]+"
 _NAMES = rf"\u00b7+|@\S+|https?://\S+|(?<!\w)--?[a-z][\w-]*|{_PATH}|{CALLED}"

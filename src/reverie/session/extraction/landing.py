@@ -75,12 +75,12 @@ _SPELLED = re.compile(
 )
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
-    r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
+    r"(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
     r"keep|love|that's it|do (?:it|that|so)|对|好|是的?|没错|正是|可以|就这样|完美|同意)",
     re.IGNORECASE,
 )
 _NO = re.compile(
-    r"\s*(?:no\b|nope|not\b|wrong|actually|rather|instead|it'?s\b|不|错|应该|改成)", re.IGNORECASE
+    r"(?:no\b|nope|not\b|wrong|actually|rather|instead|it'?s\b|不|错|应该|改成)", re.IGNORECASE
 )
 
 
@@ -157,7 +157,8 @@ def _rooted(text: str) -> str:
 
 def _answered(words: WordsSaid, *kinds: re.Pattern[str]) -> str:
     """A message, behind what it answers where it is a bare yes or no to that."""
-    if not words.before or not any(kind.match(words.text) for kind in kinds):
+    said = words.text.lstrip()
+    if not words.before or not any(kind.match(said) for kind in kinds):
         return words.text
     if len(content(words.text[:2_000])) > SHORT_ANSWER:
         return words.text
