@@ -134,7 +134,9 @@ def test_learning_costs_what_was_spent_for_each_memory_that_is_still_there(
             await s.observe(reply("hi", usage=Usage(uncached=100, output=10)))
             last = s.view.items[-1].id
             await s.append(
-                ForkEnded("extract_memories", "a1", Usage(uncached=1000, output=20), 2, "completed"),
+                ForkEnded(
+                    "extract_memories", "a1", Usage(uncached=1000, output=20), 2, "completed"
+                ),
                 Extracted(last, "written", (kept, "gone.md")),
                 Recalled("e1", 5, (Candidate(kept, 1.0, "injected", size=40),)),
             )

@@ -9,7 +9,6 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.embedded.extraction.answer import NOTHING, answer, edit_between, shown_text
-from reverie.memory.format import index as indexes
 from reverie.transcript.blocks import block_of, blocks_of, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
 from reverie.transcript.request import Task, render

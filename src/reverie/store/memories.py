@@ -220,8 +220,9 @@ class Memories:
         reviewed: bool = False,
         pointer: bool = True,
     ) -> Remembered:
-        """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for review: alone where
-        it would command or tell of the user, else beside a marked file without a pointer."""
+        """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for
+        review: alone where it would command or tell of the user, else beside a marked file without
+        a pointer."""
         text = data.decode("utf-8", "replace")
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)

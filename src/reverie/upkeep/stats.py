@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from reverie.clock import SystemClock
-from reverie.embedded.extraction.findings import never
+from reverie.embedded.extraction.never import never
 from reverie.embedded.extraction.words import FoundFact
 from reverie.errors import NotFound, StoreError
 from reverie.memory.format.entry import TopicFile

@@ -2,10 +2,10 @@
 
 It reads the user's own new words by fixed rules and works through tool calls: the memories to
 change are read in one round, everything is written in the next, and a last short text says what
-was done; pointers follow files by themselves. A memory that says it already is left alone; one on the
-same subject is brought up to date by exact edits of the lines that differ, so nothing else in a
-file can be lost. It calls no other tool, writes outside no folder it was given, and where nothing
-is worth keeping it says so and writes nothing.
+was done; pointers follow files by themselves. A memory that says it already is left alone; one on
+the same subject is brought up to date by exact edits of the lines that differ, so nothing else in
+a file can be lost. It calls no other tool, writes outside no folder it was given, and where
+nothing is worth keeping it says so and writes nothing.
 """
 
 from __future__ import annotations
@@ -212,18 +212,50 @@ _LEADS_UP = re.compile(
     r"|remember(?: to| that)?|make sure(?: to| you)?|only|just|here|i (?:prefer|hate|love"
     r"|like|want you to|want|need you to|need|work (?:as|in|at|for)|use|lead|am|live in|don't like)"
     r"|i'm|we (?:use|say|write|call them|call|always|are)|we're|you (?:may|can|don't need to|must"
-    r"|should)|an?|the|our|my|all|use|ab jetzt|immer|nie|bitte|ich bin|wir nutzen|siempre|nunca|soy)\b"
+    r"|should)|an?|the|our|my|all|use|ab jetzt|immer|nie|bitte|ich bin|wir nutzen|siempre|nunca"
+    r"|soy)\b"
     r"[\s,:]*)+",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"[,;:(，；：（]|\s(?:because|since|so that|before|when(?:ever)?|unless|if|while|instead of|rather than"
+    r"[,;:(，；：（]|\s(?:because|since|so that|before|when(?:ever)?|unless|if|while|instead of"
+    r"|rather than"
     r"|is|are|will|lives?|goes?|gets?|must|should|has to|weil|porque|parce que)\s"
 )
-_NOT = re.compile(r"(?:we |you must |you should )?(?:never|do(?: not|n't)(?: ever)?|stop|avoid|no more)\s+", re.IGNORECASE)
+_NOT = re.compile(
+    r"(?:we |you must |you should )?(?:never|do(?: not|n't)(?: ever)?|stop|avoid|no more)\s+",
+    re.IGNORECASE,
+)
 _LOOSE = frozenset(
-    """the a an at on of to in and so or with for by is are has please each every das die der de la el
-    le""".split()
+    [
+        "the",
+        "a",
+        "an",
+        "at",
+        "on",
+        "of",
+        "to",
+        "in",
+        "and",
+        "so",
+        "or",
+        "with",
+        "for",
+        "by",
+        "is",
+        "are",
+        "has",
+        "please",
+        "each",
+        "every",
+        "das",
+        "die",
+        "der",
+        "de",
+        "la",
+        "el",
+        "le",
+    ]
 )  # words that no name ends with
 NAME_WORDS = 6
 

@@ -58,7 +58,9 @@ _SYSTEM = (
 STANDING = (
     SentenceRule(
         "standing_instruction",
-        pattern(r"^我们(?:都|一直|只|一般)?(?:用|叫|写).{1,20}?[，,]?(?:不用|不叫|不写|而不是|别用).{1,20}"),
+        pattern(
+            r"^我们(?:都|一直|只|一般)?(?:用|叫|写).{1,20}?[，,]?(?:不用|不叫|不写|而不是|别用).{1,20}"
+        ),
         unless=pattern(rf"{_PRODUCT.pattern}|这里|这个|这次"),
     ),
     SentenceRule(
@@ -155,7 +157,10 @@ PREFERENCES = (
 )
 
 ROLES = (
-    SentenceRule("role", pattern(r"^我是(?:做|搞|学|负责).{1,12}的|^我(?:不太|不怎么|完全不)(?:懂|熟悉|会).{2,}")),
+    SentenceRule(
+        "role",
+        pattern(r"^我是(?:做|搞|学|负责).{1,12}的|^我(?:不太|不怎么|完全不)(?:懂|熟悉|会).{2,}"),
+    ),
     SentenceRule(
         "role",
         pattern(

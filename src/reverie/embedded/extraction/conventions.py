@@ -19,13 +19,16 @@ from reverie.embedded.extraction.words import FoundFact, Sentence, pattern
 KIND = "standing_instruction"
 
 _PARTS = (
-    r"(?:functions?['’]?s? (?:arguments?|parameters?)(?: variables?)?|arguments?|parameters?|functions?|methods?"
+    r"(?:functions?['’]?s? (?:arguments?|parameters?)(?: variables?)?|arguments?|parameters?"
+    r"|functions?|methods?"
     r"|attributes?|variables?|class(?:es)?|constants?|interfaces?|enums?|propert(?:y|ies)"
     r"|fixtures?|structs?|components?|tables?|columns?|code)"
 )
 _PART = pattern(rf"\b{_PARTS}\b")
 _QUOTED = r"['\"`‘“](?P<quoted>@?\w{1,24})['\"`’”]"
-_LETTERS = pattern(rf"{_QUOTED}|(?<!\w)(?P<bare>[A-Za-z]{{1,8}}_|_[A-Za-z]{{1,8}}|@\w{{2,30}})(?!\w)")
+_LETTERS = pattern(
+    rf"{_QUOTED}|(?<!\w)(?P<bare>[A-Za-z]{{1,8}}_|_[A-Za-z]{{1,8}}|@\w{{2,30}})(?!\w)"
+)
 _DIGIT = pattern(r"\b(?:a|one|single|at least one|any) (?:single )?(?:digit|number|numeral)\b")
 _CASE = pattern(
     r"\b(?:camel|pascal|snake|kebab|screaming[ _-]?snake|title)[ _-]?case\b"
@@ -67,7 +70,8 @@ _VERB = (
 )
 _LASTING = pattern(
     r"\b(?:from (?:now|here|this point|today) on(?:wards?)?|going forward|moving forward"
-    r"|in (?:the )?future|always|never|every time|each time|whenever|habit of|(?:remember|forget) to"
+    r"|in (?:the )?future|always|never|every time|each time|whenever|habit of|(?:remember"
+    r"|forget) to"
     r"|at all times|as a rule|without exception)\b"
 )
 _ORDERS = pattern(
@@ -109,7 +113,8 @@ _CONNECT = (
 _FRAME = re.compile(
     rf"^(?:(?:{_CONNECT}|from (?:now|here) on|going forward|moving forward)\b[\s,:!—-]*)*"
     r"(?:(?:i|we)(?:'d| would|'ll| will)?(?: also| now| really| just)? (?:want|need|like|expect)s?"
-    r" (?:you|everyone|all of you) to (?:make sure (?:that )?(?:you )?|be sure to |ensure that you )?"
+    r" (?:you|everyone|all of you) to (?:make sure (?:that )?(?:you )?|be sure to "
+    r"|ensure that you )?"
     r"|please(?:,)? (?:remember to |make sure (?:to )?)?|(?:make|be) sure (?:to |that you |you )"
     r"|remember to |ensure that you )?",
     re.IGNORECASE,

@@ -38,7 +38,8 @@ _PLAIN = re.compile(
     rf"|\b(?:the\s+)?(?P<d2>[0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?"
     rf"(?P<m2>{_NAME})\b(?!\s*,?\s*(?:19|20)\d\d)"
     rf"|\bin\s+(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})\s+(?P<span>day|week)s?\b(?!\s+of\b)"
-    rf"|\b(?:in|by|before|until|till|from|end of|mid|early|late|since)\s+(?P<month>{'|'.join(_MONTHS)})\b"
+    rf"|\b(?:in|by|before|until|till|from|end of|mid|early|late|since)\s+(?P<month>"
+    rf"{'|'.join(_MONTHS)})\b"
     r"(?!\s*[\d,])"
     r"|\b(?:by|on|before|until|till)\s+the\s+(?P<d3>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+\w)",
     re.IGNORECASE,

@@ -8,13 +8,12 @@ what is said of the file or the step in hand: the code will say it. In doubt, no
 
 from __future__ import annotations
 
-import re
-
-from reverie.embedded.extraction.words import Sentence, SentenceRule, pattern
+from reverie.embedded.extraction.words import SentenceRule, pattern
 
 # Names that stand in code.
 CALLED = (
-    r"(?<!\w)\w{1,60}\(\)|(?<!\w)\w{0,40}_\w{1,40}|(?-i:\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*)(?<!GitHub)(?<!GitLab)"
+    r"(?<!\w)\w{1,60}\(\)|(?<!\w)\w{0,40}_\w{1,40}|(?-i:\b[a-z]+[A-Z]\w*"
+    r"|\b[A-Z][a-z]+[A-Z]\w*)(?<!GitHub)(?<!GitLab)"
     r"|(?<!\w)\w{1,60}\.(?:py|go|tsx?|jsx?|rs|java|cpp|md|json|toml|ya?ml|sh|sql|rb|vue|html|css)\b"
 )
 _PATH = r"(?:\.{0,2}/)?[\w.-]+/[\w./-]+"
@@ -49,7 +48,8 @@ ORDER = pattern(
 _HERE = (
     r"\b(?:this|these|those|it(?!$)|(?<!call )them)\b(?! (?:project|repo(?:sitory)?|codebase|team"
     r"|company|house|workspace|get|are|is|will|was|break))"
-    r"|\bthat\b(?! (?:is|are|was|were|has|have|you|i|we|they|gets?|can|will|do|does|uses?|need|needs"
+    r"|\bthat\b(?! (?:is|are|was|were|has|have|you|i|we|they|gets?|can|will|do|does|uses?|need"
+    r"|needs"
     r"|touch\w*|change\w*|break\w*|the|our|your|all))"
     r"|\bthe (?:new|old|above|below|same|current|other|failing|last|first|second|following|next"
     r"|button|function|class|method|variable|loop|line)s?\b"
@@ -75,31 +75,39 @@ _FROM_NOW = (
 FOR_GOOD = pattern(_FROM_NOW)
 # What a mentor says to a person, and what is true of everything.
 KIND_WORDS = pattern(
-    r"\b(?:door is|hesitate|feel free to (?:reach|contact|ask|come)|contact me|(?:here|happy) to (?:help"
+    r"\b(?:door is|hesitate|feel free to (?:reach|contact|ask|come)|contact me|(?:here"
+    r"|happy) to (?:help"
     r"|support)|reach out|proud|keep up|good luck|we're (?:all |here|a team|in this)|two-way street"
-    r"|learning curve|support (?:you|each other)|mindset|iterative|journey|every (?:little bit|challenge"
-    r"|step)|team effort|your growth|grow(?:th)? (?:and|together)|opportunit\w+|your (?:task|role|progress"
+    r"|learning curve|support (?:you|each other)|mindset|iterative|journey|every (?:little bit"
+    r"|challenge"
+    r"|step)|team effort|your growth|grow(?:th)? (?:and|together)|opportunit\w+|your (?:task|role"
+    r"|progress"
     r"|routine|efforts?|success|skills?|coding skills|development)|touch base|as you know|mentors?"
     r"|excellent work|good work|feel valued|showcase|celebrat\w+|together|stay home)\b"
     r"|\b(?:is|are|be) (?:\w+ ){0,2}(?:key|crucial|essential|important|vital|paramount|hallmark)\b"
 )
 # What is announced and not yet said.
 TO_COME = pattern(
-    r"\b(?:an?|the|some|several|two|certain|few|following) (?:\w+ )?(?:naming |coding )?(?:conventions?"
-    r"|variations?|updates?|instructions?|adjustments?|guidelines?|things|tweaks?|modifications?|specifics)"
-    r"(?:$|[ ,]+(?:to|for|in|from|that|of|on|regarding|about)\b)|\bupdate your\b|\bapply (?:this|it)\b"
+    r"\b(?:an?|the|some|several|two|certain|few|following) (?:\w+ )?(?:naming "
+    r"|coding )?(?:conventions?"
+    r"|variations?|updates?|instructions?|adjustments?|guidelines?|things|tweaks?|modifications?"
+    r"|specifics)"
+    r"(?:$|[ ,]+(?:to|for|in|from|that|of|on|regarding|about)\b)|\bupdate your\b|\bapply (?:this"
+    r"|it)\b"
 )
 # The tools, marks and ways that people choose between.
 _CHOICE = (
     r"(?:p?npm|yarn|bun|deno|uvx?|pipx?|poetry|conda|mamba|cargo|make|just|docker|podman|rg|ripgrep"
-    r"|grep|fd|find|jest|vitest|mocha|pytest|unittest|ruff|black|flake8|pylint|eslint|prettier|biome"
+    r"|grep|fd|find|jest|vitest|mocha|pytest|unittest|ruff|black|flake8|pylint|eslint|prettier"
+    r"|biome"
     r"|mypy|pyright|gh|git|curl|wget|tabs|spaces|(?:single|double) quotes|rebase|merge commits"
     r"|squash(?:ing)?|feature branches|pull requests|prs|type hints|semicolons|british \w+"
     r"|american \w+|metric \w+|utc|iso dates|utf-8|kebab[- ]case|snake[-_ ]case|camel[- ]?case"
     r"|conventional commits|the imperative(?: mood)?|present tense|lower ?case|plain \w+)"
 )
 _ALL = (
-    r"(?:everywhere|throughout|by default|across the \w+|(?:in|for|on|with|to) (?:all|any|every|each)"
+    r"(?:everywhere|throughout|by default|across the \w+|(?:in|for|on|with|to) (?:all|any|every"
+    r"|each)"
     r"|all the time|whenever|every time|each time)"
 )
 _DOING = (
@@ -112,7 +120,8 @@ _GIVEN = r"(?:(?:every|each|any) ?time|when(?:ever)?|before|after|if)"
 
 # What a program shows.
 _SCREEN = (
-    r"(?:buttons?|pages?|screens?|dialogs?|modals?|menus?|columns?|fields?|rows?|cells?|icons?|images?"
+    r"(?:buttons?|pages?|screens?|dialogs?|modals?|menus?|columns?|fields?|rows?|cells?|icons?"
+    r"|images?"
     r"|labels?|windows?|users?|inputs?|forms?|lists?|values?|null|parser|payload)"
 )
 
@@ -127,14 +136,16 @@ STANDING = (
             rf"{CALLED}|{KIND_WORDS.pattern}|\blet's\b|\b(?:this|these|those|that)\b(?! (?:project"
             rf"|repo|codebase|team))|^{_FROM_NOW},? (?:(?:the|an?|its?)\b"
             rf"(?! (?:\w+ )?(?:{_WRITTEN}|prs?|deploy\w*|releases?|meetings?|reviews?))|line|column"
-            rf"|(?:every|each|all) (?:users?|rows?|buttons?|pages?|screens?|cells?|items?|fields?|cards?"
+            rf"|(?:every|each|all) (?:users?|rows?|buttons?|pages?|screens?|cells?|items?|fields?"
+            rf"|cards?"
             rf"|requests?|responses?|images?|icons?|calls?))\b"
         ),
     ),
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^(?:you (?:should|must) )?(?:always|never(?: ever)?) (?:please )?(?:{_STEP}|{_MAKING}|{_HANDS}"
+            rf"^(?:you (?:should|must) )?(?:always|never(?: ever)?) (?:please )?(?:{_STEP}"
+            rf"|{_MAKING}|{_HANDS}"
             r"|generate|mask|prefix|label|tag|sign)\b.{4,}"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}|\b{_SCREEN}\b"),
@@ -142,8 +153,10 @@ STANDING = (
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^(?:do(?: no|n'?)t ever|never(?: ever)?|you (?:must|should) never|no) {_HANDS}(?:ing)?"
-            rf"\b.{{4,}}|^(?:never|do(?: no|n'?)t) (?:{_HANDS}|delete|drop|remove|add)\b.{{0,60}}\b(?:unless i|without (?:asking|my|me|a )"
+            rf"^(?:do(?: no|n'?)t ever|never(?: ever)?|you (?:must|should) never"
+            rf"|no) {_HANDS}(?:ing)?"
+            rf"\b.{{4,}}|^(?:never|do(?: no|n'?)t) (?:{_HANDS}|delete|drop|remove"
+            rf"|add)\b.{{0,60}}\b(?:unless i|without (?:asking|my|me|a )"
             rf"|before (?:i|asking))\b.*"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}|\b(?:users?|rows?|records?|column|state|value)\b"),
@@ -167,21 +180,28 @@ STANDING = (
             r"|needn'?t|have my (?:ok|okay|permission) to)|feel free to|go ahead and)\b.{4,}"
             r"\b(?:yourself|on your own|without asking|(?:no need|don'?t need|have) to (?:ask|wait)"
             r"|don'?t (?:ask|wait)|any ?time)\b|^you have my (?:ok|okay|permission) to .{6,}"
-            r"|^(?:no need to|you don'?t (?:need|have) to|don'?t) ask(?: me)?(?: for permission)? (?:before|when|to|for) .{6,}"
+            r"|^(?:no need to|you don'?t (?:need|have) to"
+            r"|don'?t) ask(?: me)?(?: for permission)? (?:before|when|to|for) .{6,}"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}"),
     ),
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^(?:write|keep|put|do|make|use|i(?:'d| would)? (?:want|like|need)) (?:all |the |your |my "
-            rf"|any |code |me |in )*{_WRITTEN} (?:\w+ )?(?:always |only )?(?:in {_MANNER}|(?:very )?"
-            rf"(?:short|brief|concise|terse|simple|lower ?case|imperative|formal|polite)|to the point"
-            rf"|(?:to|as|in) one (?:line|sentence)|under \d+ (?:words|lines|characters|chars)|without \w+)\b"
+            rf"^(?:write|keep|put|do|make|use|i(?:'d| would)? (?:want|like|need)) (?:all |the "
+            rf"|your |my "
+            rf"|any |code |me |in )*{_WRITTEN} (?:\w+ )?(?:always |only )?(?:in {_MANNER}"
+            rf"|(?:very )?"
+            rf"(?:short|brief|concise|terse|simple|lower ?case|imperative|formal|polite)"
+            rf"|to the point"
+            rf"|(?:to|as|in) one (?:line|sentence)|under \d+ (?:words|lines|characters|chars)"
+            rf"|without \w+)\b"
             rf"|^no (?:\w+ ){{1,3}}in (?:the |your |my |our )*{_WRITTEN}\b"
-            rf"|^do(?: no|n'?)t (?:use|add|put|include|write) .{{2,40}}? (?:in|to|into|on) (?:the |your "
+            rf"|^do(?: no|n'?)t (?:use|add|put|include|write) .{{2,40}}? (?:in|to|into|on) (?:the "
+            rf"|your "
             rf"|my |our |any )*(?:{_WRITTEN}|names|\w+ names)\b"
-            r"|^(?:use|say|write) (?:the (?:term|word|name|spelling) )?['\"`]?\u00b7+['\"`]? (?:instead of"
+            r"|^(?:use|say|write) (?:the (?:term|word|name"
+            r"|spelling) )?['\"`]?\u00b7+['\"`]? (?:instead of"
             r"|not|rather than|and not) "
         ),
         unless=HERE,
@@ -206,15 +226,21 @@ STANDING = (
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^(?:(?:all|my|your|our|the) )*{_WRITTEN} (?:are |should be |must be )?(?:always |only )?"
-            rf"(?:in {_MANNER}|(?:max|at most|no longer than|under) \d+ \w+|(?:go|goes|belong|belongs)"
+            rf"^(?:(?:all|my|your|our|the) )*{_WRITTEN} (?:are |should be |must be )?(?:always "
+            rf"|only )?"
+            rf"(?:in {_MANNER}|(?:max|at most|no longer than|under) \d+ \w+|(?:go|goes|belong"
+            rf"|belongs)"
             rf" (?:next to|in|into|under|with) .{{3,}})"
-            rf"|^no (?:\w+ ){{1,3}}in (?:the |your |my |our )*(?:names|code|diffs|variable names)\b.*"
-            rf"|^keep (?:all |your |our |the )?(?:functions|methods|files|classes|lines|components|prs"
-            rf"|commits|modules|tests|diffs|changes) (?:under|below|shorter than|small|short|at most|to one)\b.*"
+            rf"|^no (?:\w+ ){{1,3}}in (?:the |your |my |our )*(?:names|code|diffs"
+            rf"|variable names)\b.*"
+            rf"|^keep (?:all |your |our |the )?(?:functions|methods|files|classes|lines|components"
+            rf"|prs"
+            rf"|commits|modules|tests|diffs|changes) (?:under|below|shorter than|small|short"
+            rf"|at most|to one)\b.*"
             rf"|^one (?:thing|step|question|change|commit|file|topic) (?:at a time|per)\b.*"
             rf"|^(?:work|go|proceed|move) (?:on )?(?:in|by|with) (?:small|tiny|baby) steps\b.*"
-            rf"|^for (?:all |your |my |our |the )*{_WRITTEN}\b.{{0,20}}?, ?(?:always |please )?{_MAKING}\b.{{3,}}"
+            rf"|^for (?:all |your |my |our |the )*{_WRITTEN}\b.{{0,20}}?, ?(?:always "
+            rf"|please )?{_MAKING}\b.{{3,}}"
         ),
         unless=pattern(rf"{_HERE}|\b(?:failing|red|green|broken|missing)\b"),
     ),
@@ -222,7 +248,8 @@ STANDING = (
         "standing_instruction",
         pattern(
             r"^(?:leave .{3,40} alone|(?:stay|keep) (?:away from|out of) .{3,}|hands off .{3,})"
-            r"|^(?:let me (?:do|handle|make) (?:the|all|any) .{3,}|leave (?:the |all )?\w+ to me\b.*)"
+            r"|^(?:let me (?:do|handle|make) (?:the|all|any) .{3,}|leave (?:the "
+            r"|all )?\w+ to me\b.*)"
             r"|^\w+ (?:is|are) (?:only )?done by me\b.*|^i (?:commit|push|deploy|merge|release|test"
             r"|publish)(?: \w+)? myself\b.*|^check (?:back )?with me before .{4,}"
             r"|^treat \w+ as \w+.*|^(?:tests?|docs?|specs?|plans?) first\b.*"
@@ -233,13 +260,17 @@ STANDING = (
     SentenceRule(
         "standing_instruction",
         pattern(
-            r"^(?:when|if) (?:in doubt|unsure|you(?:'re| are) (?:unsure|not sure|in doubt))\b,? ?\w+.{3,}"
+            r"^(?:when|if) (?:in doubt|unsure|you(?:'re| are) (?:unsure|not sure"
+            r"|in doubt))\b,? ?\w+.{3,}"
             r"|^i(?:'d| would) (?:rather|prefer)(?: that)? you(?:'d)? \w+.{3,}"
-            r"|^do(?: no|n'?)t (?:explain|apologi[sz]e|summari[sz]e|repeat|praise|flatter|thank)\b.{3,}"
-            r"|^if (?:an?|any|some) .{3,40}?, ?(?:please )?(?:tell|ask|show|stop|let me know|warn)\b.{3,}"
+            r"|^do(?: no|n'?)t (?:explain|apologi[sz]e|summari[sz]e|repeat|praise|flatter"
+            r"|thank)\b.{3,}"
+            r"|^if (?:an?|any|some) .{3,40}?, ?(?:please )?(?:tell|ask|show|stop|let me know"
+            r"|warn)\b.{3,}"
             r"|^ask(?: me)?(?: first)? before .{4,}|^always (?:show|tell|give|send) me .{3,}"
             r"|^i (?:want|need|expect) .{3,60}?,? always$|^i always want .{4,}"
-            rf"|^only {_HANDS} .{{0,30}}\b(?:i (?:mention|ask|name|tell|point)|if i|when i|what i)\b.*"
+            rf"|^only {_HANDS} .{{0,30}}\b(?:i (?:mention|ask|name|tell|point)|if i|when i"
+            rf"|what i)\b.*"
             rf"|^(?:only )?{_ACTS} .{{3,60}}\bonly (?:when|if|after) i (?:ask|say|tell|agree)\b.*"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}|\b(?:again|now|today|yet)\b"),
@@ -247,7 +278,8 @@ STANDING = (
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^(?:stop|no more|quit) {_DOING}\b.{{3,}}\b(?:all the time|every\w*|each|always|unless"
+            rf"^(?:stop|no more|quit) {_DOING}\b.{{3,}}\b(?:all the time|every\w*|each|always"
+            rf"|unless"
             rf"|without|by default|again and again)\b.*"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}|\b{_THINGS}\b"),
@@ -255,18 +287,24 @@ STANDING = (
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^{_GIVEN} (?:you|we|i) (?!are\b|were\b|see\b|get\b|have\b|had\b|run into)\w+.{{0,60}}?"
-            rf"(?:, ?|\b)(?:please |always |never |do(?: no|n'?)t |make sure to |first )+{_ACTS}\b.{{3,}}"
-            rf"|^(?:every ?time|each time|whenever) (?:you|we|i) .{{3,60}}?, ?(?!i\b|it\b|the\b)\w+ .{{3,}}"
-            rf"|^before you (?:commit|push|open|merge|deploy|release|say)\b.{{0,40}}?, ?(?:run|rebase|ask"
+            rf"^{_GIVEN} (?:you|we|i) (?!are\b|were\b|see\b|get\b|have\b|had\b"
+            rf"|run into)\w+.{{0,60}}?"
+            rf"(?:, ?|\b)(?:please |always |never |do(?: no|n'?)t |make sure to "
+            rf"|first )+{_ACTS}\b.{{3,}}"
+            rf"|^(?:every ?time|each time|whenever) (?:you|we|i) .{{3,60}}?, ?(?!i\b|it\b"
+            rf"|the\b)\w+ .{{3,}}"
+            rf"|^before you (?:commit|push|open|merge|deploy|release|say)\b.{{0,40}}?, ?(?:run"
+            rf"|rebase|ask"
             rf"|check|update|format|lint|test|squash|show)\b.{{3,}}"
             rf"|^when(?:ever)? you (?:write|make|create|review|explain|answer|commit|name|open) "
             rf".{{2,40}}?, ?(?:{_MAKING}|{_STEP})\b.{{3,}}"
-            rf"|^i want to (?:review|see|approve|check|read) .{{3,40}} before you (?:start|commit|push"
+            rf"|^i want to (?:review|see|approve|check|read) .{{3,40}} before you (?:start|commit"
+            rf"|push"
             rf"|merge|change|write|touch|code)\b.*"
             rf"|^{_ACTS}\b.{{3,60}}\b(?:before|after) (?:each|every|any) (?:commit|push|merge|pr"
             rf"|pull request|change|edit|release|deploy\w*|step|task)\b.*"
-            rf"|^(?:before|after) (?:each|every|any) (?:commit|push|merge|pr|pull request|change|edit"
+            rf"|^(?:before|after) (?:each|every|any) (?:commit|push|merge|pr|pull request|change"
+            rf"|edit"
             rf"|release|deploy\w*|step|task),? (?:please |always )*{_ACTS}\b.*"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}"),
@@ -277,101 +315,20 @@ STANDING = (
             r"^(?:every|each|all) (?:new )?(?:commit messages?|prs?|pull requests?|branch(?:es)?"
             r"|branch names|bug ?fix(?:es)?|changes?|releases?|tickets?)\b.{0,30}"
             r"\b(?:needs?|must|should|has to|have to|gets?|goes|go|starts?)\b.{4,}"
-            r"|^(?:our|the|a|one|my) (?:\w+ )?(?:rule|convention|policy|practice)(?: here| for \w+(?: \w+)?)?"
+            r"|^(?:our|the|a|one|my) (?:\w+ )?(?:rule|convention|policy|practice)(?: here"
+            r"| for \w+(?: \w+)?)?"
             r"(?: is|:) .{6,}|^house rules?:? .{6,}|^as a rule,? .{6,}"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}|{KIND_WORDS.pattern}"),
     ),
 )
 
-# Asked for by name.
-_COURTESY = r"(?:(?:please|pls|plz|also|and|just|but|ok(?:ay)?|so),? )*"
-_MIND = (
-    r"remember|keep in mind|bear in mind|(?:make|take) (?:a )?(?:mental )?note|memori[sz]e"
-    r"|(?:save|store|add|put|write|note|record) (?:this |that |it )?(?:down )?(?:in|into|to) (?:your"
-    r" |the )?(?:long-term )?(?:memory|notes)|note|do(?: no|n'?)t (?:ever )?forget|for the record"
-    r"|for (?:future|your) reference|for later|for your information|for context"
-    r"|(?:just )?so (?:that )?you know|be aware|(?:house |new )?rule(?=:)|(?:gentle |quick )?reminder(?=:)"
-    r"|(?:one|a|another) (?:thing|note|rule) for (?:the )?(?:future|later)"
-)
-ASKED = pattern(
-    rf"^{_COURTESY}(?P<asks>(?:can|could|would|will) (?:you|u) )?{_COURTESY}(?P<mind>{_MIND})"
-    r"(?P<join>,? (?:this|that(?! time)|of|for (?:later|next time|the future))?(?: ?[:,–—-])?"
-    r"| ?[:,–—-])? ?(?P<what>.{6,})$"
-)
-AFTERWARDS = pattern(
-    r"^(?P<what>.{8,}?)[,;.–—-] ?(?:and )?(?:please )?(?:remember (?:that|this|it)|add (?:that"
-    r"|this|it) to (?:your )?(?:memory|notes)|keep (?:that|this|it) in mind|note (?:that|it) down"
-    r"|save (?:that|this|it)(?: for later)?|do(?: no|n'?)t forget (?:that|this|it)?)$"
-)
-TELLS = pattern(
-    r"\b(?:is|are|was|were|has|have|had|am|prefers?|likes?|hates?|uses?|wants?|should|must|will"
-    r"|needs?|can|may|don'?t|doesn'?t|can'?t|won'?t|never|always|works?|lives?|starts?|ends?|owns?"
-    r"|goes|go|comes?|ships?|happens?|takes?|writes?|says?|calls?|gets?|means?|runs?|costs?|belongs?)\b|'(?:m|s|re|ve|ll)\b|https?://"
-)
-REMINDED = pattern(
-    r"^(?:when|how|what|where|why|who|which|the time|if|last|back|(?:my|your|our) (?:last|first"
-    r"|previous|earlier|messages?|questions?|comments?|chat|talk|conversation|plan)"
-    r"|(?:we|you|i|they|he|she)(?:'d| had| have|'ve)? (?:said|told|did|were|was|made|wrote|built"
-    r"|used to|already|just|\w+ed))\b"
-)
-REACHES = pattern(
-    r"\b(?:always|never|every(?:where|thing)?|each|whenever|in general|from now on"
-    r"|in (?:the )?future|next time|before (?:you|commit|push|merg|each|any)\w*|when(?:ever)? you"
-    r"|in this (?:project|repo(?:sitory)?|codebase)|instead of|rather than|for all|any time"
-    r"|on your own|yourself|without asking)\b"
-)
-_ONCE = pattern(
-    rf"{_HERE}|\b(?:also|too|as well|again|afterwards|then|now|today|for now)\b|{CALLED}"
-)
-
-
-def asked(sentence: Sentence) -> str | None:
-    """What a sentence asks to be kept."""
-    behind = AFTERWARDS.search(sentence.masked)
-    if behind and not sentence.asks:
-        return sentence.text[: behind.end("what")]
-    found = ASKED.search(sentence.masked)
-    if found is None or (sentence.asks and not found["asks"]):
-        return None
-    what, join = found["what"], (found["join"] or "").strip()
-    if REMINDED.match(what) or KIND_WORDS.search(what):
-        return None
-    if what.startswith("to ") and found["mind"].lower() != "for the record":
-        lasting = bool(found["asks"]) or bool(REACHES.search(what))
-        if not lasting or _ONCE.search(what):
-            return None
-        start = found.start("what") + 3
-        return sentence.text[start : found.end("what")]
-    if not join and found["mind"].lower() == "note":
-        return None
-    strong = bool(join.strip(",")) or bool(found["asks"])
-    aside = "," in join and not found["mind"].lower().startswith("for ")
-    if aside and not strong and not (ORDER.search(what) or _DAY.search(what)):
-        return None
-    if not (strong or TELLS.search(what) or ORDER.search(what) or _OURS.search(what)):
-        return None
-    if REACHES.search(what) or _OURS.search(what):
-        return sentence.text[found.start("what") : found.end("what")]
-    if _NOTING.match(found["mind"]) and not re.search("future|later|:", join):
-        return None
-    if found["mind"].lower().endswith("mind") and not TELLS.search(what):
-        return None
-    if _ONCE.search(what) or (PROGRAM.search(what) and not strong):
-        return None
-    return sentence.text[found.start("what") : found.end("what")]
-
-
-_DAY = pattern(r"\b\d{4}-\d\d-\d\d\b|\b(?:by|on|until) (?:mon|tues|wednes|thurs|fri)day\b")
-_NOTING = pattern(r"note$")
-_OURS = pattern(
-    r"^(?:i(?:'m|'ve)?|we(?:'re|'ve)?|our|my|you (?:may|can|are allowed|don'?t))\b"
-    r"|\d{4}-\d\d-\d\d|https?://"
-)
 # Who is asked to do something for good is asked as if ordered.
 FRAME = pattern(
-    r"(?:(?:i|we)(?:'d| would)? (?:want|need|like|expect) you to|make sure (?:that )?you|make sure to"
-    r"|be sure to|you(?:'ll| will)? (?:should|need to|have to|must)|(?P<asks>(?:can|could|would|will)"
+    r"(?:(?:i|we)(?:'d| would)? (?:want|need|like|expect) you to|make sure (?:that )?you"
+    r"|make sure to"
+    r"|be sure to|you(?:'ll| will)? (?:should|need to|have to|must)|(?P<asks>(?:can|could|would"
+    r"|will)"
     r" (?:you|u)(?: please)?(?= (?:always|never|stop|from now on|in (?:the )?future|remember)\b)))"
     r"\s+(?=\w)"
 )

@@ -6,7 +6,7 @@ be so in the program is no fact of this kind; the code will say it.
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.orders import CALLED, HERE, PROGRAM
+from reverie.embedded.extraction.orders import CALLED, HERE
 from reverie.embedded.extraction.words import SentenceRule, pattern
 
 _EVENT = (
@@ -15,7 +15,8 @@ _EVENT = (
     r"|deploy\w*|vacation|holiday|out of office|on leave|mov(?:e|es|ing)|starts?|starting|leav(?:e"
     r"|es|ing)|hand(?:s|ing)? over|takes? over|taking over|migrat\w+|retir\w+|expires?|appointment"
     r"|surgery|flight|competition|performance|submit\w*|submission|sprint|milestone|audit|handover"
-    r"|cutover|offsite|onboarding|graduat\w+|marathon|recital|concert|trip|pilot|(?:be |are |is )(?:done"
+    r"|cutover|offsite|onboarding|graduat\w+|marathon|recital|concert|trip|pilot|(?:be |are "
+    r"|is )(?:done"
     r"|finished|ready|out|complete|live|frozen|gone)|switched off|shut down|runs? out|ends?|frozen"
     r"|phased out|end of life|deprecated|effective)"
 )
@@ -23,7 +24,8 @@ _EVENT = (
 _ASKED = pattern(
     r"\b(?:won|was|were|went|did|finished|attended|took|has been|have been|had|failed|broke)\b"
     r"|^you(?:'ve|'re)?\b|\b(?:can|could|would|will) (?:you|we)\b|\blet's\b|\S/\S+\d{4}-\d\d-\d\d"
-    r"|^(?:please )?(?:sort|list|show|filter|find|check|look|deploy|ship|release|push|merge|schedule"
+    r"|^(?:please )?(?:sort|list|show|filter|find|check|look|deploy|ship|release|push|merge"
+    r"|schedule"
     r"|move|set|add|make|send|book|plan|prepare|write|update|change|fix|finish|submit|start)\b|\?"
     r"|^i (?:want|wanted|need|would like|'d like)(?:ed)? to\b|\btouch base\b"
 )
@@ -38,7 +40,8 @@ _KEPT = (
     r"(?:bugs?|issues?|tickets?|incidents?|docs?|documentation|designs?|mock-?ups?|specs?|roadmap"
     r"|metrics|logs|alerts|dashboards?|runbooks?|on-?call|latenc\w+|reports?|requirements?"
     r"|feedback|customers?|style guide|guidelines?|meeting notes|decisions|contracts?|schedules?"
-    r"|feature requests?|test accounts|accounts|passwords policy|on-?call schedule|api (?:docs?|reference)|credentials policy|data dictionary|brand \w+"
+    r"|feature requests?|test accounts|accounts|passwords policy|on-?call schedule|api (?:docs?"
+    r"|reference)|credentials policy|data dictionary|brand \w+"
     r"|releases?|questions|support|what (?:the|our|we) .+)"
 )
 _OWNER = (
@@ -51,13 +54,17 @@ DEADLINES = (
     SentenceRule(
         "deadline",
         pattern(
-            rf"^(?!(?:you|if|when)\b)(?=.*\b(?:is|are|will|goes|go|has to|have to|must|may|opens?|closes?"
+            rf"^(?!(?:you|if|when)\b)(?=.*\b(?:is|are|will|goes|go|has to|have to|must|may|opens?"
+            rf"|closes?"
             rf"|starts?|ends?|begins?|comes?|takes?|expires?|changes?|needs?|'s)\b)"
-            rf".*(?:\b\d{{4}}-\d\d-\d\d\b|\b{_MONTH} \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b)"
+            rf".*(?:\b\d{{4}}-\d\d-\d\d\b|\b{_MONTH} \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd"
+            rf"|th)?(?: of)? {_MONTH}\b)"
         ),
         unless=pattern(
-            rf"{_ASKED.pattern}|{CALLED}|\b(?:format\w*|pars\w+|e\.g|examples?|input|output|returns?|shows?"
-            r"|displays?|prints?|timestamps?|tests?|logs?|rows?|values?|says?|date|commit|version|file"
+            rf"{_ASKED.pattern}|{CALLED}|\b(?:format\w*|pars\w+|e\.g|examples?|input|output"
+            rf"|returns?|shows?"
+            r"|displays?|prints?|timestamps?|tests?|logs?|rows?|values?|says?|date|commit|version"
+            r"|file"
             r"|today|bug|error|instead of)\b"
         ),
     ),
@@ -78,32 +85,43 @@ POINTERS = (
     SentenceRule(
         "pointer",
         pattern(
-            rf"^(?:(?:all|our|the|any|my) )*(?:\w+ ){{0,2}}{_KEPT} (?:for [\w ]{{2,30}} )?(?:live|lives"
-            rf"|are|is|get|gets|go|goes|sit|sits)(?: all)?(?: (?:kept|tracked|filed|documented|reported"
-            rf"|listed|found|posted|discussed|collected|managed|recorded|stored))? (?:in|on|at|under|to) .{{3,}}"
+            rf"^(?:(?:all|our|the|any|my) )*(?:\w+ ){{0,2}}{_KEPT} (?:for [\w ]{{2,30}} )?(?:live"
+            rf"|lives"
+            rf"|are|is|get|gets|go|goes|sit|sits)(?: all)?(?: (?:kept|tracked|filed|documented"
+            rf"|reported"
+            rf"|listed|found|posted|discussed|collected|managed|recorded|stored))? (?:in|on|at"
+            rf"|under|to) .{{3,}}"
         ),
         unless=pattern(
-            rf"{_PLACED}|^(?:the|this|that) (?:bugs?|issues?|tickets?|questions?|reports?|releases?)\b"
-            r"|\b(?:should|must|will be|not|still|now|already|today|failing|broken|progress|order|place)\b"
-            r"|\b(?:in|on) (?:this|that|these|my|your|it|line|production|prod|staging|general|both|each"
+            rf"{_PLACED}|^(?:the|this|that) (?:bugs?|issues?|tickets?|questions?|reports?"
+            rf"|releases?)\b"
+            r"|\b(?:should|must|will be|not|still|now|already|today|failing|broken|progress|order"
+            r"|place)\b"
+            r"|\b(?:in|on) (?:this|that|these|my|your|it|line|production|prod|staging|general|both"
+            r"|each"
             r"|time|track|hold|purpose|every|all|a|an)\b|/(?:pull|issues)/\d+"
         ),
     ),
     SentenceRule(
         "pointer",
         pattern(
-            r"^(?:the |our |my )?(?:[\w-]+ ){1,4}(?:is|are|lives?|sits?)(?: (?:at|here|on|under|in))?:?"
-            r" https?://\S+.*|^for (?:questions|anything|issues|help|problems)\b.{0,30}?,? (?:ask|contact"
+            r"^(?:the |our |my )?(?:[\w-]+ ){1,4}(?:is|are|lives?|sits?)(?: (?:at|here|on|under"
+            r"|in))?:?"
+            r" https?://\S+.*|^for (?:questions|anything|issues|help|problems)\b.{0,30}?,? (?:ask"
+            r"|contact"
             r"|ping|write to|talk to) .{2,}"
         ),
         unless=pattern(
-            r"/(?:pull|issues|commit|blob|tree)/|localhost|127\.0\.0\.1|\b(?:this|that|error|bug|broken"
+            r"/(?:pull|issues|commit|blob|tree)/|localhost|127\.0\.0\.1|\b(?:this|that|error|bug"
+            r"|broken"
             r"|down|failing|wrong|404|500|result|output|problem|endpoint)\b"
         ),
     ),
     SentenceRule(
         "pointer",
-        pattern(rf"^(?:ask|post|report|look|check) (?:it |them )?(?:in|on|at) .{{0,20}}?{_SYSTEM}.*"),
+        pattern(
+            rf"^(?:ask|post|report|look|check) (?:it |them )?(?:in|on|at) .{{0,20}}?{_SYSTEM}.*"
+        ),
         unless=pattern(r"\bthis\b|/(?:pull|issues)/\d+"),
     ),
     SentenceRule(
@@ -163,7 +181,8 @@ FACTS = (
     SentenceRule(
         "project_fact",
         pattern(
-            r"^we(?:'ve| have)? (?:dropped|decided|chose|chosen|picked|moved|switched|stopped|stayed"
+            r"^we(?:'ve| have)? (?:dropped|decided|chose|chosen|picked|moved|switched|stopped"
+            r"|stayed"
             r"|rejected|abandoned|migrated|left) .{3,80}\b(?:because|since|due to|after)\b.{6,}"
         ),
         unless=pattern(
@@ -175,10 +194,14 @@ FACTS = (
         "project_fact",
         pattern(
             r"^the (?:only |main )?reason (?:that |why )?we .{3,60} is .{4,}"
-            r"|^our (?:clients|customers|users|audience|readers|students|patients) (?:are|use|work|live"
-            r"|have|don't|can't|sit|come) .{3,}|^we have (?:about |around |over |only |some )?\d[\d,.]*k? "
-            r"(?:\w+ )?(?:users|customers|clients|students|employees|people|developers|subscribers)\b.*"
-            r"|^(?:the|our) (?:designers|devs|developers|editors|translators|testers|ops people|\w+ team)"
+            r"|^our (?:clients|customers|users|audience|readers|students|patients) (?:are|use|work"
+            r"|live"
+            r"|have|don't|can't|sit|come) .{3,}|^we have (?:about |around |over |only "
+            r"|some )?\d[\d,.]*k? "
+            r"(?:\w+ )?(?:users|customers|clients|students|employees|people|developers"
+            r"|subscribers)\b.*"
+            r"|^(?:the|our) (?:designers|devs|developers|editors|translators|testers|ops people"
+            r"|\w+ team)"
             r" (?:use|uses|work|works|prefer|prefers) .{2,40}"
         ),
         unless=pattern(rf"{CALLED}|{HERE.pattern}|\b(?:complain\w*|see|seeing|getting|errors?)\b"),
@@ -186,7 +209,8 @@ FACTS = (
     SentenceRule(
         "project_fact",
         pattern(
-            r"^(?-i:[A-Z])\w+ (?:decides|signs off|has the last word|is the one who|has to (?:agree|sign))"
+            r"^(?-i:[A-Z])\w+ (?:decides|signs off|has the last word|is the one who|has to (?:agree"
+            r"|sign))"
             r"\b.{4,}"
         ),
         unless=pattern(r"^(?:we|i|you|they|this|that|it|there|he|she|who|what|everyone|nobody)\b"),
@@ -197,7 +221,9 @@ FACTS = (
             r"^\w+ (?:is|will be|'s) (?:out|away|off|on (?:vacation|leave|holiday|parental leave))"
             r"(?: of office)? (?:until|till|from|through) .{3,}"
         ),
-        unless=pattern(r"^(?:it|this|that|server|api|everything|nothing|there|he|she)\b|\bbecause\b"),
+        unless=pattern(
+            r"^(?:it|this|that|server|api|everything|nothing|there|he|she)\b|\bbecause\b"
+        ),
     ),
     SentenceRule(
         "project_fact",
@@ -206,15 +232,18 @@ FACTS = (
             r" (?:not|never) .{1,40}"
         ),
         unless=pattern(
-            r"\b(?:functions?|methods?|class|variables?|fields?|columns?|tables?|files?|props?|keys?"
+            r"\b(?:functions?|methods?|class|variables?|fields?|columns?|tables?|files?|props?"
+            r"|keys?"
             r"|endpoints?|params?|arguments?|flags?|components?|this|that)\b|\w+\(\)|\w+_\w+"
         ),
     ),
     SentenceRule(
         "project_fact",
         pattern(
-            r"^our (?:[\w-]+ ){1,3}(?:starts?|ends?|closes?|opens?|begins?|happens?) (?:in|on|at|every)"
-            r" .{2,}|^we(?:'re| are) an? (?:[\w-]+ ){0,2}team of \w+.*|^we(?:'re| are) an? (?:[\w-]+ ){0,3}(?:company|startup|agency|nonprofit|school"
+            r"^our (?:[\w-]+ ){1,3}(?:starts?|ends?|closes?|opens?|begins?|happens?) (?:in|on|at"
+            r"|every)"
+            r" .{2,}|^we(?:'re| are) an? (?:[\w-]+ ){0,2}team of \w+.*|^we(?:'re"
+            r"| are) an? (?:[\w-]+ ){0,3}(?:company|startup|agency|nonprofit|school"
             r"|hospital|university|bank|lab|shop|studio|charity)\b.*"
         ),
         unless=pattern(r"\b(?:loop|function|program|app|script|server|index|array|string)\b"),
@@ -223,8 +252,10 @@ FACTS = (
         "project_fact",
         pattern(
             r"\b(?:is|are) (?:owned|maintained|run|handled|looked after) by (?:the )?(?:team [\w-]+"
-            r"|[\w-]+ team|(?-i:[A-Z]\w+))|^(?!(?:who|it|this|that|nobody|everyone|class|he|she|they"
-            r"|git|docker|root|which|the|process|each|one)\b)[a-z]+ (?:owns|maintains|is responsible for)"
+            r"|[\w-]+ team|(?-i:[A-Z]\w+))|^(?!(?:who|it|this|that|nobody|everyone|class|he|she"
+            r"|they"
+            r"|git|docker|root|which|the|process|each|one)\b)[a-z]+ (?:owns|maintains"
+            r"|is responsible for)"
             r" the .{4,}"
         ),
         unless=pattern(r"\b(?:process|thread|pointer|object|lock|file|memory|root|parent)\b"),

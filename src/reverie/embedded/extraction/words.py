@@ -64,14 +64,18 @@ _MATERIAL = re.compile(
 )
 _UNMARKED = re.compile(
     r"\b(?:(?P<not>do|does|did|is|are|was|were|have|has|could|should|would)nt|(?P<cant>can|won)t"
-    r"|(?P<im>i)m(?= (?:an?|the|not|new|on|using|working|still|also|only|colou?r)\b)|(?P<ive>i)ve)\b",
+    r"|(?P<im>i)m(?= (?:an?|the|not|new|on|using|working|still|also|only|colou?r)\b)"
+    r"|(?P<ive>i)ve)\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"(?:(?:so|and|but|ok|also|hey)\b,? ?)*(?:do|does|did|is|are|was|were|should|has|have|isn't|aren't"
+    r"(?:(?:so|and|but|ok|also|hey)\b,? ?)*(?:do|does|did|is|are|was|were|should|has|have|isn't"
+    r"|aren't"
     r"|don't|shouldn't) (?:i|we|you|it|he|she|they|the|there|this|that|our|my|people|users?)\b"
-    r"|(?:so |and |but )*(?:why|how|who|which|where|what)(?:'s)? (?!ever\b)(?:do|does|did|is|are|was|were"
-    r"|should|can|could|would|will|the|a|i|we|you)\b|whether\b|(?:benutzen|nutzen|sollen|müssen|können|haben|verwenden) wir\b|(?:soll|muss|kann|darf)"
+    r"|(?:so |and |but )*(?:why|how|who|which|where|what)(?:'s)? (?!ever\b)(?:do|does|did|is|are"
+    r"|was|were"
+    r"|should|can|could|would|will|the|a|i|we|you)\b|whether\b|(?:benutzen|nutzen|sollen|müssen"
+    r"|können|haben|verwenden) wir\b|(?:soll|muss|kann|darf)"
     r" ich\b|(?:warum|wieso|weshalb|wann|wie|wer|wo) \w+|(?:por qué|cuándo|cómo|quién|dónde) \w+"
     r"|(?:pourquoi|quand est-ce|comment|est-ce) \w+",
     re.IGNORECASE,
@@ -159,6 +163,9 @@ class SentenceRule:
 
 def pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
+
+
+SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
 
 def turns(request: Request, task: ExtractTask) -> list[UserTurn]:

@@ -66,10 +66,36 @@ MAX_NAMED = 20
 """Messages that an origin names."""
 _HEADING = re.compile(r"^(?:\[[0-9a-f]{8}\] .*:|\(Saved [\d-]{10}\))$", re.MULTILINE)
 _ASKING = frozenset(
-    """shall should would want like keep do soll sollen ich wir ab jetzt sofort künfti damit dabei
-    debo hago desde partir ahora dois je""".split()
+    [
+        "shall",
+        "should",
+        "would",
+        "want",
+        "like",
+        "keep",
+        "do",
+        "soll",
+        "sollen",
+        "ich",
+        "wir",
+        "ab",
+        "jetzt",
+        "sofort",
+        "künfti",
+        "damit",
+        "dabei",
+        "debo",
+        "hago",
+        "desde",
+        "partir",
+        "ahora",
+        "dois",
+        "je",
+    ]
 )  # words that ask whether to, cut as `_rooted` cuts them
-_LONG_WORD = re.compile("\\b([A-Za-z\u00c0-\u024f\u0400-\u04ff]{6})[A-Za-z\u00c0-\u024f\u0400-\u04ff]+")
+_LONG_WORD = re.compile(
+    "\\b([A-Za-z\u00c0-\u024f\u0400-\u04ff]{6})[A-Za-z\u00c0-\u024f\u0400-\u04ff]+"
+)
 _SPELLED = re.compile(
     r"(?<!\w)['\"`‘“](?P<quoted>[^\s'\"`’”]{1,40})['\"`’”]|(?<!\w)(?P<name>\w{0,40}_\w{0,40})"
 )

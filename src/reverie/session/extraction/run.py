@@ -151,9 +151,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     )
 
 
-def _task(
-    view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine]
-) -> ExtractTask:
+def _task(view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine]) -> ExtractTask:
     words = layer.user_words(view, fresh.items)
     return ExtractTask(
         folder=folder,
