@@ -46,7 +46,8 @@ ORDER = pattern(
     rf"^(?:please |pls )?(?:always|never|do(?: no|n'?)t|stop|avoid|only|{_STEP}|{_MAKING})\b"
 )
 _HERE = (
-    r"\b(?:this|these|those|it(?!$)|(?<!call )them(?!$))\b(?! (?:project|repo(?:sitory)?|codebase|team"
+    r"\b(?:this|these|those|it(?!$)|(?<!call )them(?!$))\b(?! (?:project|repo(?:sitory)?|codebase"
+    r"|team"
     r"|company|house|workspace|get|are|is|will|was|break))"
     r"|\bthat\b(?! (?:is|are|was|were|has|have|you|i|we|they|gets?|can|will|do|does|uses?|need"
     r"|needs"
@@ -92,7 +93,8 @@ TO_COME = pattern(
     r"|coding )?(?:conventions?"
     r"|variations?|updates?|instructions?|adjustments?|guidelines?|things|tweaks?|modifications?"
     r"|specifics)"
-    r"(?:[.!]?$|[ ,]+(?:to|for|in|from|that|of|on|regarding|about)\b)|\bupdate your\b|\bapply (?:this"
+    r"(?:[.!]?$|[ ,]+(?:to|for|in|from|that|of|on|regarding|about)\b)|\bupdate your\b"
+    r"|\bapply (?:this"
     r"|it)\b"
 )
 # The tools, marks and ways that people choose between.
