@@ -9,14 +9,14 @@
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
 #   make bench     ratios and times, written to bench/out
-#   make check     format, lint, types, import rules, manifest, tree
+#   make check     format, lint, types (of the docs' examples too), import rules, manifest, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .PHONY: install run chat test doors proof endurance bench check lock clean \
-	format check-format check-lint check-types check-imports check-manifest check-tree
+	format check-format check-lint check-types check-examples check-imports check-manifest check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -81,7 +81,7 @@ endurance: $(PROOF)
 bench: $(DEV)
 	$(BIN)/python -m bench
 
-check: check-format check-lint check-types check-imports check-manifest check-tree
+check: check-format check-lint check-types check-examples check-imports check-manifest check-tree
 
 check-format: $(DEV)
 	$(BIN)/ruff format --check .
@@ -91,6 +91,9 @@ check-lint: $(DEV)
 
 check-types: $(DEV)
 	$(BIN)/basedpyright
+
+check-examples: $(DEV)
+	$(BIN)/python -m scripts.examples
 
 check-imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
@@ -109,7 +112,7 @@ lock:
 	$(PYTHON) -m scripts.lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	rm -rf bench/out dist
 	find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -14,7 +14,7 @@ from reverie.transcript.tasks import KnownMemory
 
 from .extracting import WEDNESDAY, Talk
 
-pytestmark = [pytest.mark.spec("B1"), pytest.mark.spec("7.embedded")]
+pytestmark = [pytest.mark.spec("7.embedded")]
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ writes, is the session's part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
+from reverie.light import dataclass
 from reverie.text.untrusted import defused
 from reverie.transcript.blocks import elements
 from reverie.transcript.messages import Item, Piece
@@ -39,15 +39,21 @@ MAX_DATES = 40
 # --- when
 
 
-def closed(view: View, world: World, *, has_memory: bool, interactive: bool) -> str:
-    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7."""
+def closed(
+    view: View, world: World, *, has_memory: bool, interactive: bool, in_words: bool = False
+) -> str:
+    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7. `in_words`:
+    the conversation is a caller's own, whose tools need not be able to write."""
     off = world.settings.memory_off()
     gates: tuple[tuple[bool, str], ...] = (
         (not off and has_memory, off or "there is no memory folder"),
         (bool(world.flags.get("extract_memories")), "extract_memories is off"),
         (not world.flags.get("daily_log"), "the daily log is kept instead"),
         (_is_main(view), "it is not the main agent"),
-        (bool(tools(view) & set(WRITERS)), "the conversation has no tool to write with"),
+        (
+            in_words or bool(tools(view) & set(WRITERS)),
+            "the conversation has no tool to write with",
+        ),
         (
             interactive or bool(world.flags.get("extract_noninteractive")),
             "nobody is there, and extract_noninteractive is off",

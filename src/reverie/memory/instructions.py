@@ -14,10 +14,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, Protocol, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory import includes
 from reverie.settings import DEFAULTS, Settings
 from reverie.text.untrusted import defused, strip

@@ -15,9 +15,9 @@ description cannot begin a second line, hide characters or grow without bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import shown, stem, type_of
 from reverie.memory.format.frontmatter import BOM

@@ -11,13 +11,13 @@ No clock, no disk: times and bytes are handed in.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_index
 from reverie.memory.matching import matching
 from reverie.memory.merge import Merged, lines_of, merge
@@ -235,7 +235,9 @@ def blame(versions: Sequence[Version], content: ReadContent) -> list[Blamed]:
 def difference(before: bytes, after: bytes, names: tuple[str, str]) -> str:
     """A unified diff, for people."""
     old, new = (_shown(data).splitlines(keepends=True) for data in (before, after))
-    rows = difflib.unified_diff(old, new, *names)
+    from difflib import unified_diff  # due where somebody looks
+
+    rows = unified_diff(old, new, *names)
     return "".join(
         row if row.endswith("\n") else f"{row}\n\\ no newline at the end\n" for row in rows
     )

@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import StoreError
+from reverie.light import dataclass
 from reverie.memory import instructions, prompt
 from reverie.memory.format.entry import INDEX, TEAM, shown
 from reverie.memory.instructions import (
@@ -169,6 +169,7 @@ def memory_section(
     team: bool = False,
     daily_log: bool = False,
     search_past: bool = True,
+    by_itself: bool = False,
     say: Say = say_nothing,
 ) -> str:
     """The part of the system prompt about memory; "" where there is none."""
@@ -190,6 +191,7 @@ def memory_section(
             extra=settings.memory_extra_guidelines or "",
             lines=settings.index_lines,
             width=settings.index_line_characters,
+            by_itself=by_itself,
         )
     )
 

@@ -11,9 +11,10 @@ Units are part of the names: `_tokens`, `_bytes`, `_characters`, `_seconds`, `_s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
+from reverie.light import dataclass
 from reverie.settings.kinds import (
     BYTES,
     COUNT,
@@ -191,6 +192,10 @@ class Settings:
     remote: bool = switch(
         False, "7", "runs on a machine without lasting storage", alias="CLAUDE_CODE_REMOTE"
     )
+    team_url: str | None = text("11", "address of the team's memory server")
+    team_repository: str | None = text("11", "owner/name in place of what the git remote says")
+    team_merge: bool = switch(False, "11", "both sides' words of what both changed are kept")
+    team_deletions: bool = switch(False, "11", "deletions of shared memories travel")
     index_lines: int = whole(200, "7", "lines of the index that are sent", 1, COUNT, LESS)
     index_bytes: int = whole(25_000, "7", "bytes of the index that are sent", 1, BYTES, LESS)
     index_line_characters: int = whole(150, "7", "length of one index line", 20, COUNT, LESS)

@@ -21,10 +21,10 @@ import re
 import stat
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, WriteFailed
+from reverie.light import dataclass
 from reverie.store.keys import TEMP_NAME, FolderWalk, check_key, is_temporary, parts_of, shown
 from reverie.store.lock import alive, release, take_soon
 from reverie.store.plain import (

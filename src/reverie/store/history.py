@@ -21,7 +21,6 @@ import zlib
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_index
@@ -61,7 +60,7 @@ class History:
         root: Path,
         *,
         now: Callable[[], float],
-        new_id: Callable[[], str] = lambda: uuid4().hex[:16],
+        new_id: Callable[[], str] = lambda: os.urandom(8).hex(),
         say: Say = say_nothing,
         create: bool = True,
     ) -> None:

@@ -20,9 +20,9 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.lock import held_by, holder_of, release, take
 from reverie.store.plain import append_whole, flush_file, words

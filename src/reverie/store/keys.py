@@ -24,7 +24,6 @@ import sys
 import unicodedata
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store.lock import NO_LOCKS, release, take_soon
@@ -98,6 +97,8 @@ def _check_text(key: str) -> None:
     if "\\" in key:
         raise _refused(key, "The name has a backslash", "Write / between folder and file")
     if "%" in key:
+        from urllib.parse import unquote  # due where a name is refused
+
         once = unquote(key, errors="replace")
         hidden = f"The name hides {shown(once)} behind % signs"
         raise _refused(key, hidden if once != key else "The name has a % sign")

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
+from reverie.light import dataclass
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile, sort_of, title_of
@@ -160,7 +160,12 @@ class Memories:
         self.history.guard(key, data)
 
     def allow(self, key: str, data: bytes) -> None:
-        """Refuse secrets and forgotten words in what a write adds."""
+        """Refuse secrets and forgotten words in what a write adds, and what tells of the user
+        among what is shared."""
+        if key.startswith(f"{entries.TEAM}/") and TopicFile(key, data).type == "user":
+            raise InvalidInput(
+                "A memory of type user stays private", where=key, do="Save it outside of team/"
+            )
         fresh = self._fresh(key, data) if entries.is_index(key) else data
         secrets.checked(fresh, key)
         self.forgotten.guard(key, fresh)

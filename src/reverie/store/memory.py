@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -28,6 +27,7 @@ from reverie.errors import (
     StoreError,
     WriteFailed,
 )
+from reverie.light import dataclass
 from reverie.memory import ranking
 from reverie.memory.format import entry as entries
 from reverie.memory.format import index as indexes

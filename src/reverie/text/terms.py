@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from reverie.light import dataclass
 from reverie.text.untrusted import strip
 
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+")

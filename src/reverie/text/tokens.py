@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from reverie.light import pattern
+
 _IRREGULAR = """
 be am is are was were been being|become became|begin began begun|bite bit bitten|blow blew blown
 break broke broken|bring brought|build built|buy bought|catch caught|choose chose chosen choice
@@ -247,18 +249,19 @@ _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-_RUN = re.compile(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-_IS_DENSE = re.compile(f"[{_DENSE}]")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_SHORT = re.compile("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
-_APOSTROPHE = re.compile("['’]").search
-_MARKS = re.compile("[\u0300-\u036f]")
+_RUN = pattern(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
+_ASCII_RUN = pattern(r"\w+(?:'[^\W_]+)*", re.ASCII)
+_HAN = pattern("[\u3400-\u4dbf\u4e00-\u9fff]")
+_IS_DENSE = pattern(f"[{_DENSE}]")
+_PART = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_SHORT = pattern("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
+_APOSTROPHE = pattern("['’]")
+_MARKS = pattern("[\u0300-\u036f]")
 
 
 def has_chinese(text: str) -> bool:
     """Whether a text has a Han character."""
-    return _HAN.search(text) is not None
+    return not text.isascii() and _HAN.search(text) is not None
 
 
 def terms(text: str) -> list[str]:
@@ -281,8 +284,8 @@ def _apart(text: str) -> str:
 
 
 def _terms(text: str) -> Iterator[str]:
-    for run in _RUN.findall(text):
-        if _IS_DENSE.match(run):
+    for run in (_ASCII_RUN if text.isascii() else _RUN).findall(text):
+        if not run.isascii() and _IS_DENSE.match(run):
             yield from pairs(run)
         else:
             yield from _word(run)
@@ -290,7 +293,9 @@ def _terms(text: str) -> Iterator[str]:
 
 def _word(run: str) -> Iterator[str]:
     """A word, or the parts of an identifier and the identifier without its joints."""
-    plain = _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE(run) else run
+    plain = (
+        _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE.search(run) else run
+    )
     lower = plain.casefold()
     if lower != plain or not plain.isalpha():
         parts = [part.casefold() for part in _PART.findall(plain)]
@@ -318,6 +323,8 @@ def pairs(run: str) -> Iterator[str]:
 def asked(text: str) -> str:
     """A query's text with the Chinese words of asking made spaces, where more than one sign of
     what they stood between is left."""
+    if text.isascii():
+        return text
     return _RUN.sub(lambda run: _asked(run[0]) if _IS_DENSE.match(run[0]) else run[0], text)
 
 
@@ -328,5 +335,5 @@ def _asked(run: str) -> str:
     return " ".join(pieces)
 
 
-_STOPS = re.compile("|".join(CHINESE))
-_LONG_STOPS = re.compile("|".join(one for one in CHINESE if len(one) > 1))
+_STOPS = pattern("|".join(CHINESE))
+_LONG_STOPS = pattern("|".join(one for one in CHINESE if len(one) > 1))

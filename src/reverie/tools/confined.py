@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import PathRefused
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.keys import beneath, shown
 from reverie.store.private import GIT, SECRETS, is_gits, is_secret

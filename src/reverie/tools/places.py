@@ -14,10 +14,11 @@ import errno
 import os
 import stat
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
+from reverie.light import dataclass
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import (

@@ -14,11 +14,11 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import to_thread
 
+from reverie.light import dataclass
 from reverie.store.private import is_git_setting, is_secret
 from reverie.tools import finder, globs
 from reverie.tools.process import Command, Gathered, readable, run

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,9 @@ from reverie.transcript.codec import blob_name, decode, encode
 from reverie.transcript.records import AssistantMessage, Entry, Strip, Unknown
 
 RECORD = "forgotten"
+
+
+_KEY = re.compile(rb'"key":("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,7 @@ class Rewriter:
         kept = None if history is None else replace(self, files=history)
         old: dict[str, str] = {}
         if kept is not None:
+            renames = {**kept._past_renames(), **renames}
             old = kept._objects(renames)
             kept._log(old, renames)
         if folder is not None:
@@ -260,6 +265,19 @@ class Rewriter:
             if dot and self.words.names(stem):
                 mark = digest(self._fixed(folder.read(key), {})[0])[:8]
                 out[key] = f"{above}{slash}memory-{mark}.{ending}"
+        return out
+
+    def _past_renames(self) -> dict[str, str]:
+        """Names of files that are gone, and that only the history still knows."""
+        out: dict[str, str] = {}
+        known = self.files.read(LOG) if self.files.exists(LOG) else b""
+        for raw in dict.fromkeys(_KEY.findall(known)):
+            with contextlib.suppress(ValueError):
+                key = str(json.loads(raw))
+                above, slash, name = key.rpartition("/")
+                stem, dot, ending = name.rpartition(".")
+                if dot and self.words.names(stem):
+                    out[key] = f"{above}{slash}memory-{os.urandom(4).hex()}.{ending}"
         return out
 
     def _fixed(self, data: bytes, renames: dict[str, str]) -> tuple[bytes, int]:

@@ -8,12 +8,11 @@ are named; nothing is mended by itself.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass, pattern
 from reverie.memory.format.frontmatter import BOM, newline
 from reverie.text.untrusted import find, reveal, strip
 
@@ -26,17 +25,17 @@ IndexFaultKind: TypeAlias = Literal[
     "outside", "missing", "twice", "title", "long", "content", "hidden", "unlisted"
 ]
 
-_LINE = re.compile(
+_LINE = pattern(
     r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+"
     r"\[(?P<title>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
     r"\((?P<target><[^<>]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:[ \t]+\"[^\"]*\")?\)"
     r"(?P<hook>.*)"
 )
-_JOINT = re.compile(r"[ \t]*(?:—|–|-|:|→)[ \t]*")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
-_LIKE_A_FILE = re.compile(r"\S+\.[A-Za-z0-9]{1,8}|\S*[/\\]\S*|[A-Za-z][\w+.-]*:\S+")
-_UNSAFE_IN_LINK = re.compile(r"[\s()<>%]")
+_JOINT = pattern(r"[ \t]*(?:—|–|-|:|→)[ \t]*")
+_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PERCENT = pattern(rb"%([0-9A-Fa-f]{2})")
+_LIKE_A_FILE = pattern(r"\S+\.[A-Za-z0-9]{1,8}|\S*[/\\]\S*|[A-Za-z][\w+.-]*:\S+")
+_UNSAFE_IN_LINK = pattern(r"[\s()<>%]")
 _KELVIN = "\u212a".encode()  # the one character outside ASCII that NFC makes a letter of ASCII
 
 

@@ -8,8 +8,9 @@ but that. Types alone; nothing here loads a model or opens a connection.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from reverie.light import dataclass
 
 Vector = Sequence[float]
 

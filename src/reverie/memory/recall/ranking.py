@@ -23,9 +23,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
+from reverie.light import dataclass
 from reverie.memory.recall.synonyms import SYNONYMS
 from reverie.text.spans import DaySpan, closeness, months, without_dates
 from reverie.text.tokens import ASKING, COMMON, asked, folded, stem, terms

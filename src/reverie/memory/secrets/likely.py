@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from reverie.light import pattern
 from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.patterns import compiled
 from reverie.memory.secrets.signs import one_byte_each
@@ -20,24 +21,24 @@ from reverie.memory.secrets.worded import is_word, worded
 SEED = 12
 """So many words make a wallet's phrase, or more."""
 
-_SEEN = re.compile("[!-~À-ɏ]*")
-_UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SEEN = pattern("[!-~À-ɏ]*")
+_UUID = pattern("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # What a public key is known by.
-_FINGERPRINT = re.compile("[0-9A-F]{16}|[0-9A-F]{40}")
-_HEX = re.compile("(?:0x)?[0-9a-fA-F]{16,}")
-_COOKIES = re.compile(r";\s*")
-_GROUPS = re.compile(r"[\s,;/-]+")
-_LETTERS = re.compile("[a-zA-Z]+")
+_FINGERPRINT = pattern("[0-9A-F]{16}|[0-9A-F]{40}")
+_HEX = pattern("(?:0x)?[0-9a-fA-F]{16,}")
+_COOKIES = pattern(r";\s*")
+_GROUPS = pattern(r"[\s,;/-]+")
+_LETTERS = pattern("[a-zA-Z]+")
 # A call, an index, a type with parameters.
-_CODE = re.compile(r"^[\w.]+[(\[]|^[(\[{].*[)\]}]$")
-_WORDS_AND_NUMBER = re.compile(
+_CODE = pattern(r"^[\w.]+[(\[]|^[(\[{].*[)\]}]$")
+_WORDS_AND_NUMBER = pattern(
     r"(?:\d{1,4}[-_]?)?[A-Za-z]{3,12}(?:[-_]?\d{0,4}[-_.][A-Za-z]{3,12}){1,4}[-_]?\d{0,4}[!?#$%&*]?"
 )
-_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
+_WORDS = pattern(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
 # Short words that are on no list of words for wallets.
 _NO_SEED = frozenset(re.findall(r"\w+", "the and for with from are was not its has been"))
 # Words of a sentence, and their endings.
-_ENDING = re.compile("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
+_ENDING = pattern("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
 _PROSE = frozenset(
     re.findall(
         r"\w+",
@@ -57,20 +58,20 @@ _STAND_IN = (
     r"|hash|enc|auth|login|api|x+)[\W_]*)+\d{0,4}\W*$|^\W+$"
 )
 # Words with a number that are no password: ciphers, digests, codings, standards.
-_TERM = re.compile(
+_TERM = pattern(
     r"(?:pbkdf2?|argon2?|bcrypt|scrypt|sha|md|aes|rsa|hs|rs|es|ed|utf|base|oauth|saml|totp|rfc|iso"
     r"|http|ipv|tls|ssl|owasp|python|node|web|log4|step|line|page|phase|level|option|type|version)"
     r"[-_]?\d[a-z0-9.:/-]{0,12}",
     re.IGNORECASE,
 )
-_PARTS = re.compile("[-_./]")
+_PARTS = pattern("[-_./]")
 # A digit in the place of a letter, twice.
-_LEET = re.compile("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
+_LEET = pattern("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
 # Where small letters follow large ones or large ones small.
-_TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
-_SIGN = re.compile(r"[!#%^*?+&$@~=]")
+_TURNS = pattern("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
+_SIGN = pattern(r"[!#%^*?+&$@~=]")
 # An address, a variable, a path or file, a digest, a template, a name of code.
-_INVALID = re.compile(
+_INVALID = pattern(
     r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
     r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
     r"|::|->|&&"

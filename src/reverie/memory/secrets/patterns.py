@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
+from reverie.light import dataclass
 from reverie.memory.secrets.commands import COMMANDS
 from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.own import TOKENS

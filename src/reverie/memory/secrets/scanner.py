@@ -12,11 +12,11 @@ from __future__ import annotations
 import codecs
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import NewType
 
 from reverie.errors import ScanFailed, SecretFound
+from reverie.light import dataclass
 from reverie.memory.secrets.patterns import (
     KEYSTORE,
     Match,
@@ -194,10 +194,11 @@ def _words() -> WordFinder:
 @cache
 def _by_keyword() -> tuple[tuple[int, ...], ...]:
     """For each keyword the rules that it calls for, by number."""
-    return tuple(
-        tuple(number for number, rule in enumerate(rules()) if word in rule.keywords)
-        for word in keywords()
-    )
+    called: dict[str, list[int]] = {word: [] for word in keywords()}
+    for number, rule in enumerate(rules()):
+        for word in dict.fromkeys(rule.keywords):
+            called[word].append(number)
+    return tuple(map(tuple, called.values()))
 
 
 def _wanted(raw: bytes) -> Iterator[tuple[SecretRule, Pattern]]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused
+from reverie.light import dataclass
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TYPES, TopicFile
 from reverie.store.files import Changed

@@ -15,19 +15,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
-from reverie.errors import BudgetExceeded
+from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
+from reverie.light import dataclass
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
-from reverie.session.extraction import landing
+from reverie.session.extraction import drafts, landing
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
@@ -121,6 +122,7 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     folder = str(memories.root)
     manifest = [one.line for one in records[: settings.recall_manifest_files]]
     leads_in = inside(memories, view.started.cwd if view.started else "")
+    by_rules = _by_rules(ground.world)
     spec = ForkSpec(
         NAME,
         layer.instruction(
@@ -133,11 +135,13 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
             dates=layer.dates(layer.user_words(view, fresh.items)),
             pointers=not layer.skips_index(ground.world),
         ),
-        _task(view, fresh, folder, records),
+        _task(view, fresh, folder, records, by_rules=by_rules),
         settings.extract_rounds,
         TOOLS,
         (folder,),
     )
+    if ground.world.model is not None and not (by_rules or layer.tools(view) & set(layer.WRITERS)):
+        return await _in_words(child, spec, view, fresh, ground)
     guard = PrivateGuard.of(ground.guards, spec)
     try:
         done = await forks.run(
@@ -151,7 +155,31 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     )
 
 
-def _task(view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine]) -> ExtractTask:
+def _by_rules(world: World) -> bool:
+    """Whether fixed rules do the work: they may use our tools, which nobody has to be told of."""
+    return world.model is not None and world.model.capabilities.rules
+
+
+async def _in_words(
+    child: Worker, spec: ForkSpec, view: View, fresh: Fresh, ground: ExtractionContext
+) -> ExtractionRun:
+    """The same where the conversation has no tool to write with."""
+    model, task = ground.world.model, spec.task
+    if model is None or not isinstance(task, ExtractTask):  # pragma: no cover - asked before
+        raise NotAvailable("there is no model to run a background agent with", where=NAME)
+    found = await drafts.written(child, model, spec.instruction, task, ground.memories, spec.rounds)
+    heard = partial(landing.heard, view, fresh)
+    return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
+
+
+def _task(
+    view: View,
+    fresh: Fresh,
+    folder: str,
+    records: Sequence[ManifestLine],
+    *,
+    by_rules: bool,
+) -> ExtractTask:
     words = layer.user_words(view, fresh.items)
     return ExtractTask(
         folder=folder,
@@ -163,6 +191,7 @@ def _task(view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine]
         ),
         injected=tuple(landing.recalled(view)),
         instructions=landing.head_text(view),
+        any_tool=by_rules,
     )
 
 
@@ -230,6 +259,7 @@ async def consider(host: Host) -> None:
         host.world,
         has_memory=host.memories is not None,
         interactive=host.interactive,
+        in_words=not isinstance(host.guards, Guards),
     )
     if why or host.world.model is None or host.view.sent is None:
         return

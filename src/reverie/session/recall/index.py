@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import StoreError
+from reverie.light import dataclass
 from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.ranking import Query
 from reverie.settings import DEFAULTS, Settings

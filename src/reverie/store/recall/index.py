@@ -14,11 +14,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_topic
 from reverie.memory.ranking import HEADER_LINES
 from reverie.memory.recall import ranking
@@ -41,7 +41,6 @@ from reverie.store.recall.notes import (
     scan,
 )
 from reverie.store.recall.turns import PLACES, Turns
-from reverie.transcript.codec import decode
 from reverie.transcript.records import Entry
 from reverie.world import Notice, Say, say_nothing
 
@@ -350,6 +349,8 @@ def _marked(path: Path) -> FileStamp | None:
 
 def _entries(files: Folder, session: str) -> Iterator[Entry]:
     """What can be read of a transcript; parts of requests that lie beside it are not needed."""
+    from reverie.transcript.codec import decode  # due where there are sessions
+
     with contextlib.suppress(StoreError, NotFound):
         for line in Journal.open(files, f"{session}.jsonl", write=False).read():
             if not isinstance(line, BadLine):

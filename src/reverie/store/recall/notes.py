@@ -16,9 +16,10 @@ import os
 import sqlite3
 import stat
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import LOGS, is_topic, shown, stem, type_of
 from reverie.memory.ranking import HEADER_LINES
