@@ -108,9 +108,7 @@ def put(view: View, record: Record, at: float = 0.0, ident: str = "") -> View:
 
 def extracted(view: View, files: Files, task: ExtractTask) -> Outcome:
     """Rounds of extraction over a conversation, until no tool is called."""
-    given = replace(
-        task, folder=FOLDER, memories=files.known(), index=files.texts.get(entries.INDEX, "")
-    )
+    given = replace(task, folder=FOLDER, memories=files.known())
     files.read.clear()
     files.written.clear()
     view = put(view, UserMessage((text_block("Write what is worth keeping."),), "instruction"))

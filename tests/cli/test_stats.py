@@ -20,6 +20,7 @@ from reverie.transcript.blocks import text_block
 from reverie.transcript.records import (
     Boundary,
     Candidate,
+    Extracted,
     Failed,
     ForkEnded,
     Recalled,
@@ -110,3 +111,40 @@ def test_a_session_that_cannot_be_read_is_counted(run: Run, home: Path, project:
     shown = run("stats", "--all", "--json").json()
     assert shown["since"] == "always"
     assert shown["sessions"] + shown["unreadable"] <= 2
+
+
+def test_pollution_is_counted_where_there_is_some(run: Run) -> None:
+    """A folder with a junk memory is not told as clean, nor a good memory as junk."""
+    run("memory", "add", "We use pnpm, not npm.", code=0)
+    assert run("stats", "--json").json()["memory"][-1]["pollution"] == 0.0
+    run("memory", "add", "The build 4482913 failed again, look at it.", code=0)
+    assert run("stats", "--json").json()["memory"][-1]["pollution"] == 0.5
+
+
+def test_learning_costs_what_was_spent_for_each_memory_that_is_still_there(
+    run: Run, home: Path, project: Path
+) -> None:
+    run("memory", "add", "We use pnpm, not npm.", code=0)
+    (kept,) = [one["file"] for one in run("memory", "list", "--json").json()["memories"]]
+
+    async def work() -> None:
+        async with Session.open(project, home=home, environ={"HOME": str(home.parent)}) as s:
+            await s.add(user("hello there"))
+            await s.prepare()
+            await s.observe(reply("hi", usage=Usage(uncached=100, output=10)))
+            last = s.view.items[-1].id
+            await s.append(
+                ForkEnded(
+                    "extract_memories", "a1", Usage(uncached=1000, output=20), 2, "completed"
+                ),
+                Extracted(last, "written", (kept, "gone.md")),
+                Recalled("e1", 5, (Candidate(kept, 1.0, "injected", size=40),)),
+            )
+            await s.end_turn()
+
+    anyio.run(work)
+    shown = run("stats", "--json").json()
+    assert (shown["memories_written"], shown["memories_kept"]) == (2, 1)
+    assert shown["cost_of_a_memory"] == shown["cost"]["extract_memories"] == 1100.0
+    assert (shown["injected"], shown["cited"], shown["cited_share"]) == (1, 0, 0.0)
+    assert "cost of learning, for each still there" in run("stats", code=0).out

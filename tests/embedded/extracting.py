@@ -79,13 +79,11 @@ class Talk:
         return tuple(KnownMemory(one.key, one.type, one.name, one.description) for one in found)
 
     def task(self) -> ExtractTask:
-        index = self.folder / INDEX
         return ExtractTask(
             folder=str(self.folder),
             since=self.since,
             times=tuple(self.times),
             memories=self.known(),
-            index=index.read_text(encoding="utf-8") if index.exists() else "",
             injected=self.injected,
             instructions=self.instructions,
         )

@@ -9,7 +9,6 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.embedded.extraction.answer import NOTHING, answer, edit_between, shown_text
-from reverie.memory.format import index as indexes
 from reverie.transcript.blocks import block_of, blocks_of, text_block
 from reverie.transcript.records import AssistantMessage, HeadSet, UserMessage
 from reverie.transcript.request import Task, render
@@ -26,19 +25,48 @@ def talk(tmp_path: Path) -> Talk:
     return Talk(tmp_path / "memory")
 
 
-async def test_a_new_memory_is_a_file_and_then_a_pointer(talk: Talk):
+async def test_a_new_memory_says_topic_fact_and_reason_each_in_its_place(talk: Talk):
     talk.say("Always run the linter before you commit. Otherwise CI fails.")
-    assert await talk.extract() == "Saved: feedback_always_run_the_linter_before_you_commit.md."
-    ((first, second),) = talk.rounds
-    assert (first[0], second[0]) == ("Write", "Write")
+    assert await talk.extract() == "Saved: feedback_run_the_linter.md."
+    ((first,),) = talk.rounds
+    assert first[0] == "Write"
     (entry,) = talk.entries
-    assert (entry.type, entry.name) == ("feedback", "Always run the linter before you commit")
+    assert (entry.type, entry.name) == ("feedback", "Run the linter")
     assert entry.description == "Always run the linter before you commit."
     assert entry.body == "Always run the linter before you commit.\n\n**Why:** CI fails.\n"
-    (pointer,) = indexes.parse(talk.index.encode()).pointers
-    assert pointer.key == entry.key
-    assert pointer.hook == "CI fails."
-    assert not indexes.parse(talk.index.encode()).pointers[0].fault
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "we use pnpm, not npm",
+        "remember you may run the linter yourself",
+        "please write comments in Spanish",
+        "our bugs live in the tracker Mantis",
+        "I'm a data scientist",
+        "never merge on fridays",
+        "The demo is on Friday.",
+        "我们用 yarn，不用 npm",
+        "ab jetzt bitte alle antworten auf englisch",
+    ],
+)
+async def test_name_description_and_body_are_never_one_fragment(talk: Talk, words: str):
+    talk.say(words)
+    await talk.extract()
+    (entry,) = talk.entries
+    told = {one.strip(" .。\n") for one in (entry.name, entry.description, entry.body)}
+    assert len(told) >= 2
+    assert entry.body.strip() != entry.description
+    assert "Not said" not in entry.text
+
+
+async def test_the_index_is_left_to_whoever_lands_the_file(talk: Talk):
+    remember(talk, "one.md", name="One", about="A thing.", type_="user", body="A thing.")
+    before = talk.index
+    talk.say("I hate long functions.")
+    await talk.extract()
+    assert talk.index == before
+    assert all("MEMORY.md" not in given["file_path"] for row in talk.rounds for _, given in row)
 
 
 async def test_a_second_run_over_the_same_words_writes_nothing(talk: Talk):
@@ -56,7 +84,7 @@ async def test_only_what_was_said_since_the_cursor_counts(talk: Talk):
     talk.since = talk.times[-1][0]
     talk.say("I prefer composition over inheritance.")
     await talk.extract()
-    assert bodies(talk.entries) == ["In the user's words: I prefer composition over inheritance."]
+    assert bodies(talk.entries) == ["The user said: “I prefer composition over inheritance”"]
 
 
 async def test_only_the_users_words_are_a_source(talk: Talk):
@@ -101,11 +129,10 @@ async def test_a_moved_date_changes_the_memory_and_makes_no_twin(talk: Talk):
     reads, writes = talk.rounds
     assert [(name, given["file_path"].rpartition("/")[2]) for name, given in reads] == [
         ("Read", "release.md"),
-        ("Read", "MEMORY.md"),
     ]
     assert [name for name, _ in writes] == ["Edit"]
     (entry,) = talk.entries
-    assert entry.body == "The release of the importer is on 2026-03-20.\n"
+    assert entry.body == "The user said: “The release of the importer is on 2026-03-20”\n"
     assert entry.description == "The release of the importer is on 2026-03-20."
     assert "keep: this" in entry.text
     assert await talk.extract() == NOTHING
@@ -131,15 +158,6 @@ async def test_more_on_a_subject_is_added_below(talk: Talk):
     assert entry.body.startswith(body)
     assert "start with a verb" in entry.body
     assert talk.index.count("](") == 1
-
-
-async def test_a_new_pointer_goes_below_the_others(talk: Talk):
-    remember(talk, "one.md", name="One", about="A thing.", type_="user", body="A thing.")
-    before = talk.index
-    talk.say("I hate long functions.")
-    await talk.extract()
-    assert talk.index.startswith(before)
-    assert len(indexes.parse(talk.index.encode()).pointers) == 2
 
 
 async def test_a_memory_that_says_it_only_in_its_body_is_left_as_it_is(talk: Talk):
@@ -168,11 +186,11 @@ async def test_a_memory_that_vanished_is_written_anew(talk: Talk):
 
 
 async def test_a_name_that_is_taken_by_an_unlisted_file_is_not_overwritten(talk: Talk):
-    path = talk.folder / "user_i_hate_long_functions.md"
+    path = talk.folder / "user_long_functions.md"
     path.write_text("mine", encoding="utf-8")
     talk.say("I hate long functions.")
     text = await talk.extract(replace(talk.task(), memories=()))
-    assert text == "Not saved: user_i_hate_long_functions.md."
+    assert text == "Not saved: user_long_functions.md."
     assert path.read_text(encoding="utf-8") == "mine"
 
 
@@ -215,12 +233,12 @@ def test_the_same_request_gets_the_same_calls(talk: Talk):
 async def test_it_answers_behind_the_port(talk: Talk):
     talk.say("I hate long functions.")
     reply = await complete(EmbeddedModel(), talk.request(talk.task(), talk.view))
-    assert [call.name for call in reply.tool_calls] == ["Write", "Write"]
+    assert [call.name for call in reply.tool_calls] == ["Write"]
 
 
 async def test_a_message_of_ten_megabytes_is_no_trouble(talk: Talk):
     talk.say("I hate long functions.\n\n" + "lorem ipsum " * 900_000)
-    assert await talk.extract() == "Saved: user_i_hate_long_functions.md."
+    assert await talk.extract() == "Saved: user_long_functions.md."
 
 
 async def test_text_beside_results_and_halves_of_characters(talk: Talk):

@@ -91,7 +91,6 @@ async def test_the_fork_shares_the_prefix_and_is_told_all_it_needs(stage: Stage)
     task = script.forks[-1].task
     assert isinstance(task, ExtractTask)
     assert [one.file for one in task.memories] == ["feedback_pnpm.md"]
-    assert task.index.startswith("- [pnpm](feedback_pnpm.md)")
     assert [at for _, at in task.times] == [stage.clock.now()]
     assert task.since
     assert "{" not in told.replace("{}", "")

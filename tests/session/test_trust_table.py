@@ -8,7 +8,7 @@ import pytest
 
 from reverie.testing import call, reply
 from reverie.transcript.tasks import ExtractTask
-from tests.bench.trust_table import TrustCase, cases
+from tests.bench.trust_table import FRESH, TrustCase, cases
 
 from .extracts import Answer, Script, Stage, turn, write
 
@@ -59,3 +59,8 @@ async def test_so_do_those_held_back(tmp_path: Path) -> None:
         reached += got == "saved" and not case.reaches_the_head
     assert reached <= 1
     assert right >= len(HELD) - 1
+
+
+@pytest.mark.parametrize("case", cases(FRESH), ids=lambda one: one.id)
+async def test_so_do_those_written_once_the_rules_stood(case: TrustCase, tmp_path: Path) -> None:
+    assert await outcome(case, tmp_path) in case.allowed

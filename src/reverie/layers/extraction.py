@@ -32,12 +32,15 @@ LISTED = "The files of the index above"
 TOLD = "Every memory is of one of four types:"
 """Where the head says so, the rest of the rules stands there too."""
 KINDS_TOLD = """\
-The four types, and what is never saved, stand above under "Long-term memory". Not saved
-either: orders for this task, options that nobody took up, what the user pasted of others, other
-people's private matters. Most turns hold no memory: then write nothing, answer "Nothing"."""
+The four types, and what is never saved, stand above under "Long-term memory". What the user
+orders for good, a rule for code still to be written too, is feedback. Not saved either: orders
+for this task, options that nobody took up, what the user pasted of others, other people's private
+matters. Most turns hold no memory: then write nothing, answer "Nothing"."""
 THE_FOLDER = "the memory folder"
 KNOWN_BY = 60
 """Characters by which a description is known again."""
+FOLLOW = "pointers follow the files by themselves"
+NO_POINTERS = "no pointers are made, and what you write is found by its description and body"
 MAX_TOLD = 200
 """Characters by which a call of the main agent is told."""
 MAX_DATES = 40
@@ -95,6 +98,11 @@ def turns_since(view: View, most: int) -> int:
             break
         count += isinstance(record, TurnEnded)
     return count
+
+
+def skips_index(world: World) -> bool:
+    """Whether saves leave the pointer out: by flag, and only where recall finds the files."""
+    return bool(world.flags.get("skip_index")) and bool(world.flags.get("recall"))
 
 
 # --- from where
@@ -286,6 +294,7 @@ def instruction(
     dates: str = "",
     head: str = "",
     listed: int = 0,
+    pointers: bool = True,
 ) -> str:
     """What the fork is told, but for what the head of the conversation says already: the rules of
     memory, and files that stand in the index. The manifest's lines are of files that others may
@@ -309,6 +318,7 @@ def instruction(
         "count": f"{fresh.count:,}",
         "rounds": str(rounds),
         "folder": THE_FOLDER if TOLD in head else f"`{' '.join(folder.splitlines())}`",
+        "index": FOLLOW if pointers else NO_POINTERS,
         "manifest": there,
         "kinds": KINDS_TOLD if TOLD in head else _prompt("extraction_kinds").rstrip(),
     }

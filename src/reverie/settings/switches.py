@@ -104,6 +104,14 @@ _ALL = (
         "7",
         "extraction also where no person is there",
     ),
+    Flag(
+        "extraction_exclusive",
+        False,
+        (),
+        "7",
+        "extraction passes over what stands before a memory that the agent saved itself",
+    ),
+    Flag("skip_index", False, (), "7", "extraction saves no pointers where recall finds the files"),
     Flag("extract_every", 1, ("tengu_bramble_lintel",), "7", "extract after every Nth turn"),
     Flag(
         "time_microcompact",

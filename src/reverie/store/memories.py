@@ -227,9 +227,11 @@ class Memories:
         exclusive: bool = False,
         hook: str = "",
         reviewed: bool = False,
+        pointer: bool = True,
     ) -> Remembered:
-        """Save a topic file with its pointer. What is not trusted waits for review: alone where
-        it would command or tell of the user, else beside a marked file without a pointer."""
+        """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for
+        review: alone where it would command or tell of the user, else beside a marked file without
+        a pointer."""
         text = data.decode("utf-8", "replace")
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)
@@ -245,7 +247,12 @@ class Memories:
         with self.folder.locked(), self.history.by(origin):
             landing.finish(self)
             done = self.folder.save(
-                key, data, hook=hook, expect=expect, exclusive=exclusive, pointer=trusted
+                key,
+                data,
+                hook=hook,
+                expect=expect,
+                exclusive=exclusive,
+                pointer=trusted and pointer,
             )
         return Remembered(key, done, waiting)
 

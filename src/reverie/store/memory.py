@@ -178,8 +178,8 @@ class MemoryFolder:
         exclusive: bool = False,
         pointer: bool = True,
     ) -> SavedFile:
-        """Write a topic file and its pointer; without a title the pointer keeps the one it has,
-        and what is missing comes from the file.
+        """Write a topic file and its pointer; without a title the pointer keeps the one it has
+        unless that was the file's old name, and what is missing comes from the file.
 
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written.
@@ -190,8 +190,10 @@ class MemoryFolder:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
 
+        renamed = self._named_so_far(key) if not title else ""
+
         def line(known: str) -> str:
-            called = title or known or one.title
+            called = title or (known if known != renamed else "") or one.title
             return indexes.line(name, called, hook or one.description, width=self.limits.width)
 
         def pointed(old: bytes) -> bytes:
@@ -239,6 +241,16 @@ class MemoryFolder:
             ranking.over(lines, self.files.stat(key).size, self.limits), key
         )
         return [FileChange(key, None, None, line)]
+
+    def _named_so_far(self, key: str) -> str:
+        """What a pointer made from the file as it stands is titled; "" where there is none."""
+        try:
+            old = self.read(key)
+        except (NotFound, StoreError):
+            return ""
+        line = indexes.line(key, old.title, "", width=self.limits.width)
+        made = indexes.find_pointer(f"{line}\n".encode(), key)
+        return made.title if made else ""
 
     def point(self, key: str) -> SavedFile:
         """Put the pointer to a topic file in its index, where there is none."""

@@ -61,7 +61,6 @@ class ExtractTask(Task):
     since: str = ""  # the last message already seen; empty for none
     times: tuple[tuple[str, float], ...] = ()  # when each new user message was said
     memories: tuple[KnownMemory, ...] = ()
-    index: str = ""  # the text of MEMORY.md
     injected: tuple[str, ...] = ()  # texts that recall put into this conversation
     instructions: str = ""  # what instruction files already say
     any_tool: bool = False  # our tools may be called though the conversation names none of them

@@ -14,6 +14,7 @@ from reverie.errors import NotFound, ReverieError
 from reverie.session.budget import Budget, weight
 from reverie.session.fork import Tally
 from reverie.session.library import Library
+from reverie.session.recall.ledger import ledgers
 from reverie.settings import Settings
 from reverie.store.home import SessionFile
 from reverie.transcript.records import (
@@ -43,8 +44,10 @@ class Metrics:
     notes: int = 0
     extractions: int = 0
     memories_written: int = 0
+    written: set[str] = field(default_factory=set[str])  # the files, by their keys
     recalls: int = 0  # turns in which something was injected
     injected: int = 0
+    cited: int = 0  # of the injected memories, those that show again in an answer
     failures: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -56,6 +59,11 @@ class Metrics:
     def summary_rate(self) -> float | None:
         """The share of compactions that needed a model."""
         return self.summaries / self.compactions if self.compactions else None
+
+    @property
+    def cited_share(self) -> float | None:
+        """The share of injected memories that the agent then named or repeated."""
+        return self.cited / self.injected if self.injected else None
 
     def cost(self, settings: Settings) -> dict[str, float]:
         """Price-weighted tokens by source."""
@@ -73,6 +81,10 @@ def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Met
             continue
         out.sessions += 1
         _count(out, entries, breaker)
+        if out.injected:
+            out.cited += sum(
+                row.cited is not None for turn in ledgers(entries) for row in turn.rows
+            )
     return out
 
 
@@ -101,6 +113,7 @@ def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
             case Extracted() as found:
                 out.extractions += found.outcome != "skipped"
                 out.memories_written += len(found.written)
+                out.written.update(found.written)
             case Recalled() as ledger:
                 chosen = sum(one.outcome == "injected" for one in ledger.candidates)
                 out.recalls += bool(chosen)

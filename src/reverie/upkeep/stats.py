@@ -1,7 +1,8 @@
 """How well it works and what it costs, today and this week.
 
-Cache hit rate, summary rate, breaker trips, memory pollution and background cost by source, worked
-out from transcripts and ledgers. The score of the memory is noted once a day beside the sessions,
+Cache hit rate, summary rate, breaker trips, memory pollution, what a kept memory cost to learn, how
+many recalled ones show again, and background cost by source, worked out from transcripts, ledgers
+and the files themselves. The score of the memory is noted once a day beside the sessions,
 so that its trend can be shown, with a mark of the files it was worked out from: the same files are
 not checked again that day. Nothing else is written, and no model is asked.
 """
@@ -16,7 +17,10 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from reverie.clock import SystemClock
+from reverie.embedded.extraction.never import never
+from reverie.embedded.extraction.words import FoundFact
 from reverie.errors import NotFound, StoreError
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.hygiene.check import HygieneReport
 from reverie.session.budget import Budget
 from reverie.session.library import Library
@@ -30,6 +34,11 @@ from reverie.upkeep.place import ProjectPlace
 TREND = "hygiene.jsonl"
 WEEK = 7 * 86_400
 POLLUTES = ("junk", "duplicate", "secret", "instruction_like")
+LEARNING = "extract_memories"
+FRAGMENT = 40
+"""Characters of a body up to which a few words are all there is."""
+MAX_READ = 1_000
+"""Characters of a memory in which its first paragraph is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,12 @@ class Stats:
     spent: list[Day]
     trend: list[MemoryDay]
     since: str
+    kept: int = 0  # memories that extraction wrote and that are still there
+
+    @property
+    def cost_of_a_memory(self) -> float | None:
+        """What learning cost for each memory that was kept, in price-weighted tokens."""
+        return self.cost.get(LEARNING, 0.0) / self.kept if self.kept else None
 
     def value(self) -> dict[str, Any]:
         """For JSON."""
@@ -70,8 +85,12 @@ class Stats:
             "notes": found.notes,
             "extractions": found.extractions,
             "memories_written": found.memories_written,
+            "memories_kept": self.kept,
+            "cost_of_a_memory": self.cost_of_a_memory,
             "recalls": found.recalls,
             "injected": found.injected,
+            "cited": found.cited,
+            "cited_share": found.cited_share,
             "cost": {name: round(price, 1) for name, price in self.cost.items()},
             "requests": {name: one.requests for name, one in sorted(found.sources.items())},
             "unasked": [
@@ -102,6 +121,7 @@ def project_stats(
         _spent(place, now),
         trend,
         "always" if everything else "7 days",
+        0 if memories is None else sum(memories.folder.exists(key) for key in found.written),
     )
 
 
@@ -127,7 +147,7 @@ def _trend(
         mark, known = _mark(memories), list(_known_days(folder))
         if any((one.day, one.mark) == (today, mark) for one in known):
             return known
-        noted = _memory_day(today, check_memory(memories, place), mark)
+        noted = _memory_day(today, check_memory(memories, place), memories, mark)
         kept = [*(one for one in known if one.day != today), noted][-366:]
         rows = [json.dumps([n.day, n.score, n.memories, n.pollution, n.mark]) for n in kept]
         folder.write(TREND, ("\n".join(rows) + "\n").encode())
@@ -146,10 +166,32 @@ def _mark(memories: Memories) -> str:
     return digest("\n".join(rows).encode("utf-8", "surrogateescape"))[:16]
 
 
-def _memory_day(day: str, report: HygieneReport, mark: str) -> MemoryDay:
+def _memory_day(day: str, report: HygieneReport, memories: Memories, mark: str) -> MemoryDay:
     bad = {one.file for one in report.findings if one.kind in POLLUTES}
+    bad |= {one.key for one in _topics(memories) if unworthy(one)}
     share = round(len(bad) / report.memories, 4) if report.memories else 0.0
     return MemoryDay(day, report.score, report.memories, share, mark)
+
+
+def _topics(memories: Memories) -> Iterator[TopicFile]:
+    for key in memories.folder.keys():  # noqa: SIM118 - a folder, not a mapping
+        with contextlib.suppress(NotFound, StoreError):
+            yield memories.folder.read(key)
+
+
+def unworthy(memory: TopicFile) -> str:
+    """Why a memory should never have been saved, in a word; nothing where it may be one.
+
+    What it states is held against the rules for what is never kept: an order or a number of one
+    task, a question, a fragment, how far some work is, what the code or git tells.
+    """
+    body = next(filter(None, (part.strip() for part in memory.body[:MAX_READ].split("\n\n"))), "")
+    stated = (memory.description or body).strip().removeprefix("In the user's words: ")
+    if stated.endswith(("?", "？")):
+        return "question"
+    found = FoundFact("request", memory.type or "project", stated)
+    why = never(found)
+    return "" if why == "fragment" and len(memory.body.strip()) > FRAGMENT else why
 
 
 def _known_days(folder: Folder) -> Iterator[MemoryDay]:

@@ -48,7 +48,10 @@ def _tell(stats: Stats, everything: bool) -> None:
         ["breaker trips", f"{found.breaker_trips:,}"],
         ["notes taken", f"{found.notes:,}"],
         ["memories written by extraction", f"{found.memories_written:,}"],
+        ["of those still there", f"{stats.kept:,}"],
+        ["cost of learning, for each still there", _tokens(stats.cost_of_a_memory)],
         ["turns with a recalled memory", f"{found.recalls:,}"],
+        ["recalled memories that show in an answer", _percent(found.cited_share)],
     ]
     table([Column("figure"), Column("value", right=True)], rows)
     if cost:
@@ -83,6 +86,10 @@ def _tell_trend(trend: list[MemoryDay]) -> None:
         f"memory score {last.score} of 100, {last.pollution:.1%} polluted, "
         f"{plural(last.memories, 'memory', 'memories')}  {line}"
     )
+
+
+def _tokens(count: float | None) -> str:
+    return "–" if count is None else f"{count:,.0f}"
 
 
 def _percent(share: float | None) -> str:

@@ -1,11 +1,11 @@
 """The embedded answer to extraction: what is worth keeping of the newest messages, written.
 
 It reads the user's own new words by fixed rules and works through tool calls: the memories to
-change are read in one round, everything is written in the next, file first and pointer after,
-and a last short text says what was done. A memory that says it already is left alone; one on the
-same subject is brought up to date by exact edits of the lines that differ, so nothing else in a
-file can be lost. It calls no other tool, writes outside no folder it was given, and where nothing
-is worth keeping it says so and writes nothing.
+change are read in one round, everything is written in the next, and a last short text says what
+was done; pointers follow files by themselves. A memory that says it already is left alone; one on
+the same subject is brought up to date by exact edits of the lines that differ, so nothing else in
+a file can be lost. It calls no other tool, writes outside no folder it was given, and where
+nothing is worth keeping it says so and writes nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from reverie.embedded.history import CallAsked, ConversationHistory, read_ask
 from reverie.errors import ReverieError
 from reverie.memory.echo import content, negates
 from reverie.memory.format import entry as entries
-from reverie.memory.format import index as indexes
-from reverie.memory.format.entry import INDEX, TopicFile
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.format.index import shorten
 from reverie.text.tokens import has_chinese
 from reverie.transcript.blocks import Block, text_block
@@ -35,6 +34,7 @@ FAILED = "Not saved: {files}."
 WRITERS = frozenset({"Write", "Edit"})
 NAME = 60  # characters of a name
 DESCRIPTION = 200
+MIN_NAMED = 2  # content words that a name needs
 MAX_PASSAGES = 2_000
 CUT = "more bytes in this line]"
 SUBJECT = (0.6, 0.4)  # of the shorter and of the longer text's words, to be on one subject
@@ -81,10 +81,7 @@ def _reads(
     """Every file that will be changed, to be read together."""
     if not saves or not (task.any_tool or "Read" in history.tools):
         return []
-    keys = [save.key for save in saves if save.known]
-    if task.index.strip():
-        keys.append(INDEX)
-    return [read_ask(_path(task, key)) for key in keys]
+    return [read_ask(_path(task, save.key)) for save in saves if save.known]
 
 
 def _read_texts(history: ConversationHistory) -> dict[str, str]:
@@ -97,12 +94,10 @@ def _read_texts(history: ConversationHistory) -> dict[str, str]:
 def _writes(
     saves: Sequence[Save], task: ExtractTask, history: ConversationHistory
 ) -> list[CallAsked]:
-    """The files, then the pointers to them."""
+    """The files; pointers follow them by themselves."""
     read = _read_texts(history)
     taken = {known.file for known in task.memories}
-    index = read.get(_path(task, INDEX), task.index)
     asks: list[CallAsked] = []
-    pointers = index
     for save in saves:
         text = read.get(_path(task, save.key), "") if save.known else ""
         if save.known and not text:  # it is gone: a memory of its own
@@ -112,11 +107,7 @@ def _writes(
             continue
         taken.add(save.key)
         asks.append(ask)
-        if indexes.parse(pointers.encode()).find(save.key) is None:
-            pointers = _pointed(pointers, save)
-    if not asks or pointers == index:
-        return asks
-    return [*asks, *_index(index, pointers, task, read=_path(task, INDEX) in read)]
+    return asks
 
 
 def _changed(save: Save, text: str, task: ExtractTask) -> CallAsked | None:
@@ -135,34 +126,15 @@ def _new(save: Save, task: ExtractTask) -> CallAsked | None:
     return CallAsked("Write", {"file_path": _path(task, save.key), "content": text})
 
 
-def _pointed(index: str, save: Save) -> str:
-    """The index with a line for a memory more."""
-    found = save.found
-    name, hook = name_of(found), found.why or description_of(found)
-    return indexes.put(index.encode(), save.key, name, hook).decode()
-
-
-def _index(before: str, after: str, task: ExtractTask, *, read: bool) -> list[CallAsked]:
-    path = _path(task, INDEX)
-    if not before.strip():
-        return [CallAsked("Write", {"file_path": path, "content": after})]
-    change = edit_between(before, after) if read else None
-    if change is None:
-        return []  # whoever lands the file adds the line
-    return [
-        CallAsked("Edit", {"file_path": path, "old_string": change[0], "new_string": change[1]})
-    ]
-
-
 def _told(history: ConversationHistory, task: ExtractTask) -> str:
-    """What became of the writes: topic files by name, the index never."""
+    """What became of the writes, by name."""
     made = {call.id: call for call in history.made if call.name in WRITERS}
     good: dict[str, None] = {}
     bad: dict[str, None] = {}
     for outcome in history.outcomes:
         call = made.get(outcome.call.id)
-        name = call.path.removeprefix(_path(task, "")) if call else INDEX
-        if name != INDEX:
+        if call is not None:
+            name = call.path.removeprefix(_path(task, ""))
             (bad if outcome.error else good)[name] = None
     lines = [SAVED.format(files=", ".join(good))] if good else []
     lines += [FAILED.format(files=", ".join(bad))] if bad else []
@@ -186,9 +158,12 @@ def planned(found: Iterable[FoundFact], memories: Sequence[KnownMemory]) -> list
     out: list[Save] = []
     taken = {known.file for known in memories}
     for one in found:
-        if any(says(f"{known.name} {known.description}", one.rule) for known in memories):
+        known = _of_topic(one, memories) if one.topic else _on_subject(one, memories)
+        if one.topic:
+            if known is not None and known.description == description_of(one):
+                continue
+        elif any(says(f"{known.name} {known.description}", one.rule) for known in memories):
             continue
-        known = _on_subject(one, memories)
         if known is not None and any(save.known is known for save in out):
             known = None  # one change to a file at a time
         key = known.file if known else new_key(one, taken)
@@ -199,6 +174,12 @@ def planned(found: Iterable[FoundFact], memories: Sequence[KnownMemory]) -> list
 
 def new_key(found: FoundFact, taken: Iterable[str]) -> str:
     return entries.key_for(name_of(found), found.type, frozenset(taken))
+
+
+def _of_topic(found: FoundFact, memories: Sequence[KnownMemory]) -> KnownMemory | None:
+    """The memory that holds the rule for a topic so far."""
+    same = (one for one in memories if one.type == found.type and one.name == name_of(found))
+    return next(same, None)
 
 
 def _on_subject(found: FoundFact, memories: Sequence[KnownMemory]) -> KnownMemory | None:
@@ -225,16 +206,93 @@ def _lasting(words: frozenset[str]) -> frozenset[str]:
 # What is written
 
 
+# Words that lead up to what a rule is about.
+_LEADS_UP = re.compile(
+    r"(?:(?:from (?:now|here) on|going forward|in (?:the )?future|next time|please|always"
+    r"|remember(?: to| that)?|make sure(?: to| you)?|only|just|here|i (?:prefer|hate|love"
+    r"|like|want you to|want|need you to|need|work (?:as|in|at|for)|use|lead|am|live in|don't like)"
+    r"|i'm|we (?:use|say|write|call them|call|always|are)|we're|you (?:may|can|don't need to|must"
+    r"|should)|an?|the|our|my|all|use|ab jetzt|immer|nie|bitte|ich bin|wir nutzen|siempre|nunca"
+    r"|soy)\b"
+    r"[\s,:]*)+",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"[,;:(，；：（]|\s(?:because|since|so that|before|when(?:ever)?|unless|if|while|instead of"
+    r"|rather than"
+    r"|is|are|will|lives?|goes?|gets?|must|should|has to|weil|porque|parce que)\s"
+)
+_NOT = re.compile(
+    r"(?:we |you must |you should )?(?:never|do(?: not|n't)(?: ever)?|stop|avoid|no more)\s+",
+    re.IGNORECASE,
+)
+_LOOSE = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "at",
+        "on",
+        "of",
+        "to",
+        "in",
+        "and",
+        "so",
+        "or",
+        "with",
+        "for",
+        "by",
+        "is",
+        "are",
+        "has",
+        "please",
+        "each",
+        "every",
+        "das",
+        "die",
+        "der",
+        "de",
+        "la",
+        "el",
+        "le",
+    ]
+)  # words that no name ends with
+NAME_WORDS = 6
+
+
 def name_of(found: FoundFact) -> str:
-    return shorten(found.rule.rstrip(".。!！?？"), NAME)
+    """What it is about, in a few words."""
+    if found.topic:
+        return shorten(found.topic, NAME)
+    rule = found.rule.rstrip(".。!！?？")
+    lead = _LEADS_UP.match(rule)
+    about = rule[lead.end() if lead else 0 :]
+    refused = _NOT.match(about)
+    about = about[refused.end() if refused else 0 :]
+    cut = _CLAUSE.search(about)
+    if cut and len(content(about[: cut.start()])) >= MIN_NAMED:
+        about = about[: cut.start()]
+    words = about.split()
+    if len(content(about)) < MIN_NAMED:
+        words = rule.split()
+    words = words[:NAME_WORDS]
+    while len(words) > 1 and words[-1].lower().strip(",") in _LOOSE:
+        words = words[:-1]
+    short = " ".join(words).rstrip(",")
+    short = about[: NAME // 3] if has_chinese(rule) else short
+    return shorten(f"{short[:1].upper()}{short[1:]}{': never' if refused else ''}", NAME)
 
 
 def description_of(found: FoundFact) -> str:
-    return shorten(f"{_whose(found)}{found.rule}", DESCRIPTION)
+    """The fact itself, in a line."""
+    return shorten(found.line or f"{_whose(found)}{found.rule}", DESCRIPTION)
 
 
 def body_of(found: FoundFact) -> str:
-    """The rule or fact, then why and how where they were given."""
+    """The rule or fact, then why and how where they were given; else the words as they came."""
+    if not found.why and not found.how and found.said:
+        wide = has_chinese(found.rule)
+        return f"用户说：“{found.said}”" if wide else f"The user said: “{found.said}”"
     labelled = found.type in ("feedback", "project")
     parts = [
         f"{_whose(found)}{found.rule}",
@@ -270,7 +328,7 @@ def changed_file(save: Save, text: str) -> str | None:
     """The memory's text brought up to date, or nothing where it says so already."""
     found = save.found
     passages = re.split(r"\n+|(?<=[.!?])\s+|(?<=[。！？])", text)[:MAX_PASSAGES]
-    if any(says(passage, found.rule) for passage in passages):
+    if not found.topic and any(says(passage, found.rule) for passage in passages):
         return None
     old = TopicFile(save.key, text.encode("utf-8", "replace"))
     try:
@@ -286,6 +344,8 @@ def changed_file(save: Save, text: str) -> str | None:
 def _replaces(found: FoundFact, old: TopicFile) -> bool:
     """Whether the finding takes the place of what the memory says, and does not add to it."""
     told = f"{old.description} {old.body}"
+    if found.topic:
+        return True
     if negates(found.rule) != negates(old.description or old.body) or _INSTEAD.search(found.rule):
         return True
     mine, theirs = content(found.rule), content(told)

@@ -58,6 +58,13 @@ _SYSTEM = (
 STANDING = (
     SentenceRule(
         "standing_instruction",
+        pattern(
+            r"^我们(?:都|一直|只|一般)?(?:用|叫|写).{1,20}?[，,]?(?:不用|不叫|不写|而不是|别用).{1,20}"
+        ),
+        unless=pattern(rf"{_PRODUCT.pattern}|这里|这个|这次"),
+    ),
+    SentenceRule(
+        "standing_instruction",
         pattern(r"^(?:你)?(?:从(?:现在|今)(?:开始|起|往后)|以后|今后|往后|下次|将来)[，,]?.{4,}"),
         unless=pattern(r"以后再(?:说|做|看|改|议)|可能|也许|要不要"),
     ),
@@ -150,6 +157,10 @@ PREFERENCES = (
 )
 
 ROLES = (
+    SentenceRule(
+        "role",
+        pattern(r"^我是(?:做|搞|学|负责).{1,12}的|^我(?:不太|不怎么|完全不)(?:懂|熟悉|会).{2,}"),
+    ),
     SentenceRule(
         "role",
         pattern(

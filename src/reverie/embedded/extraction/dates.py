@@ -38,6 +38,9 @@ _PLAIN = re.compile(
     rf"|\b(?:the\s+)?(?P<d2>[0-3]?\d)(?:st|nd|rd|th)?\s+(?:of\s+)?"
     rf"(?P<m2>{_NAME})\b(?!\s*,?\s*(?:19|20)\d\d)"
     rf"|\bin\s+(?P<count>\d{{1,3}}|{'|'.join(_COUNTS)})\s+(?P<span>day|week)s?\b(?!\s+of\b)"
+    rf"|\b(?:in|by|before|until|till|from|end of|mid|early|late|since)\s+(?P<month>"
+    rf"{'|'.join(_MONTHS)})\b"
+    r"(?!\s*[\d,])"
     r"|\b(?:by|on|before|until|till)\s+the\s+(?P<d3>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+\w)",
     re.IGNORECASE,
 )
@@ -133,8 +136,18 @@ def _plain(text: str, base: date) -> Iterator[_SaidDate]:
         elif (name := found["m1"] or found["m2"]) and not _is_word(name, text, found):
             month = [one[:3] for one in _MONTHS].index(name.lower()[:3]) + 1
             day = _coming(month, int(found["d1"] or found["d2"]), base)
+        elif found["month"] and found.group()[:5].lower() != "since":
+            day = _month_ahead(_MONTHS.index(found["month"].lower()) + 1, base)
+            yield _SaidDate(found.start("month"), found.end(), f"in {day:%Y-%m}", day)
+            continue
         if day is not None:
             yield _SaidDate(start, found.end(), f"on {day}", day)
+
+
+def _month_ahead(month: int, base: date) -> date:
+    """The last day of the month of this name that ends next."""
+    year = base.year + (month < base.month)
+    return _month_end(date(year, month, 1))
 
 
 def _is_word(name: str, text: str, found: re.Match[str]) -> bool:

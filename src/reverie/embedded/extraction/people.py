@@ -5,7 +5,7 @@ A mood, a plan for this change, praise and what others do are none of these. In 
 
 from __future__ import annotations
 
-from reverie.embedded.extraction.project import PROGRAM
+from reverie.embedded.extraction.orders import PROGRAM
 from reverie.embedded.extraction.words import SentenceRule, pattern
 
 _PASSING = pattern(
@@ -33,6 +33,7 @@ _JOBS = (
 )
 
 PREFERENCES = (
+    SentenceRule("preference", pattern(r"^call me (?-i:[A-Z])\w+$")),
     SentenceRule(
         "preference",
         pattern(
@@ -121,6 +122,28 @@ ROLES = (
     SentenceRule(
         "role",
         pattern(
+            r"^my (?:time ?zone|name|background|native language|mother tongue|first language|job"
+            r"|role|profession|working hours|company|day job) (?:is|are) .{2,}"
+            r"|^i (?:mostly|mainly|usually|only) (?:write|code in|program in|work (?:in|with|on)"
+            r"|do) "
+            r"[\w+#.]+(?: and [\w+#.]+)*\b.*"
+            r"|^i(?:'m| am) (?:usually |always |mostly |often )?on (?:windows|linux|mac ?os|a mac"
+            r"|mac|arch"
+            r"|ubuntu|debian|fedora|wsl|my phone|mobile|a phone)\b.*"
+            r"|^i(?:'m| am) the only (?:\w+ )?(?:one|person|dev\w*|designer|engineer)\b.*"
+            r"|^i work (?:nights|days|remotely|part[- ]time|full[- ]time|mornings|evenings|weekends"
+            r"|alone)\b.*"
+            r"|^my (?:english|german|french|spanish|chinese|japanese|math|python|git) is .{3,}"
+            rf"|^as an? (?:{_JOBS}|newbie|layman|non-\w+),? i .{{4,}}|^i(?:'m"
+            rf"| am) in (?-i:[A-Z])[a-z]+$"
+            r"|^i (?:do|handle|own|maintain|look after|run) the (?:\w+ ){1,2}(?:here|at|for)\b.*"
+            r"|^i(?:'ve| have) never (?:used|worked with|done|touched|written|programmed) \w+.*"
+        ),
+        unless=pattern(r"\b(?:this|that|now|today|function|class|variable|field)\b"),
+    ),
+    SentenceRule(
+        "role",
+        pattern(
             r"^i(?:'m| am) an? (?!bit|little|lot|few|ton|huge|big|fan|firm|strong|total|part"
             r"|member of this)(?:\w+ ){1,3}(?:for|at|on|in) (?:the|a|an|our|my) \w+.*"
         ),
@@ -157,7 +180,7 @@ ROLES = (
             rf"^(?:i(?:'m| am)|i(?:'ve| have) been|i work(?:ed)? as|i'm working as) (?:now "
             rf"|currently |also |just |mostly )?(?:an?|the|by training an?|one of the) {_JOBS}\b.*"
         ),
-        unless=pattern(r"\b(?:if i|not an?|as if|big fan)\b"),
+        unless=pattern(r"\b(?:if i|as if|big fan)\b|^i(?:'m| am) not\b"),
     ),
     SentenceRule(
         "role",

@@ -1,12 +1,12 @@
-"""What English sentences tell about the project and outside systems, and what is asked to be kept.
+"""What English sentences tell about the project and outside systems.
 
-Due dates, owners, reasons that lie outside the code, places where things are looked up; standing
-orders, and what is to be remembered by name. What must be so in the program is no fact and no
-order of this kind; the code will say it.
+Due dates, owners, reasons that lie outside the code, places where things are looked up. What must
+be so in the program is no fact of this kind; the code will say it.
 """
 
 from __future__ import annotations
 
+from reverie.embedded.extraction.orders import CALLED, HERE
 from reverie.embedded.extraction.words import SentenceRule, pattern
 
 _EVENT = (
@@ -15,13 +15,19 @@ _EVENT = (
     r"|deploy\w*|vacation|holiday|out of office|on leave|mov(?:e|es|ing)|starts?|starting|leav(?:e"
     r"|es|ing)|hand(?:s|ing)? over|takes? over|taking over|migrat\w+|retir\w+|expires?|appointment"
     r"|surgery|flight|competition|performance|submit\w*|submission|sprint|milestone|audit|handover"
-    r"|cutover|offsite|onboarding|graduat\w+|marathon|recital|concert|trip)"
+    r"|cutover|offsite|onboarding|graduat\w+|marathon|recital|concert|trip|pilot|(?:be |are "
+    r"|is )(?:done"
+    r"|finished|ready|out|complete|live|frozen|gone)|switched off|shut down|runs? out|ends?|frozen"
+    r"|phased out|end of life|deprecated|effective)"
 )
 # Whoever asks for something to be done now gives no date to remember.
 _ASKED = pattern(
     r"\b(?:won|was|were|went|did|finished|attended|took|has been|have been|had|failed|broke)\b"
     r"|^you(?:'ve|'re)?\b|\b(?:can|could|would|will) (?:you|we)\b|\blet's\b|\S/\S+\d{4}-\d\d-\d\d"
-    r"|^(?:sort|list|show|filter|find|check|look)\b|\?"
+    r"|^(?:please )?(?:sort|list|show|filter|find|check|look|deploy|ship|release|push|merge"
+    r"|schedule"
+    r"|move|set|add|make|send|book|plan|prepare|write|update|change|fix|finish|submit|start)\b|\?"
+    r"|^i (?:want|wanted|need|would like|'d like)(?:ed)? to\b|\btouch base\b"
 )
 _SYSTEM = (
     r"(?:https?://\S+|linear|jira|slack|notion|confluence|grafana|datadog|sentry|google (?:docs?"
@@ -34,7 +40,8 @@ _KEPT = (
     r"(?:bugs?|issues?|tickets?|incidents?|docs?|documentation|designs?|mock-?ups?|specs?|roadmap"
     r"|metrics|logs|alerts|dashboards?|runbooks?|on-?call|latenc\w+|reports?|requirements?"
     r"|feedback|customers?|style guide|guidelines?|meeting notes|decisions|contracts?|schedules?"
-    r"|feature requests?|api (?:docs?|reference)|credentials policy|data dictionary|brand \w+"
+    r"|feature requests?|test accounts|accounts|passwords policy|on-?call schedule|api (?:docs?"
+    r"|reference)|credentials policy|data dictionary|brand \w+"
     r"|releases?|questions|support|what (?:the|our|we) .+)"
 )
 _OWNER = (
@@ -42,55 +49,25 @@ _OWNER = (
     r"|compliance|marketing|our \w+ team)"
 )
 
-_NAMES = (
-    r"\u00b7+|@\S+|https?://\S+|(?<!\w)--?[a-z][\w-]*|(?:\.{0,2}/)?[\w.-]+/[\w./-]+|\w+\(\)"
-    r"|\w+(?:_\w+)+"
-    r"|\w*\.(?:py|go|tsx?|jsx?|rs|java|cpp|md|json|toml|ya?ml|sh|sql|rb|vue|html|css)\b"
-    r"|(?-i:[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*)"
-)
-# A name in the code, quoted words, or what a program is or shows.
-PROGRAM = pattern(
-    rf"{_NAMES}"
-    r"|\b(?:users?|customers?|buttons?|pages?|screens?|dialog|modal|menu|columns?|fields?|rows?"
-    r"|endpoints?|hooks?|handlers?|flags?|params?|parameters?|query|queries|tables?|json|yaml"
-    r"|metadata|payload|timestamp|token|checkpoints?|sessions?|list|values?|state|status|runner"
-    r"|installer|ui|cli|app|server|client|functions?|method|class|command|agents?|parser|worker"
-    r"|plugin|components?|api|database|db|schema|styles?|layout|images?|icon|forms?|inputs?|text"
-    r"|labels?|url|routes?|features?|version|data|model|email|login|password|links?|window"
-    r"|frontend|backend|services?|containers?|cache|config|settings|variables?|string|nodes?"
-    r"|index|exception|website|jobs?|module)\b"
-)
-_STEP = (
-    r"(?:commit|push|force-push|amend|rebase|squash|merge|refactor|reformat|mock|lint|test|verify"
-    r"|double-check|look|ask|tell|explain|summari[sz]e|review|install|touch|revert|investigate"
-    r"|research|document|rerun|re-run|read|cite|run|check|validate|confirm|format|answer|reply"
-    r"|respond|wait|search|skip|guess|assume)"
-)
-_MAKING = r"(?:write|use|follow|keep|mention)"
-ORDER = pattern(rf"^(?:please )?(?:always|never|do not|don't|stop|avoid|only|{_STEP}|{_MAKING})\b")
-
-STANDING = (
-    SentenceRule(
-        "standing_instruction",
-        pattern(
-            r"^(?:from (?:now|here) on|going forward|in (?:the )?future|new rule(?=:))\b.{6,}"
-            r"|^.{6,}\bfrom (?:now|here) on$"
-        ),
-        unless=PROGRAM,
-    ),
-    SentenceRule(
-        "standing_instruction",
-        pattern(rf"^(?:you (?:should|must) )?(?:always|never) {_STEP}\b.{{2,}}"),
-        unless=pattern(_NAMES),
-    ),
-    SentenceRule(
-        "standing_instruction",
-        pattern(rf"^(?:you (?:should|must) )?(?:always|never) {_MAKING}\b.{{2,}}"),
-        unless=PROGRAM,
-    ),
-)
-
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
 DEADLINES = (
+    SentenceRule(
+        "deadline",
+        pattern(
+            rf"^(?!(?:you|if|when)\b)(?=.*\b(?:is|are|will|goes|go|has to|have to|must|may|opens?"
+            rf"|closes?"
+            rf"|starts?|ends?|begins?|comes?|takes?|expires?|changes?|needs?|'s)\b)"
+            rf".*(?:\b\d{{4}}-\d\d-\d\d\b|\b{_MONTH} \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd"
+            rf"|th)?(?: of)? {_MONTH}\b)"
+        ),
+        unless=pattern(
+            rf"{_ASKED.pattern}|{CALLED}|\b(?:format\w*|pars\w+|e\.g|examples?|input|output"
+            rf"|returns?|shows?"
+            r"|displays?|prints?|timestamps?|tests?|logs?|rows?|values?|says?|date|commit|version"
+            r"|file"
+            r"|today|bug|error|instead of)\b"
+        ),
+    ),
     SentenceRule(
         "deadline",
         pattern(rf"\b{_EVENT}\b"),
@@ -98,7 +75,55 @@ DEADLINES = (
     ),
 )
 
+# Where programs keep things, and people do not look them up.
+_PLACED = (
+    r"\b(?:database|db|tables?|folder|director(?:y|ies)|files?|memory|cache|array|list|state|store"
+    r"|class|function|variable|redis|s3|bucket|column|json|code|repo|branch|module|log file|object"
+    r"|html|dom|page|header|response|browser|but)\b|[\w.-]+/(?!/)|\w+\.\w{1,4}\b|\w+\(\)"
+)
 POINTERS = (
+    SentenceRule(
+        "pointer",
+        pattern(
+            rf"^(?:(?:all|our|the|any|my) )*(?:\w+ ){{0,2}}{_KEPT} (?:for [\w ]{{2,30}} )?(?:live"
+            rf"|lives"
+            rf"|are|is|get|gets|go|goes|sit|sits)(?: all)?(?: (?:kept|tracked|filed|documented"
+            rf"|reported"
+            rf"|listed|found|posted|discussed|collected|managed|recorded|stored))? (?:in|on|at"
+            rf"|under|to) .{{3,}}"
+        ),
+        unless=pattern(
+            rf"{_PLACED}|^(?:the|this|that) (?:bugs?|issues?|tickets?|questions?|reports?"
+            rf"|releases?)\b"
+            r"|\b(?:should|must|will be|not|still|now|already|today|failing|broken|progress|order"
+            r"|place)\b"
+            r"|\b(?:in|on) (?:this|that|these|my|your|it|line|production|prod|staging|general|both"
+            r"|each"
+            r"|time|track|hold|purpose|every|all|a|an)\b|/(?:pull|issues)/\d+"
+        ),
+    ),
+    SentenceRule(
+        "pointer",
+        pattern(
+            r"^(?:the |our |my )?(?:[\w-]+ ){1,4}(?:is|are|lives?|sits?)(?: (?:at|here|on|under"
+            r"|in))?:?"
+            r" https?://\S+.*|^for (?:questions|anything|issues|help|problems)\b.{0,30}?,? (?:ask"
+            r"|contact"
+            r"|ping|write to|talk to) .{2,}"
+        ),
+        unless=pattern(
+            r"/(?:pull|issues|commit|blob|tree)/|localhost|127\.0\.0\.1|\b(?:this|that|error|bug"
+            r"|broken"
+            r"|down|failing|wrong|404|500|result|output|problem|endpoint)\b"
+        ),
+    ),
+    SentenceRule(
+        "pointer",
+        pattern(
+            rf"^(?:ask|post|report|look|check) (?:it |them )?(?:in|on|at) .{{0,20}}?{_SYSTEM}.*"
+        ),
+        unless=pattern(r"\bthis\b|/(?:pull|issues)/\d+"),
+    ),
     SentenceRule(
         "pointer",
         pattern(
@@ -126,7 +151,7 @@ POINTERS = (
         unless=pattern(
             r"^(?:can|could|please|let's|look at|review|read|open|fix|fetch|check out|implement"
             r"|see)\b|\bthis (?:pr|issue|ticket|bug)\b|/(?:pull|issues)/\d+|\b(?:should|must"
-            r"|will be)\b"
+            r"|will be|but|can't)\b"
         ),
     ),
     SentenceRule(
@@ -153,6 +178,88 @@ POINTERS = (
 )
 
 FACTS = (
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"^we(?:'ve| have)? (?:dropped|decided|chose|chosen|picked|moved|switched|stopped"
+            r"|stayed"
+            r"|rejected|abandoned|migrated|left) .{3,80}\b(?:because|since|due to|after)\b.{6,}"
+        ),
+        unless=pattern(
+            rf"{CALLED}|{HERE.pattern}|\b(?:functions?|methods?|class|variables?|files?|tests?|code"
+            r"|components?|buttons?|pages?|query|endpoints?|config|logic|call)\b"
+        ),
+    ),
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"^the (?:only |main )?reason (?:that |why )?we .{3,60} is .{4,}"
+            r"|^our (?:clients|customers|users|audience|readers|students|patients) (?:are|use|work"
+            r"|live"
+            r"|have|don't|can't|sit|come) .{3,}|^we have (?:about |around |over |only "
+            r"|some )?\d[\d,.]*k? "
+            r"(?:\w+ )?(?:users|customers|clients|students|employees|people|developers"
+            r"|subscribers)\b.*"
+            r"|^(?:the|our) (?:designers|devs|developers|editors|translators|testers|ops people"
+            r"|\w+ team)"
+            r" (?:use|uses|work|works|prefer|prefers) .{2,40}"
+        ),
+        unless=pattern(rf"{CALLED}|{HERE.pattern}|\b(?:complain\w*|see|seeing|getting|errors?)\b"),
+    ),
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"^(?-i:[A-Z])\w+ (?:decides|signs off|has the last word|is the one who|has to (?:agree"
+            r"|sign))"
+            r"\b.{4,}"
+        ),
+        unless=pattern(r"^(?:we|i|you|they|this|that|it|there|he|she|who|what|everyone|nobody)\b"),
+    ),
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"^\w+ (?:is|will be|'s) (?:out|away|off|on (?:vacation|leave|holiday|parental leave))"
+            r"(?: of office)? (?:until|till|from|through) .{3,}"
+        ),
+        unless=pattern(
+            r"^(?:it|this|that|server|api|everything|nothing|there|he|she)\b|\bbecause\b"
+        ),
+    ),
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"\b(?:is|are|it's|its) (?:spelled|spelt|called|named|written|pronounced) .{1,40}?,?"
+            r" (?:not|never) .{1,40}"
+        ),
+        unless=pattern(
+            r"\b(?:functions?|methods?|class|variables?|fields?|columns?|tables?|files?|props?"
+            r"|keys?"
+            r"|endpoints?|params?|arguments?|flags?|components?|this|that)\b|\w+\(\)|\w+_\w+"
+        ),
+    ),
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"^our (?:[\w-]+ ){1,3}(?:starts?|ends?|closes?|opens?|begins?|happens?) (?:in|on|at"
+            r"|every)"
+            r" .{2,}|^we(?:'re| are) an? (?:[\w-]+ ){0,2}team of \w+.*|^we(?:'re"
+            r"| are) an? (?:[\w-]+ ){0,3}(?:company|startup|agency|nonprofit|school"
+            r"|hospital|university|bank|lab|shop|studio|charity)\b.*"
+        ),
+        unless=pattern(r"\b(?:loop|function|program|app|script|server|index|array|string)\b"),
+    ),
+    SentenceRule(
+        "project_fact",
+        pattern(
+            r"\b(?:is|are) (?:owned|maintained|run|handled|looked after) by (?:the )?(?:team [\w-]+"
+            r"|[\w-]+ team|(?-i:[A-Z]\w+))|^(?!(?:who|it|this|that|nobody|everyone|class|he|she"
+            r"|they"
+            r"|git|docker|root|which|the|process|each|one)\b)[a-z]+ (?:owns|maintains"
+            r"|is responsible for)"
+            r" the .{4,}"
+        ),
+        unless=pattern(r"\b(?:process|thread|pointer|object|lock|file|memory|root|parent)\b"),
+    ),
     SentenceRule(
         "project_fact",
         pattern(
@@ -236,29 +343,4 @@ FACTS = (
             r"|a) .*\b(?:outage|incident|data loss|breach|rollback)\b.*"
         ),
     ),
-)
-
-# Asked for by name: strong words, and words that are often said of the task at hand.
-ASKED = pattern(
-    r"^(?:(?:can|could|would|will) you )?(?:please )?(?P<strong>remember(?: this| that(?! time)"
-    r"|,? ?:| for (?:later|next time|the future)[:,]?)|(?:save|store|add|put|write|note"
-    r"|record) (?:this |that |it )?(?:down )?(?:in|into|to) (?:your "
-    r"|the )?(?:long-term )?memory(?: that)?[:,]?|make a (?:mental )?note(?: that|:| of)"
-    r"|memori[sz]e(?: this| that)?[:,]?|for the record,?|(?:please )?note for (?:later"
-    r"|the future)[:,]?|don't (?:ever )?forget that)\s+(?P<what>.{6,})$"
-)
-WEAK = pattern(
-    r"^(?:please )?(?P<weak>remember,? |note(?: that|:)|keep in mind(?: that|:)"
-    r"|bear in mind(?: that|:)|(?:always )?remember to|don't forget(?: that"
-    r"| to))\s*(?P<what>.{6,})$"
-)
-TELLS = pattern(
-    r"\b(?:is|are|was|were|has|have|had|am|prefers?|likes?|hates?|uses?|wants?|should|must|will"
-    r"|needs?|can|don't|doesn't|can't|won't|never|always|works?|lives?|starts?|ends?|owns?|goes|go"
-    r"|comes?|ships?|happens?|takes?)\b|'(?:m|s|re|ve|ll)\b|https?://"
-)
-REMINDED = pattern(r"^(?:when|how|what|where|why|who|the time|if|last|we|you|i said)\b")
-REACHES = pattern(
-    r"\b(?:always|never|every|each|whenever|in general|from now on|in (?:the )?future|next time"
-    r"|before (?:you|commit|push|merg)\w*)\b"
 )

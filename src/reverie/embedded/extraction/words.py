@@ -24,6 +24,8 @@ from reverie.transcript.tasks import ExtractTask
 
 MAX_PARAGRAPH = 1_200  # characters of a paragraph that a person types; longer ones are pasted
 MAX_SENTENCE = 400
+BRIEF_ITEMS = 5
+BRIEF_LENGTH = 2_000
 MASK = "\u00b7"
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
@@ -48,6 +50,34 @@ _ADDRESS = re.compile(r"([:：])[ \t]*\n\s*(?=https?://)")
 KEEPING = re.compile(
     r"\b(?:remember|note|keep in mind|from now on|going forward|in (?:the )?future|rules?|always"
     r"|preferences?)\b|记住|记下|以后|今后|从现在|规则|偏好|記住|記下|以後|今後|從現在|規則",
+    re.IGNORECASE,
+)
+# Somebody else's text to be worked on, and where a letter shows that it is one.
+_MATERIAL = re.compile(
+    r"(?:^|\n)\s*\^|(?:^|\n)(?:Subject|Betreff|Asunto|Objet|From|To|Cc): .*\n"
+    r"|(?:^|\n)(?:hi|dear|hello) (?:all|team|everyone|both|(?:mr|mrs|ms|dr)\b)"
+    r"|(?:^|\n)(?:(?:best|kind|warm) )?regards,?"
+    r"|\b(?:translate|proof-?read|summari[sz]e|rephrase|reword|paraphrase|convert) (?:this|that|it"
+    r"|the (?:following|above|text|mail|email|message|letter))\b|\bturn (?:this|that) into\b"
+    r"|\breply to (?:this|that|the) (?:mail|e-?mail|message|letter)\b",
+    re.IGNORECASE,
+)
+_UNMARKED = re.compile(
+    r"\b(?:(?P<not>do|does|did|is|are|was|were|have|has|could|should|would)nt|(?P<cant>can|won)t"
+    r"|(?P<im>i)m(?= (?:an?|the|not|new|on|using|working|still|also|only|colou?r)\b)"
+    r"|(?P<ive>i)ve)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"(?:(?:so|and|but|ok|also|hey)\b,? ?)*(?:do|does|did|is|are|was|were|should|has|have|isn't"
+    r"|aren't"
+    r"|don't|shouldn't) (?:i|we|you|it|he|she|they|the|there|this|that|our|my|people|users?)\b"
+    r"|(?:so |and |but )*(?:why|how|who|which|where|what)(?:'s)? (?!ever\b)(?:do|does|did|is|are"
+    r"|was|were"
+    r"|should|can|could|would|will|the|a|i|we|you)\b|whether\b|(?:benutzen|nutzen|sollen|müssen"
+    r"|können|haben|verwenden) wir\b|(?:soll|muss|kann|darf)"
+    r" ich\b|(?:warum|wieso|weshalb|wann|wie|wer|wo) \w+|(?:por qué|cuándo|cómo|quién|dónde) \w+"
+    r"|(?:pourquoi|quand est-ce|comment|est-ce) \w+",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)、])\s+")
@@ -86,7 +116,10 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """One thing worth keeping: what kind, its wording, and the reason and range if given."""
+    """One thing worth keeping: what kind, its wording, and the reason and range if given.
+
+    Where a topic can have one rule alone, `topic` names it and `line` says the rule in a line.
+    """
 
     kind: str
     type: Type
@@ -94,16 +127,22 @@ class FoundFact:
     why: str = ""
     how: str = ""
     turn: str = ""
+    said: str = ""  # the whole sentence as it was typed
+    topic: str = ""
+    line: str = ""
 
     @property
     def text(self) -> str:
         return " ".join(filter(None, (self.rule, self.why, self.how)))
 
 
+_REASON = re.compile(r"\b(?:because|otherwise|so that|due to)\b|因为|否则", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class SentenceRule:
     """A pattern over a masked sentence. `asks`: it may be a question; `unless`: what else in the
-    sentence speaks against it."""
+    sentence, its reason apart, speaks against it."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -114,7 +153,9 @@ class SentenceRule:
         """What the sentence says by this rule; `seen` is it without the words that lead in."""
         if sentence.asks and not self.asks:
             return None
-        if not self.pattern.search(seen) or (self.unless and self.unless.search(seen)):
+        if not self.pattern.search(seen):
+            return None
+        if self.unless and self.unless.search(_REASON.split(seen, maxsplit=1)[0]):
             return None
         said = sentence.text[len(sentence.text) - len(seen) :]
         return FoundFact(self.kind, TYPE_OF[self.kind], said)
@@ -122,6 +163,9 @@ class SentenceRule:
 
 def pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
+
+
+SELF = pattern(r"^(?:i|my|i'm|i've|me)\b|^我(?!们)")
 
 
 def turns(request: Request, task: ExtractTask) -> list[UserTurn]:
@@ -145,6 +189,9 @@ def own(text: str) -> str:
     if _CLIENT.match(text):
         return ""
     text = _FENCED.sub("\n\n", _ADDRESS.sub(r"\1 ", text)).replace("’", "'").replace("‘", "'")
+    if _MATERIAL.search(text):
+        return ""
+    text = _UNMARKED.sub(_marked, text)
     out: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.splitlines()
@@ -158,6 +205,21 @@ def own(text: str) -> str:
         if end is not None:
             break
     return "\n\n".join(out).strip()
+
+
+def is_brief(text: str) -> bool:
+    """Whether a message lays out a piece of work at length: what it orders is for that work."""
+    items = sum(bool(_BULLET.match(line)) for line in text.splitlines())
+    return items >= BRIEF_ITEMS or len(text) > BRIEF_LENGTH
+
+
+def _marked(found: re.Match[str]) -> str:
+    """A short form with the apostrophe that was left out."""
+    if found["not"]:
+        return f"{found['not']}n't"
+    if found["cant"]:
+        return f"{found['cant']}'t"
+    return "I'm" if found["im"] else "I've"
 
 
 def _hands_over(line: str) -> bool:
@@ -185,7 +247,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         said = text[first:stop].strip()
         if said and len(said) <= MAX_SENTENCE:
             seen = masked[first:stop].strip()
-            yield Sentence(said, seen, "?" in mark or "？" in mark)
+            yield Sentence(said, seen, "?" in mark or "？" in mark or bool(_ASKING.match(seen)))
 
 
 def _leading(text: str) -> int:

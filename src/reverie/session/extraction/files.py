@@ -16,6 +16,8 @@ from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused
 from reverie.light import dataclass
+from reverie.memory.format import entry as entries
+from reverie.memory.format.entry import TYPES, TopicFile
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest
@@ -29,6 +31,8 @@ MAX_FILES = 20
 """Files that one run may write."""
 MAX_BYTES = 64 * 1024
 """Bytes of a file that it may write: a memory is one subject, told briefly."""
+
+MAX_TYPE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,9 @@ class PrivateFiles(ConfinedFiles):
             raise self._deny(str(path), "it is outside the folders that may be written")
         if len(data) > MAX_BYTES:
             raise self._deny(str(path), f"a memory has at most {MAX_BYTES:,} bytes")
+        if unknown := _unknown_type(key, data, self._drafts.get(key)):
+            known_types = ", ".join(TYPES)
+            raise self._deny(str(path), f"there is no type `{unknown}`: use one of {known_types}")
         known = self._drafts.get(key)
         if known is None and len(self._drafts) >= MAX_FILES:
             raise self._deny(str(path), f"one run writes at most {MAX_FILES} files")
@@ -101,6 +108,17 @@ class PrivateFiles(ConfinedFiles):
             return None
         except PathRefused as error:
             raise self._deny(str(path), error.what) from error
+
+
+def _unknown_type(key: str, data: bytes, known: Draft | None) -> str:
+    """A type that no memory has, where a draft names one that its file did not have before."""
+    if not entries.is_topic(key):
+        return ""
+    named = TopicFile(key, data).front.get("type").strip()
+    if not named or TopicFile(key, data).type:
+        return ""
+    before = TopicFile(key, known.base).front.get("type").strip() if known and known.base else ""
+    return "" if named == before else named[:MAX_TYPE]
 
 
 def _opened(data: bytes) -> int:

@@ -66,14 +66,48 @@ MAX_NAMED = 20
 """Messages that an origin names."""
 _HEADING = re.compile(r"^(?:\[[0-9a-f]{8}\] .*:|\(Saved [\d-]{10}\))$", re.MULTILINE)
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_ASKING = frozenset(
+    [
+        "shall",
+        "should",
+        "would",
+        "want",
+        "like",
+        "keep",
+        "do",
+        "soll",
+        "sollen",
+        "ich",
+        "wir",
+        "ab",
+        "jetzt",
+        "sofort",
+        "künfti",
+        "damit",
+        "dabei",
+        "debo",
+        "hago",
+        "desde",
+        "partir",
+        "ahora",
+        "dois",
+        "je",
+    ]
+)  # words that ask whether to, cut as `_rooted` cuts them
+_LONG_WORD = re.compile(
+    "\\b([A-Za-z\u00c0-\u024f\u0400-\u04ff]{6})[A-Za-z\u00c0-\u024f\u0400-\u04ff]+"
+)
+_SPELLED = re.compile(
+    r"(?<!\w)['\"`‘“](?P<quoted>[^\s'\"`’”]{1,40})['\"`’”]|(?<!\w)(?P<name>\w{0,40}_\w{0,40})"
+)
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
-    r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
+    r"(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
     r"keep|love|that's it|do (?:it|that|so)|对|好|是的?|没错|正是|可以|就这样|完美|同意)",
     re.IGNORECASE,
 )
 _NO = re.compile(
-    r"\s*(?:no\b|nope|not\b|wrong|actually|rather|instead|it'?s\b|不|错|应该|改成)", re.IGNORECASE
+    r"(?:no\b|nope|not\b|wrong|actually|rather|instead|it'?s\b|不|错|应该|改成)", re.IGNORECASE
 )
 
 
@@ -93,6 +127,7 @@ class HeardWords:
     agent: frozenset[str] = frozenset()  # what the agent's own words are about
     words: str = ""  # the user's, to tell their language
     tool_dates: frozenset[str] = frozenset()  # calendar dates that only tools told
+    letters: frozenset[str] = frozenset()  # what the user spelled out and nothing injected has
 
 
 def heard(view: View, fresh: Fresh) -> HeardWords:
@@ -104,8 +139,9 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
     spoken += [one.before for one in words[:1]]
     told = {date for text in result_texts(view.items) for date in _DATE.findall(text)}
     said = {date for one in words for date in _DATE.findall(one.text)}
+    known = [head_text(view), *recalled(view)]
     return HeardWords(
-        Passages((one.source, _consented(one, results)) for one in words),
+        Passages((one.source, _consented(one, view.items)) for one in words),
         Passages((one.source, _answered(one, _YES, _NO)) for one in words),
         Passages([*injected, ("the instructions or the index", head_text(view))]),
         tuple(one.source for one in words),
@@ -114,7 +150,14 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
         content("\n".join(spoken)[-MAX_SPOKEN:]),
         "\n".join(one.text for one in words if not is_yes(one.text))[-MAX_SPOKEN:],
         frozenset(told - said),
+        spelled(one.text for one in words) - spelled(known),
     )
+
+
+def spelled(texts: Iterable[str]) -> frozenset[str]:
+    """What texts spell out to the letter: quoted words, and names with an underscore."""
+    found = (_SPELLED.finditer(text[:MAX_SPOKEN]) for text in texts)
+    return frozenset(one["quoted"] or one["name"] for each in found for one in each)
 
 
 def result_texts(items: Iterable[Item]) -> Iterator[str]:
@@ -125,19 +168,28 @@ def result_texts(items: Iterable[Item]) -> Iterator[str]:
                 yield text_of(piece.block.value)[:MAX_SPOKEN]
 
 
-def _consented(words: WordsSaid, results: Passages) -> str:
-    """A message, behind the question that it says yes to; not where a tool put that forward."""
+def _consented(words: WordsSaid, items: Iterable[Item]) -> str:
+    """A message, behind the question that it says yes to; not where a tool put that forward, in
+    whichever form of its words."""
     question = asked_last(words.before)
     if not question or not is_yes(words.text):
         return without_questions(words.text)
-    if results.best(content(question)).share >= OF_A_TOOL:
+    said = Passages(("a tool", _rooted(text)) for text in result_texts(items))
+    asked = content(_rooted(question)) - _ASKING
+    if said.best(asked).share >= OF_A_TOOL:
         return words.text
     return f"{question}\n{words.text}"
 
 
+def _rooted(text: str) -> str:
+    """A text with its long words cut to how they begin."""
+    return _LONG_WORD.sub(r"\1", text)
+
+
 def _answered(words: WordsSaid, *kinds: re.Pattern[str]) -> str:
     """A message, behind what it answers where it is a bare yes or no to that."""
-    if not words.before or not any(kind.match(words.text) for kind in kinds):
+    said = words.text.lstrip()
+    if not words.before or not any(kind.match(said) for kind in kinds):
         return words.text
     if len(content(words.text[:2_000])) > SHORT_ANSWER:
         return words.text
@@ -179,7 +231,7 @@ def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
     known = set(_told(draft.key, draft.base or b""))
     added = [one for one in _told(draft.key, draft.data) if one not in known]
     found = echo(added, heard.injected, heard.about)
-    if found is not None:
+    if found is not None and not _letters(draft) & heard.letters:
         return DraftVerdict(refusal=f"it repeats what was injected ({found.source})")
     matches = {one: heard.own.best(content(one)) for one in added}
     carried = (m.source for one, m in matches.items() if is_said(content(one), m))
@@ -191,6 +243,12 @@ def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
         or all(match.share >= OWN for match in commands)
     )
     return DraftVerdict(Trust.AGENT if trusted else Trust.UNTRUSTED, named)
+
+
+def _letters(draft: Draft) -> frozenset[str]:
+    """What a draft newly spells out: the words around it may be the old ones."""
+    now, before = (one.decode("utf-8", "replace") for one in (draft.data, draft.base or b""))
+    return spelled([now]) - spelled([before])
 
 
 def _is_the_users(about: frozenset[str], heard: HeardWords, text: str) -> bool:
@@ -268,6 +326,7 @@ def land(
     source: WordsSource,
     *,
     dry: bool = False,
+    pointers: bool = True,
 ) -> LandedDrafts:
     """Save what deserves it. A disk that fails raises; what landed before stays."""
     done = LandedDrafts()
@@ -283,7 +342,7 @@ def land(
             "save", verdict.trust, NAME, source.session, verdict.messages, "Write", source.note
         )
         try:
-            _save(draft, memories, origin, done, dry=dry)
+            _save(draft, memories, origin, done, dry=dry, pointers=pointers)
         except Changed as error:
             done.given_up.append((draft.key, error.what))
         except (SecretFound, ScanFailed, PathRefused) as error:
@@ -331,7 +390,13 @@ def _twin(body: str, memories: Memories) -> str:
 
 
 def _save(
-    draft: Draft, memories: Memories, origin: Origin, done: LandedDrafts, *, dry: bool
+    draft: Draft,
+    memories: Memories,
+    origin: Origin,
+    done: LandedDrafts,
+    *,
+    dry: bool,
+    pointers: bool,
 ) -> None:
     if dry:
         memories.allow(draft.key, draft.data)
@@ -342,14 +407,21 @@ def _save(
     new = draft.base is None
     expect = None if draft.base is None else digest(draft.base)
     try:
-        made = memories.save(draft.key, draft.data, origin, expect=expect, exclusive=new)
+        made = memories.save(
+            draft.key, draft.data, origin, expect=expect, exclusive=new, pointer=pointers
+        )
     except Changed:
         merged = _merged(draft, memories)
         if merged.data == merged.base:
             return  # somebody wrote the same
         expect = None if merged.base is None else digest(merged.base)
         made = memories.save(
-            merged.key, merged.data, origin, expect=expect, exclusive=merged.base is None
+            merged.key,
+            merged.data,
+            origin,
+            expect=expect,
+            exclusive=merged.base is None,
+            pointer=pointers,
         )
     if made.unverified:
         done.unverified.append(made.key)

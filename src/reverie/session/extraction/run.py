@@ -26,7 +26,6 @@ from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
 from reverie.light import dataclass
-from reverie.memory.format.entry import INDEX
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
 from reverie.session.extraction import drafts, landing
@@ -120,7 +119,6 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     """Run the fork to its end; nothing is saved yet."""
     memories, settings = ground.memories, ground.world.settings
     records = await to_thread.run_sync(memories.folder.scan)
-    index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
     folder = str(memories.root)
     shown, head = records[: settings.recall_manifest_files], layer.head_words(view)
     manifest = [one.line for one in shown if not layer.is_listed(head, one.key, one.description)]
@@ -138,8 +136,9 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
             hidden=len(records) - len(shown),
             saved=layer.saved_since(fresh, leads_in),
             dates=layer.dates(layer.user_words(view, fresh.items)),
+            pointers=not layer.skips_index(ground.world),
         ),
-        _task(view, fresh, folder, records, index, by_rules=by_rules),
+        _task(view, fresh, folder, records, by_rules=by_rules),
         settings.extract_rounds,
         TOOLS,
         (folder,),
@@ -181,7 +180,6 @@ def _task(
     fresh: Fresh,
     folder: str,
     records: Sequence[ManifestLine],
-    index: bytes,
     *,
     by_rules: bool,
 ) -> ExtractTask:
@@ -194,7 +192,6 @@ def _task(
             KnownMemory(one.key, one.type, one.name, one.description, one.modified)
             for one in records
         ),
-        index=index.decode("utf-8", "replace"),
         injected=tuple(landing.recalled(view)),
         instructions=landing.head_text(view),
         any_tool=by_rules,
@@ -207,7 +204,10 @@ async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
     def work() -> LandedDrafts:
         # Its own way in: who writes is kept with the door, and the main agent uses the other.
         with _same(ground.memories, ground.world) as memories:
-            return landing.land(run.drafts, memories, run.heard(), ground.source, dry=ground.dry)
+            pointers = not layer.skips_index(ground.world)
+            return landing.land(
+                run.drafts, memories, run.heard(), ground.source, dry=ground.dry, pointers=pointers
+            )
 
     return await to_thread.run_sync(work) if run.drafts else LandedDrafts()
 
@@ -302,13 +302,19 @@ async def _run(host: Host, child: Fork, view: View) -> None:
 
 
 def _passed_over(host: Host, view: View) -> bool:
-    """Whether there is nothing to do: nobody said anything since."""
+    """Whether there is nothing to do: nobody said anything since, or, by flag, the agent saw to
+    memory itself."""
     fresh = layer.fresh(view, _cursor.get())
     if not fresh.items or not fresh.last:
         return True
     if not fresh.has_words:
         _moved(host, Extracted(fresh.last, "nothing", why="nobody said anything"))
         return True
+    if host.world.flags.get("extraction_exclusive") and host.memories is not None:
+        leads_in = inside(host.memories, view.started.cwd if view.started else "")
+        if layer.saved_since(fresh, leads_in):
+            _moved(host, Extracted(fresh.last, "skipped", why="the agent saved memory itself"))
+            return True
     return False
 
 
