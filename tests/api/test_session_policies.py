@@ -143,6 +143,8 @@ async def test_collapse_without_a_way_back_is_classic_and_says_so_once(
         await s.observe({"role": "assistant", "content": "ok"})
         await s.add("again")
         request = await s.prepare()
+        settings = s._inner.world.settings  # pyright: ignore[reportPrivateUsage]
+        assert settings.context_policy == "classic"
     assert [n.level for n in notices if "collapse needs" in n.text] == ["warning"]
     assert "read_back" not in request.body()
 
