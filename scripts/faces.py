@@ -1,14 +1,16 @@
-"""The async faces of classes, written from the classes: `python -m scripts.faces [--write]`.
+"""The other faces of classes, written from the classes: `python -m scripts.faces [--write]`.
 
 `Memory`, `Fitter` and `Toolset` are written once, blocking; `.aio` runs the same methods in a
-worker thread. Its types are a Protocol with the same signatures, generated here from the source
-text, so that the two cannot differ. Without `--write` it says
-whether the files are as they should be.
+worker thread. `Session` and `Agent` are written once, async; `blocking(...)` waits for them. The
+types of each other face are a Protocol with the same signatures, generated here from the source
+text, so that the two cannot differ. Without `--write` it says whether the files are as they should
+be.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,17 +103,64 @@ from reverie.api.toolset import Toolset""",
 )
 
 
-def _is_public(method: ast.FunctionDef) -> bool:
+BLOCKING = API / "blocking_faces.py"
+BLOCKING_HEAD = '''"""The types of what `blocking` gives, made by `python -m scripts.faces --write`.
+
+Every method is the one of the same name, waited for; nothing here runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Protocol
+
+from reverie.api.memory import Memory
+from reverie.api.toolset import Toolset
+from reverie.api.turns import Event, Turn
+from reverie.session.compaction.compacting import Compacted
+from reverie.session.turn import TurnEnding
+from reverie.wire.given import Addable
+from reverie.wire.replies import Reply
+from reverie.wire.sending import Request
+'''
+Method = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def blocking_faces() -> str:
+    """The text of the file for `blocking`."""
+    parts = [BLOCKING_HEAD]
+    for name, source in (("Session", "session.py"), ("Agent", "agents.py")):
+        parts.append(f'\nclass Blocking{name}(Protocol):\n    """`{name}` without a loop."""\n')
+        tree = ast.parse((API / source).read_text(encoding="utf-8"))
+        (made,) = (o for o in tree.body if isinstance(o, ast.ClassDef) and o.name == name)
+        methods = (one for one in made.body if isinstance(one, Method) and _is_public(one))
+        parts += map(_as_blocking, methods)
+    return "\n".join(parts)
+
+
+def _as_blocking(method: Method) -> str:
+    returned = ast.unparse(method.returns) if method.returns else "None"
+    for old, new in (("AsyncGenerator[", "Generator["), ("Session", "BlockingSession")):
+        returned = returned.replace(old, new)
+    return _written(
+        "    @property\n    def" if method.decorator_list else "    def", method, returned
+    )
+
+
+def _is_public(method: Method) -> bool:
     by_class = any(isinstance(d, ast.Name) and d.id == "classmethod" for d in method.decorator_list)
     return not method.name.startswith("_") and method.name != "aio" and not by_class
 
 
 def _as_async(method: ast.FunctionDef) -> str:
-    is_property = bool(method.decorator_list)
     returned = ast.unparse(method.returns) if method.returns else "None"
+    kind = "    @property\n    def" if method.decorator_list else "    async def"
+    return _written(kind, method, returned)
+
+
+def _written(kind: str, method: Method, returned: str) -> str:
     given = ast.unparse(method.args)
     doc = (ast.get_docstring(method) or "").replace("\n", "\n        ")
-    kind = "    @property\n    def" if is_property else "    async def"
     noqa = "  # noqa: A002" if "type: str" in given else ""
     line = f"{kind} {method.name}({given}) -> {returned}:"
     if len(line) > 92:
@@ -120,26 +169,29 @@ def _as_async(method: ast.FunctionDef) -> str:
         line = line.replace("type: str='',", "type: str='',  # noqa: A002")
         noqa = ""
     text = f'{line}{noqa}\n        """{doc}"""\n        ...\n'
-    return (
-        text.replace("=''", ' = ""')
-        .replace("='memory'", ' = "memory"')
-        .replace("=None", " = None")
-        .replace("=False", " = False")
-        .replace("int=", "int = ")
-    )
+    text = re.sub(r"='([^']*)'", r' = "\1"', text)
+    return text.replace("=None", " = None").replace("=False", " = False").replace("int=", "int = ")
 
 
 def _split(given: str) -> list[str]:
-    return given.split(", ")
+    """Arguments one by one; a comma inside brackets parts none."""
+    parts, depth, start = list[str](), 0, 0
+    for at, sign in enumerate(given):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and not depth:
+            parts.append(given[start:at])
+            start = at + 2
+    return [*parts, given[start:]]
 
 
 def main() -> int:
     """Write the files, or say whether they are current."""
+    made = [*((face.path, face.text()) for face in FACES), (BLOCKING, blocking_faces())]
     if "--write" in sys.argv[1:]:
-        for face in FACES:
-            face.path.write_text(face.text(), encoding="utf-8")
+        for path, text in made:
+            path.write_text(text, encoding="utf-8")
         return 0
-    current = all(face.path.read_text(encoding="utf-8") == face.text() for face in FACES)
+    current = all(path.read_text(encoding="utf-8") == text for path, text in made)
     print("current" if current else "run: python -m scripts.faces --write")
     return 0 if current else 1
 

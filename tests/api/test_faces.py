@@ -10,10 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie import Fitter, Memory, Toolset
+from reverie import Agent, Fitter, Memory, Session, Toolset
 from reverie.api.async_fitter import AsyncFitter
 from reverie.api.async_memory import AsyncMemory
 from reverie.api.async_toolset import AsyncToolset
+from reverie.api.blocking_faces import BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
 from scripts import faces
 
@@ -94,3 +95,21 @@ def test_what_is_no_method_is_as_it_was_and_nothing_private_shows(home: Path) ->
         with pytest.raises(AttributeError):
             getattr(face, name)
     assert repr(face) == "<Memory shop>.aio"
+
+
+@pytest.mark.parametrize(("made", "face"), [(Session, BlockingSession), (Agent, BlockingAgent)])
+def test_what_waits_has_the_names_and_signatures_of_what_is_async(made: type, face: type) -> None:
+    assert public(made) - {"open", "start"} == public(face)
+    for name in public(face):
+        waited, async_ = getattr(face, name), getattr(made, name)
+        if isinstance(async_, property):
+            assert isinstance(waited, property)
+            continue
+        given = inspect.signature(async_).parameters
+        assert list(given.values()) == list(inspect.signature(waited).parameters.values()), name
+        assert not inspect.iscoroutinefunction(waited)
+        assert inspect.getdoc(async_) == inspect.getdoc(waited)
+
+
+def test_the_generated_types_of_blocking_are_current() -> None:
+    assert faces.BLOCKING.read_text(encoding="utf-8") == faces.blocking_faces()

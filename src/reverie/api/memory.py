@@ -275,3 +275,8 @@ class Memory:
         from reverie.api.notices import log
 
         log(notice)
+
+
+def grounds_of(memory: Memory) -> tuple[Ground, ...]:
+    """Where a memory lies and those around it, for what is made of one."""
+    return memory._grounds()  # pyright: ignore[reportPrivateUsage]

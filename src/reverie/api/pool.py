@@ -16,17 +16,20 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reverie.api.address import Address
 from reverie.api.choosing import chosen
 from reverie.errors import NotFound, StoreError
 from reverie.light import dataclass
-from reverie.session.recall.index import MemoryIndex
 from reverie.settings import Settings, environment, load
 from reverie.store import addresses
 from reverie.store import home as places
-from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.world import Notice, Say, say_nothing
+
+if TYPE_CHECKING:
+    from reverie.session.recall.index import MemoryIndex
+    from reverie.store.memories import Memories
 
 LIMIT = 32
 """Addresses that are open at a time."""
@@ -48,6 +51,8 @@ class Ground:
         """Whether there is anything to read."""
         if self.named and not places.is_address(self.home, self.root):
             return False
+        from reverie.store.memories import history_folder
+
         kept = history_folder(self.home, self.root, self.environ)
         return self.folder.is_dir() or kept.is_dir()
 
@@ -56,6 +61,8 @@ class Ground:
         """The folder of the Markdown files; nothing is made."""
         if self.named and self.settings.remote_memory_dir is None:
             return self.root / "memory"
+        from reverie.store.memories import memory_folder
+
         return memory_folder(self.home, self.root, self.settings)
 
     def claim(self) -> None:
@@ -65,6 +72,8 @@ class Ground:
 
     def open(self, say: Say) -> Memories:
         """The memory, open for its caller alone."""
+        from reverie.store.memories import Memories
+
         self.claim()
         return Memories.of(
             self.home, self.root, self.environ, self.settings, now=time.time, say=say
@@ -142,6 +151,8 @@ class Opened:
         if self._is_open and self._stands():
             return
         self.close()
+        from reverie.session.recall.index import MemoryIndex
+
         self.memories = self.ground.open(self.say)
         self.index = MemoryIndex.of(
             self.ground.home,

@@ -123,7 +123,7 @@ class Toolset:
             offer = self._offers.get(call.name)
             if offer is None:
                 return None
-            found, is_error = _answered(offer, call.input)
+            found, is_error = _answered(offer, call.raw)
             return tool_result(call.id, found.text, is_error=is_error)
         form, ident, name, given = called(call)
         offer = self._offers.get(name)

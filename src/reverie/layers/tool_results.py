@@ -262,7 +262,8 @@ def _preview(result: Result, budgets: Budgets) -> str:
         return f"It begins:\n\n{ends(text, budgets.settings.result_preview_bytes)}"
     head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
     found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
-    return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
+    names = f"Names in it: {found}\n" if found else ""
+    return f"{names}It begins:\n{head}\n[…]\n{foot}"
 
 
 def _exit_code(text: str) -> str:

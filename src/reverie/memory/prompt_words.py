@@ -26,6 +26,14 @@ Later sessions know what is saved in `{folder}`: one file a
 memory, listed in its index, `MEMORY.md`. Remember saves one with its index line, Forget removes
 it. Asked to remember or forget something, do it at once."""
 
+INTRO_BY_ITSELF = """\
+# Long-term memory
+
+What earlier sessions learned is at hand: its index stands at the beginning of this conversation,
+and memories that help with what was just said are added to it. You have no tool for it and need
+none: what is worth keeping of a turn is saved when the turn is over. Asked to remember something,
+repeat it in your answer in one clear sentence; that is enough."""
+
 INTRO_FILES = """\
 # Long-term memory
 

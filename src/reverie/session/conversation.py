@@ -41,7 +41,8 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import MAIN, Request, Task, render
 from reverie.transcript.view import View
-from reverie.wire.given import Addable, Observable, as_reply, as_user
+from reverie.wire.given import Addable, as_user
+from reverie.wire.replies import Observable, as_reply
 from reverie.world import Layer, Notice, Reply, World
 
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
@@ -116,7 +117,7 @@ class Conversation:
 
     async def observe(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
-        found = as_reply(reply)
+        found = as_reply(reply, self.last_request)
         known = [b.call for b in found.blocks if b.type == "tool_use"]
         again = next((c for n, c in enumerate(known) if self._is_known(c, known[:n])), None)
         if again is not None:

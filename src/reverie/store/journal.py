@@ -298,6 +298,8 @@ def _parses(raw: bytes) -> bool:
 
 def _line_start(fd: int, end: int) -> int:
     """Find where the last line starts: the end itself, if a newline is the last byte."""
+    if end and os.pread(fd, 1, end - 1) == b"\n":
+        return end
     while end > 0:
         start = max(0, end - _CHUNK)
         found = os.pread(fd, end - start, start).rfind(b"\n")

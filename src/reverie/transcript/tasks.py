@@ -64,6 +64,7 @@ class ExtractTask(Task):
     index: str = ""  # the text of MEMORY.md
     injected: tuple[str, ...] = ()  # texts that recall put into this conversation
     instructions: str = ""  # what instruction files already say
+    any_tool: bool = False  # our tools may be called though the conversation names none of them
 
 
 @dataclass(frozen=True, slots=True)

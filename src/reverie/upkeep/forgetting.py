@@ -23,8 +23,10 @@ from typing import Any
 from reverie.errors import InvalidMessage, NotFound
 from reverie.memory.words import ForgetWords
 from reverie.store.files import Folder
-from reverie.store.history import LOG, OBJECTS, is_kept, object_key
+from reverie.store.heads import NAME as HEADS
+from reverie.store.history import LOG, is_kept
 from reverie.store.journal import seal, unseal
+from reverie.store.objects import OBJECTS, object_key
 from reverie.store.plain import digest
 from reverie.transcript.blocks import dump
 from reverie.transcript.codec import blob_name, decode, encode
@@ -256,6 +258,7 @@ class Rewriter:
                 kept.removed(object_key(name), "version")
             for key in kept._list("review"):
                 kept.plain(key, "review")
+            kept.removed(HEADS, "derived")
 
     def _renames(self, folder: Folder) -> dict[str, str]:
         out: dict[str, str] = {}
@@ -309,6 +312,7 @@ class Rewriter:
                 new = new.replace(f'"{old}"', f'"{name}"')
             for old, name in renames.items():
                 new = new.replace(f'"key":{dump(old)}', f'"key":{dump(name)}')
+                new = new.replace(f"({dump(old)[1:-1]})", f"({dump(name)[1:-1]})")
             return new, count
 
         if not self.files.exists(LOG):

@@ -92,8 +92,11 @@ def by_record(message: Message) -> Iterator[list[Block]]:
         yield [p.block for p in pieces]
 
 
-def unique_ids(theirs: Sequence[str], request: Request) -> list[str]:
-    """A name for each call of an answer that no other call of the session has."""
+def unique_ids(theirs: Sequence[str], request: Request | None) -> list[str]:
+    """A name for each call of an answer that no other call of the session has; without a
+    session, its own."""
+    if request is None:
+        return list(theirs)
     used = {
         p.block.call
         for m in request.messages()

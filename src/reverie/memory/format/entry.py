@@ -18,6 +18,7 @@ from reverie.errors import InvalidInput
 from reverie.light import dataclass, pattern
 from reverie.memory.format import frontmatter
 from reverie.memory.format.frontmatter import BOM, Frontmatter, Names
+from reverie.memory.format.index import shorten
 from reverie.text.untrusted import strip
 
 Type: TypeAlias = Literal["user", "feedback", "project", "reference"]
@@ -242,6 +243,9 @@ _RULE = pattern(
 _MARKS = pattern(r"[`*#>\[\]]+|(?<!\w)_+|_+(?!\w)")
 _LINK = pattern(r"https?://\S+")
 _CUT = ("…", "...")
+_OPENING = re.compile(r"\A[#>*\-\s]+")
+_STOP = re.compile(r"[.!?](?=\s)|[。！？]")
+_SUMMARY = 140
 
 
 def title_of(text: str) -> str:
@@ -251,6 +255,13 @@ def title_of(text: str) -> str:
     while len(words) > 1 and len(" ".join(words)) > _NAME:
         words.pop()
     return " ".join(words)[:_NAME].strip(" .,:;-—。，：；") or "memory"
+
+
+def summary_of(text: str) -> str:
+    """One line that says what a memory is about: its first sentence."""
+    one = " ".join(_OPENING.sub("", text).split())
+    end = _STOP.search(one[:_SUMMARY])
+    return one[: end.end()] if end else shorten(one, _SUMMARY)
 
 
 def sort_of(text: str) -> str:

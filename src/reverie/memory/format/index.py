@@ -77,11 +77,21 @@ class Index:
 
 def put(data: bytes, key: str, title: str, hook: str, *, width: int = WIDTH) -> bytes:
     """The index with a pointer to `key`: its line replaced where there is one."""
-    text = line(key, title, hook, width=width).encode()
-    found = find_pointer(data, key)
-    if found is not None:
-        return _replaced(data, found, text)
-    return _added(data, _end_of_pointers(data), text)
+    return put_line(data, find_pointer(data, key), line(key, title, hook, width=width))
+
+
+def put_line(data: bytes, pointer: Pointer | None, text: str) -> bytes:
+    """The index with a line in place of that of a pointer, or behind the last one."""
+    if pointer is not None:
+        return _replaced(data, pointer, text.encode())
+    return _added(data, _end_of_pointers(data), text.encode())
+
+
+def ends_in_pointer(tail: bytes) -> bool:
+    """Whether an index that ends like this may have a line more at its end."""
+    *_, last, nothing = (b"\n", *tail.split(b"\n"))
+    plain = not nothing and b"\r" not in tail
+    return plain and _pointer(0, 1, last) is not None
 
 
 def without(data: bytes, key: str) -> bytes:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from reverie.light import pattern
+from reverie.memory.secrets.certain import certain
 from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.patterns import compiled
 from reverie.memory.secrets.signs import one_byte_each
@@ -26,6 +27,9 @@ _UUID = pattern("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # What a public key is known by.
 _FINGERPRINT = pattern("[0-9A-F]{16}|[0-9A-F]{40}")
 _HEX = pattern("(?:0x)?[0-9a-fA-F]{16,}")
+_BEGINNING = pattern("^[A-Za-z0-9]+[_-]")
+# A digest, or a name with a date or an id in it.
+_DIGEST = pattern(r"^(?i:sha|md)\d|\d{4}-\d\d|[0-9a-f]{4}-[0-9a-f]{4}-")
 _COOKIES = pattern(r";\s*")
 _GROUPS = pattern(r"[\s,;/-]+")
 _LETTERS = pattern("[a-zA-Z]+")
@@ -34,6 +38,7 @@ _CODE = pattern(r"^[\w.]+[(\[]|^[(\[{].*[)\]}]$")
 _WORDS_AND_NUMBER = pattern(
     r"(?:\d{1,4}[-_]?)?[A-Za-z]{3,12}(?:[-_]?\d{0,4}[-_.][A-Za-z]{3,12}){1,4}[-_]?\d{0,4}[!?#$%&*]?"
 )
+_WORD_AND_NUMBER = pattern(r"[A-Z][A-Za-z0-9]{3,12}[-_]?\d{2,4}[-_]?")
 _WORDS = pattern(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
 # Short words that are on no list of words for wallets.
 _NO_SEED = frozenset(re.findall(r"\w+", "the and for with from are was not its has been"))
@@ -136,13 +141,13 @@ def _row(value: str) -> bool:
     return not _PROSE.intersection(words) and not any(map(_ENDING.search, words))
 
 
-def _certain(value: str) -> bool:
-    """Whether it is a password wherever it stands."""
-    value = value.rstrip(".,;:)")
-    if len(value) < 8 or _INVALID.search(value) or _CODE.search(value) or "=" in value[:-1]:
+def _drawn(value: str) -> bool:
+    """Whether letters of both cases and digits follow each other by chance behind a beginning."""
+    body = _BEGINNING.sub("", value)
+    if body.lower() == body or body.upper() == body or _DIGEST.search(value):
         return False
-    digit = any(sign.isdigit() for sign in value)
-    return _is_mixed(value) and not worded(value, 0.7) and (digit or len(value) >= 10)
+    digits = sum(sign.isdigit() for sign in body)
+    return digits >= 3 and entropy(body) > 4.0 and not worded(body, 0.4)
 
 
 # -- values that follow a name -------------------------------------------------------
@@ -208,6 +213,8 @@ def _random(value: str, *, strict: bool) -> bool:
 def _mixes_digits(value: str, digits: int, *, strict: bool) -> bool:
     if not _PARTS.search(value):
         return not strict or digits > 1
+    if not strict and digits > 1 and _WORD_AND_NUMBER.fullmatch(value):
+        return True
     loose = not strict or (digits > 1 and value.lower() != value)
     return bool(_LEET.search(value)) or (loose and not worded(value, 0.7))
 
@@ -231,7 +238,8 @@ _AS_IT_STANDS: dict[SecretKind, Callable[[str], bool]] = {
     "cookie": _cookie,
     "groups": _grouped,
     "words": _row,
-    "certain": _certain,
+    "near": certain,
+    "drawn": _drawn,
 }
 _NAMED: dict[SecretKind, Callable[[str], bool]] = {
     "key": _key,

@@ -216,7 +216,7 @@ def _own_rules() -> Iterator[SecretRule]:
         yield SecretRule(rule, whole, tuple(words.split(" ")), TOKEN_FLOOR, kind="token")
     for rule, pattern, words, kind in (*PLACES, *COMMANDS):
         spans = rule in SPANS_LINES
-        named = kind in ("password", "strict", "key", "beside")
+        named = kind in ("password", "strict", "key", "beside", "near")
         yield SecretRule(rule, pattern, tuple(words.split(" ")), 0.0, named, spans, kind)
 
 

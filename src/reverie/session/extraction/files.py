@@ -81,6 +81,9 @@ class PrivateFiles(ConfinedFiles):
         self._drafts[key] = Draft(key, known.base if known else now, data)
         self.written.append(str(path))
 
+    def _is_there(self, place: Path) -> bool:
+        return self._slot(place)[1] in self._drafts or super()._is_there(place)
+
     def _key(self, path: Path) -> str:
         try:
             return self._slot(path)[1]

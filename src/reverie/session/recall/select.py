@@ -141,8 +141,9 @@ def _used(block: Block) -> Iterator[str]:
 
 
 def is_noise(type: str, title: str, text: str, in_use: Sequence[str]) -> str:  # noqa: A002
-    """The tool in use that a memory only documents, or ""; what warns of a tool is none."""
-    if type in ("user", "feedback") or not (type == "reference" or _DOCS.search(title)):
+    """The tool in use that a memory only documents, or "". What warns of a tool is none, nor what
+    merely names it: where a server is, who to ask."""
+    if type in ("user", "feedback") or not _DOCS.search(title.replace("_", " ")):
         return ""
     if _WARNS.search(title) or _WARNS.search(text):
         return ""
