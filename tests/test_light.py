@@ -154,3 +154,16 @@ def test_nearly_no_method_is_compiled_by_loading() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) <= {"reverie.light", "reverie.transcript.view"}
+
+
+def test_an_empty_home_is_one_and_leaves_nothing() -> None:
+    from reverie import Memory, testing
+
+    before = Memory("shop").folder
+    with testing.home() as home:
+        inside = Memory("shop")
+        inside.add("The shop sells zebras")
+        assert inside.folder.is_relative_to(home)
+        assert inside.folder.is_dir()
+    assert not home.exists()
+    assert Memory("shop").folder == before

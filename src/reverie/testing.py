@@ -8,8 +8,15 @@ and can be told to fail, `ManualClock` moves when you move it. They implement th
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -297,13 +304,16 @@ def home() -> Generator[Path]:
     """An empty home for everything of Reverie's, removed with all it holds at the end."""
     from tempfile import TemporaryDirectory
 
-    before = os.environ.get("REVERIE_HOME")
+    from reverie.settings import environment
+
+    known = cast("MutableMapping[str, str]", environment())
+    before = known.get("REVERIE_HOME")
     with TemporaryDirectory(prefix="reverie-") as folder:
-        os.environ["REVERIE_HOME"] = folder
+        known["REVERIE_HOME"] = folder
         try:
             yield Path(folder)
         finally:
             if before is None:
-                del os.environ["REVERIE_HOME"]
+                del known["REVERIE_HOME"]
             else:
-                os.environ["REVERIE_HOME"] = before
+                known["REVERIE_HOME"] = before

@@ -16,9 +16,12 @@ FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", 
 ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "tools", "upkeep", "wire")
 LIGHT = {"reverie.api", "reverie.light"}
 OF_A_NAME = LIGHT | {"reverie.api.address", "reverie.api.memory", "reverie.errors"}
-OF_SESSION = {"reverie.session", "reverie.session.recall", "reverie.session.recall.index"}
+OF_SESSION = {
+    *("reverie.session", "reverie.session.recall"),
+    *("reverie.session.recall.index", "reverie.session.recall.meaning"),
+}
 USED = """
-memory = reverie.Memory("shop")
+memory = reverie.Memory("shop", settings={"embedding_model": "off"})  # none is installed
 memory.add("The shop sells zebras")
 memory.search("zebra"), memory.context("zebra"), memory.list(), memory.history(), memory.undo()
 """

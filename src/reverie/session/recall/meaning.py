@@ -11,9 +11,8 @@ A text gets its vector once for each of its states. Bounded: many get theirs ove
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
-
-from anyio import to_thread
 
 from reverie.errors import ProviderError
 from reverie.memory.recall.gate import sentences
@@ -49,8 +48,8 @@ def embeddings_by(settings: Settings, environ: Mapping[str, str]) -> EndpointEmb
 
 def local_model(settings: Settings, say: Say) -> LocalModel | None:
     """The model in this process, where it is installed and the setting names no other."""
-    if settings.embedding_model:
-        return None
+    if settings.embedding_model or find_spec("numpy") is None:
+        return None  # nothing is loaded to find out that there is no model
     from reverie.providers.minilm import minilm
 
     try:
@@ -103,6 +102,8 @@ async def meaning(index: RecallIndex, model: Embeddings, text: str, most: int = 
 
 async def _filled(index: RecallIndex, model: Embeddings) -> int:
     """Give some memories their vectors; gives how many were kept."""
+    from anyio import to_thread
+
     missing = await to_thread.run_sync(index.without_vector, model.name, AT_ONCE)
     if not missing:
         return 0
