@@ -200,13 +200,15 @@ class _Opening:
 
         folder, settings = self.memories.folder, self.settings
         section = memory_section(settings, folder, by_itself=True, say=self.say)
+        scanned = folder.scan()
         found = gather(
             self.cwd,
             settings,
             home=self.ground.home,
             environ=self.ground.environ,
             memory=folder,
-            young=(*self._around(), *young_memories(self.memories, settings)),
+            young=(*self._around(), *young_memories(self.memories, settings, scanned)),
+            scanned=scanned,
             say=self.say,
         )
         if isinstance(system, str):
