@@ -223,8 +223,9 @@ class _Opening:
         for ground in grounds_of(self.memory)[1:] if self.memory is not None else ():
             if ground.is_there:
                 with ground.open(self.say) as wider:
-                    yield from index_files(wider.folder)
-                    yield from young_memories(wider, self.settings)
+                    scanned = wider.folder.scan()
+                    yield from index_files(wider.folder, scanned=scanned)
+                    yield from young_memories(wider, self.settings, scanned)
 
 
 # --- who works behind it
