@@ -33,9 +33,9 @@ TOLD = "Every memory is of one of four types:"
 """Where the head says so, the rest of the rules stands there too."""
 KINDS_TOLD = """\
 The four types, and what is never saved, stand above under "Long-term memory". What the user
-orders for good, a rule for code still to be written too, is feedback. Not saved either: orders
-for this task, options that nobody took up, what the user pasted of others, other people's private
-matters. Most turns hold no memory: then write nothing, answer "Nothing"."""
+orders for good is feedback, for code yet to be written too. Not saved either: orders for this
+task, options nobody took up, what the user pasted of others, others' private matters. Most turns
+hold no memory: then write nothing, answer "Nothing"."""
 THE_FOLDER = "the memory folder"
 KNOWN_BY = 60
 """Characters by which a description is known again."""
