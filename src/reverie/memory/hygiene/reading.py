@@ -21,16 +21,11 @@ from typing import Literal, TypeAlias
 
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import LOGS, is_index, is_topic, shown, stem, type_of
+from reverie.text.markdown import BlockKind, blocks
 from reverie.text.terms import Terms, terms
 
 PassageKind: TypeAlias = Literal["sentence", "item", "heading", "row", "code", "value"]
 
-_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:[ \t]+|$)")
-_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_QUOTE = re.compile(r"[ \t]*(?:>[ \t]*)+")
-_RULE = re.compile(r"[\s|:=_*+.-]*\Z")
-_SETEXT = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*\Z")
 _END = re.compile(r"[.!?](?:[\"')\]*_`”’]{0,4})[ \t\n]+(?=[\"'(\[*_`“‘]{0,4}[^\W_a-z])|[。！？]")
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|Dr|Mr|Ms|No|Fig|[A-Z])|\.\.)\.\Z")
 _ANY = re.compile(r"[^\W_]")
@@ -67,8 +62,17 @@ def passages(text: str) -> tuple[Passage, ...]:
     return tuple(cut.found)
 
 
+_KINDS: dict[BlockKind, PassageKind] = {
+    "paragraph": "sentence",
+    "item": "item",
+    "heading": "heading",
+    "row": "row",
+    "code": "code",
+}
+
+
 class _BodyCut:
-    """One pass over the lines of a body."""
+    """The blocks of a body, cut into sentences."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -76,71 +80,19 @@ class _BodyCut:
         self.block = 0
         self.under = ""
         self._starts = [0, *(m.end() for m in re.finditer(r"\n", text))]
-        self._open: tuple[PassageKind, int, int] | None = (
-            None  # kind, start, end of what is gathered
-        )
 
     def line(self, at: int) -> int:
         return bisect_right(self._starts, at)
 
-    def body(self, start: int) -> None:
-        fence = ""
-        for at, end in self._rows(start):
-            row = self.text[at:end]
-            mark = _FENCE.match(row)
-            if fence:
-                closes = mark is not None and mark[1].startswith(fence)
-                fence = "" if closes else fence
-                if not closes:
-                    self._add("code", at, end)
-            elif mark is not None:
-                self._flush()
-                fence = mark[1]
-                self._add("code", at + mark.end(), end)
-            else:
-                self._take(row, at, end)
-        self._flush()
-
-    def _rows(self, start: int) -> Iterator[tuple[int, int]]:
-        at = start
-        while at < len(self.text):
-            end = self.text.find("\n", at)
-            end = len(self.text) if end < 0 else end
-            yield at, end
-            at = end + 1
-
-    def _take(self, row: str, at: int, end: int) -> None:
-        bare = _QUOTE.sub("", row, count=1) if row.lstrip()[:1] == ">" else row
-        shift = len(row) - len(bare)
-        if not bare.strip() or (_RULE.match(bare) and not _SETEXT.match(bare)):
-            self._flush()
-        elif heading := _HEADING.match(bare):
-            self._flush()
-            self._add("heading", at + shift + heading.end(), end)
-            self.under = bare[heading.end() :].strip(" \t#")
-        elif bare.lstrip()[:1] == "|":
-            self._flush()
-            self._add("row", at, end)
-        elif item := _ITEM.match(row):
-            self._flush()
-            self._open = ("item", at + item.end(), end)
-        elif self._open is None:
-            if not _RULE.match(bare):
-                self._open = ("sentence", at + shift, end)
-        else:
-            self._open = (self._open[0], self._open[1], end)
-
-    def _flush(self) -> None:
-        if self._open is not None:
-            kind, start, end = self._open
-            self._open = None
+    def body(self, first: int) -> None:
+        for one in blocks(self.text[first:]):
             self.block += 1
-            for low, high in _sentences(self.text, start, end):
+            start, end, kind = first + one.start, first + one.end, _KINDS[one.kind]
+            whole = kind in ("heading", "row", "code")
+            for low, high in ((start, end),) if whole else _sentences(self.text, start, end):
                 self._put(kind, low, high)
-
-    def _add(self, kind: PassageKind, start: int, end: int) -> None:
-        self.block += 1
-        self._put(kind, start, end)
+            if kind == "heading":
+                self.under = self.text[start:end].strip()
 
     def _put(self, kind: PassageKind, start: int, end: int) -> None:
         text = self.text[start:end]
@@ -187,10 +139,11 @@ class ReadMemory:
         """Every term of its text, those of its type and name left to their passages."""
         none: frozenset[str] = frozenset()
         pairs = zip(self.passages, self.terms, strict=True)
-        return none.union(*(own.all for one, own in pairs if one.under not in _NO_SUBJECT))
+        return none.union(*(own.all for one, own in pairs if one.kind != "value" or one.under in HEAD_WORDS))
 
 
-_NO_SUBJECT = frozenset({"type", "metadata", "originSessionId"})
+HEAD_WORDS = frozenset({"name", "description"})
+"""What of a head says something about its matter; the rest is about the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +196,8 @@ def statements(memory: ReadMemory) -> list[Statement]:
     found: list[Statement] = []
     for piece, own in zip(memory.passages, memory.terms, strict=True):
         named = piece.kind == "value" and piece.under == "name"
-        if piece.kind not in _SAID or piece.under in _NO_SUBJECT or named:
+        of_the_file = piece.kind == "value" and piece.under not in HEAD_WORDS
+        if piece.kind not in _SAID or of_the_file or named:
             continue
         if piece.text.rstrip("*_` ").endswith((":", "：")) or _POINTS.match(piece.text):
             continue
