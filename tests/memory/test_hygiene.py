@@ -139,6 +139,36 @@ def test_contradictions_are_settled_for_the_newer(
     assert after in found.fix.new
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "how"),
+    [
+        ("Tomas approves every build of it.", "Ines approves every build of it.", ""),
+        ("Tomas approves reader builds at noon.", "Ines approves reader builds at noon.", "name"),
+        ("The reader ships every Tuesday at dawn.", "The reader ships every Friday at dawn.", "weekday"),
+        ("Tomas gibt jeden Bau des Lesers frei.", "Ines gibt jeden Bau des Lesers frei.", "name"),
+        ("Der Leser geht dienstags an alle Kunden.", "Der Leser geht freitags an alle Kunden.", "weekday"),
+        ("阅读器每周二从稳定分支部署。", "阅读器每周五从稳定分支部署。", "weekday"),
+        ("The reader builds need two days of notice.", "The portal builds need two days of notice.", ""),
+        ("Bauten des Lesers brauchen zwei Tage Vorlauf.", "Bauten des Portals brauchen zwei Tage Vorlauf.", ""),
+        ("Tomas approves reader builds in two days.", "Ines approves portal builds in five days.", ""),
+    ],
+)  # fmt: skip
+def test_another_name_or_weekday_is_seen_and_both_stay(one: str, other: str, how: str) -> None:
+    files = {"red.md": one, "blue.md": other}
+    report = checked(files, times={"blue.md": THEN + DAY})
+    assert [(found.rule, found.fix) for found in report.findings] == ([(how, None)] if how else [])
+
+
+def test_numbers_in_words_are_values() -> None:
+    for one, other in (
+        ("Builds of the reader need two days.", "Builds of the reader need five days."),
+        ("Bauten des Lesers brauchen zwei Tage.", "Bauten des Lesers brauchen fünf Tage."),
+        ("阅读器的发布需要提前三天通知。", "阅读器的发布需要提前五天通知。"),
+    ):
+        report = checked({"a.md": one, "b.md": other}, times={"b.md": THEN + DAY})
+        assert [found.rule for found in report.of("contradiction")] == ["value"]
+
+
 def test_files_of_one_age_are_shown_and_not_settled() -> None:
     old = ODDS[0][0]
     report = checked({"a.md": old, "b.md": old.replace("25", "40")})
@@ -297,10 +327,11 @@ def test_index_faults() -> None:
     files["MEMORY.md"] = (
         "# Memory\n- [deploys](deploys.md)\n- [deploys](deploys.md)\n- [x](x.md) — gone\n"
         f"- [people](people.md) — {'long ' * 40}\nRosa owns the ledger.\n"
+        "- Pavel keeps the badge.\n"
     ).encode()
     report = check(CheckInput(files, {}, NOW))
     assert sorted((one.rule, one.line) for one in report.of("index")) == [
-        ("content", 6),
+        ("content", 7),
         ("long", 5),
         ("missing", 4),
         ("twice", 3),

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from reverie.text.terms import stem
+
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = {
     short: n
@@ -64,6 +66,38 @@ _PLAN = re.compile(
     r"\b(?:will|due|ends?|starts?|expires?|ships?|launch\w*|leaves?|moves?|is|are|back|happens?)\b"
 )
 _EXAMPLE = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]{1,80}'(?!\w)")
+_WEEKDAY_NAMES = (
+    *("monday mondays montag montags 周一 星期一 礼拜一", "tuesday tuesdays dienstag dienstags 周二 星期二 礼拜二"),
+    *("wednesday wednesdays mittwoch mittwochs 周三 星期三 礼拜三", "thursday thursdays donnerstag donnerstags 周四 星期四 礼拜四"),
+    *("friday fridays freitag freitags 周五 星期五 礼拜五", "saturday saturdays samstag samstags sonnabend 周六 星期六 礼拜六"),
+    "sunday sundays sonntag sonntags 周日 星期日 礼拜日 周天 星期天 礼拜天",
+)
+WEEKDAYS = {
+    word: day
+    for day, names in enumerate(_WEEKDAY_NAMES)
+    for name in names.split()
+    for word in (name, stem(name))
+}
+"""Names of weekdays, also by their stem, from Monday = 0, in English, German and Chinese."""
+_COUNTED = (
+    "zero null 零", "one eins ein eine 一", "two zwei 二 两", "three drei 三", "four vier 四",
+    "five fünf 五", "six sechs 六", "seven sieben 七", "eight acht 八", "nine neun 九",
+    "ten zehn 十", "eleven elf", "twelve zwölf", "thirteen dreizehn", "fourteen vierzehn",
+    "fifteen fünfzehn", "sixteen sechzehn", "seventeen siebzehn", "eighteen achtzehn",
+    "nineteen neunzehn", "twenty zwanzig",
+)  # fmt: skip
+_TENS = (
+    "thirty dreißig", "forty vierzig", "fifty fünfzig", "sixty sechzig", "seventy siebzig",
+    "eighty achtzig", "ninety neunzig", "hundred hundert 百",
+)  # fmt: skip
+NUMBER_WORDS = {
+    word: number
+    for rows, first, step in ((_COUNTED, 0, 1), (_TENS, 30, 10))
+    for number, names in zip(range(first, 1000, step), rows, strict=False)
+    for name in names.split()
+    for word in (name, stem(name))
+}
+"""Numbers written as words, also by their stem."""
 PASSED = "(passed)"
 _MARKED = re.compile(r"\((?:passed|expired|done|met|completed|over)\b", re.IGNORECASE)
 

@@ -23,12 +23,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import combinations
 from typing import TypeVar
 
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import ReadMemory, statements
-from reverie.text.terms import terms
+from reverie.text.terms import plain, terms
 
 K = TypeVar("K", bound=Hashable)
 
@@ -110,10 +111,47 @@ def duplicates(memories: Sequence[ReadMemory]) -> list[tuple[ReadMemory, ReadMem
     found: list[tuple[ReadMemory, ReadMemory, float]] = []
     for a, b in candidates(sets, weight):
         share = overlap(sets[a], sets[b], weight)
-        if share >= SAME:
+        if share >= SAME and not are_parallel(memories[a], memories[b]):
             pair = sorted((memories[a], memories[b]), key=lambda one: (one.written, one.key))
             found.append((pair[0], pair[1], share))
     return sorted(found, key=lambda pair: (pair[0].key, pair[1].key))
+
+
+def are_parallel(one: ReadMemory, other: ReadMemory) -> bool:
+    """Whether two files say alike of two things: hardly a statement is the same, and most differ
+    by a word or two in the same place. "Releases of the reader need two days" is no duplicate of
+    what another file says of the portal."""
+    mine, theirs = _bodies(one), _bodies(other)
+    same = len(mine & theirs)
+    rest = sorted(mine - theirs)[:_LOOKED_AT], sorted(theirs - mine)[:_LOOKED_AT]
+    if 2 * same >= min(len(mine), len(theirs)) or not all(rest):
+        return False
+    few, many = sorted(rest, key=len)
+    alike = sum(any(_differ_in_place(a, b) for b in many) for a in few)
+    return 2 * alike >= len(few)
+
+
+_LOOKED_AT = 40  # statements of each file
+_IN_PLACE = 3  # words that may differ in one place, and places
+
+
+def _bodies(memory: ReadMemory) -> set[tuple[str, ...]]:
+    said = (one.passage for one in statements(memory) if one.passage.kind != "value")
+    return {tuple(_signs(one.text)) for one in said}
+
+
+def _signs(text: str) -> Iterator[str]:
+    for word in plain(text).split():
+        yield from word if word[0] >= "\u2e80" else (word,)
+
+
+def _differ_in_place(a: Sequence[str], b: Sequence[str]) -> bool:
+    if abs(len(a) - len(b)) > _IN_PLACE or 2 * len(set(a) & set(b)) < len(set(a)):
+        return False
+    steps = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    apart = [step for step in steps if step[0] != "equal"]
+    small = all(max(s[2] - s[1], s[4] - s[3]) <= _IN_PLACE for s in apart)
+    return small and len(apart) <= _IN_PLACE and all(step[0] == "replace" for step in apart)
 
 
 _BLANK = re.compile(

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from reverie.errors import ScanFailed
 from reverie.memory import secrets
-from reverie.memory.facts import Fact, FolderFacts
-from reverie.memory.format.entry import key_for, new, sort_of, title_of
+from reverie.memory.format.entry import key_for, new, shown, sort_of, title_of
 from reverie.memory.format.index import shorten
 from reverie.memory.hygiene.faults import passing, weights
 from reverie.memory.hygiene.reading import ReadMemory
 from reverie.memory.repair.edits import Edit
+from reverie.memory.repair.merging import Words
 from reverie.memory.trust import reads_like_instruction
 from reverie.text.dates import day_of, relative
-from reverie.text.terms import plain, terms
+from reverie.text.terms import terms
 
 JOINS = 0.5
 """Weight of a line's words that a topic must have for the line to join it."""
@@ -77,8 +77,10 @@ def distilled(
     width: int,
 ) -> list[Edit]:
     """Put what the logs tell into topics; `files` is changed, the edits say how."""
-    folder = FolderFacts({key: files[key] for key in topics if key in files})
-    fresh = [one for one in lines(logs) if not _said(folder, one.text)]
+    said = Words("")
+    for key in topics:
+        said.add(shown(files[key]))
+    fresh = [one for one in lines(logs) if not said.has(one.text)]
     sets = {key: topics[key].all for key in sorted(topics) if key in files}
     weight = weights(sets.values())
     edits: list[Edit] = []
@@ -91,10 +93,6 @@ def distilled(
         else:
             rest.append(one)
     return edits + _begun(files, rest, width)
-
-
-def _said(folder: FolderFacts, text: str) -> bool:
-    return folder.says(Fact("", 0, text, plain(text)))
 
 
 def _home(

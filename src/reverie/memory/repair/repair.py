@@ -21,7 +21,8 @@ from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, che
 from reverie.memory.hygiene.faults import relinked
 from reverie.memory.hygiene.reading import logs, read
 from reverie.memory.repair.daily import distilled
-from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters, merged
+from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters
+from reverie.memory.repair.merging import merged
 
 ROUNDS = 5
 """How often a folder is looked at again; what is not mended by then stays as it is."""
@@ -111,7 +112,10 @@ class _Work:
     # Duplicates
 
     def _merge(self, report: HygieneReport) -> None:
+        """Duplicates become one, but for those at odds of which nobody knows the newer."""
+        odd = {frozenset((o.file, o.with_file)) for o in report.of("contradiction") if not o.fix}
         pairs = [(one.with_file, one.file) for one in report.of("duplicate")]
+        pairs = [pair for pair in pairs if frozenset(pair) not in odd]
         for keep, *others in clusters(pairs, self.given.times):
             for key in others:
                 if not self._mergeable(keep, key):
