@@ -238,7 +238,8 @@ class FolderFacts:
     def says(self, fact: Fact) -> bool:
         """Whether a block of the folder has the fact's words and does not turn them."""
         parts = _parts(fact)
-        return not any(parts) or any(_stands(parts, row) for _, row in self._near(parts))
+        cut = is_cut(fact.text)  # what would turn it may be what was cut off
+        return not any(parts) or any(_stands(parts, row, cut) for _, row in self._near(parts))
 
     def replaces(self, key: str, fact: Fact, by: str = "") -> str:
         """The line of a file that speaks of what a fact spoke of, or nothing."""
@@ -280,11 +281,13 @@ def _parts(fact: Fact) -> list[str]:
     return [*parts, " ".join(words_of(text[at:]))]
 
 
-def _stands(parts: Sequence[str], row: str) -> bool:
+def _stands(parts: Sequence[str], row: str, cut: bool) -> bool:
     """Whether the words stand in a row of a block, in a sentence that does not turn them."""
     flat = row.replace(" | ", " ")
     if f" {' '.join(filter(None, parts))} " not in flat and not _dated(parts, flat):
         return False
+    if cut:
+        return True
     own = {word for part in parts[::2] for word in part.split()}
     around = [set(one.split()) for one in row.split("|")]
     touched = [one for one in around if one & own]

@@ -45,6 +45,7 @@ class MarkdownBlock:
     group: int = 0
 
 
+@lru_cache(maxsize=4)
 def blocks(text: str) -> tuple[MarkdownBlock, ...]:
     """Every block of a text, in order; code and tables line by line."""
     reader = _BlockReader(text)

@@ -30,6 +30,7 @@ from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX, TopicFile, index_of, is_index, is_topic
 from reverie.memory.hygiene import odds
 from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, junk
+from reverie.memory.hygiene.form import form_faults
 from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
 from reverie.memory.trust import Trust, reads_like_instruction
@@ -45,6 +46,7 @@ FindingKind: TypeAlias = Literal[
     "instruction_like",
     "index",
     "link",
+    "form",
 ]
 POINTS: dict[FindingKind, float] = {
     "secret": 5.0,
@@ -56,6 +58,7 @@ POINTS: dict[FindingKind, float] = {
     "stale_reference": 0.5,
     "index": 0.5,
     "link": 0.25,
+    "form": 0.5,
 }
 
 
@@ -164,12 +167,22 @@ def _of_one(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:
     if spoilt is not None:
         evidence = f"{spoilt.rule}: {_cut(spoilt.words)}"
         yield Finding("junk", memory.key, spoilt.line, evidence, rule=spoilt.rule)
+    yield from _form(memory)
     yield from _dates(memory, given.now)
     if given.present is not None:
         for one in gone(memory, given.present):
             yield Finding(
                 "stale_reference", memory.key, one.line, f"{one.kind} {_cut(one.text)} is gone"
             )
+
+
+def _form(memory: ReadMemory) -> Iterator[Finding]:
+    for one in form_faults(memory):
+        fix = Fix("duplicate_of", memory.key, one.start, one.end, one.new) if one.start >= 0 else None
+        if one.rule == "heading":
+            fix = Fix("merged_into", memory.key)
+        words = f"{one.rule}: {_cut(one.words)}"
+        yield Finding("form", memory.key, one.line, words, fix=fix, rule=one.rule)
 
 
 def _guarded(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:

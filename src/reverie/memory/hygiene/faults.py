@@ -124,7 +124,8 @@ def are_parallel(one: ReadMemory, other: ReadMemory) -> bool:
     mine, theirs = _bodies(one), _bodies(other)
     same = len(mine & theirs)
     rest = sorted(mine - theirs)[:_LOOKED_AT], sorted(theirs - mine)[:_LOOKED_AT]
-    if 2 * same >= min(len(mine), len(theirs)) or not all(rest):
+    long = min(len(mine), len(theirs)) > _SHORT
+    if long or 2 * same >= min(len(mine), len(theirs)) or not all(rest):
         return False
     few, many = sorted(rest, key=len)
     alike = sum(any(_differ_in_place(a, b) for b in many) for a in few)
@@ -132,6 +133,7 @@ def are_parallel(one: ReadMemory, other: ReadMemory) -> bool:
 
 
 _LOOKED_AT = 40  # statements of each file
+_SHORT = 8  # statements of a file that may be on one thing
 _IN_PLACE = 3  # words that may differ in one place, and places
 
 

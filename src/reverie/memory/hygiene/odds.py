@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from reverie.memory.hygiene.faults import near, overlap, weights
@@ -60,7 +61,8 @@ _ARTICLES = frozenset(
     "a an the this that der die das des dem den ein eine einen einem einer eines im am zum zur "
     "beim vom jede jeder jedes".split()
 )
-_STARTS = frozenset(stem(one) for one in "use run call add read all each every no when if".split())
+_NAME = re.compile(r"[A-ZÄÖÜÀ-Þ][a-zß-ÿ]+")
+_DOES = re.compile(r" [a-zäöüß]+(?:s|t)\b")  # what a name at the beginning does: approves, gibt
 _VALUE = re.compile(r"[#$€£~<>≤≥]?\d")
 
 
@@ -205,12 +207,17 @@ def _is_name(word: str, text: str) -> bool:
     """Whether a word is written like a person's name: a capital letter, and nothing before it
     that only a thing has."""
     found = [one for one in re.finditer(r"[^\W\d_]+", text) if stem(one[0].lower()) == word]
-    if not found or any(not one[0][0].isupper() or one[0].isupper() for one in found):
+    if not found or not all(_NAME.fullmatch(one[0]) for one in found):
         return False
-    if all(one.start() == 0 for one in found):
-        return text[found[0].end() : found[0].end() + 1] == " " and word not in _STARTS
-    before = [text[: one.start()].rstrip().rpartition(" ")[2].lower() for one in found]
-    return not any(one in _ARTICLES for one in before)
+    for one in found:
+        before, after = text[: one.start()].rstrip(), text[one.end() :]
+        if one.start() and not before[-1:].isalnum() and before[-1:] not in ",;":
+            return False  # in marks, or the first word of what is in them
+        if not before and not _DOES.match(after):
+            return False
+        if before.rpartition(" ")[2].lower() in _ARTICLES:
+            return False
+    return True
 
 
 def _days(one: Statement) -> frozenset[object]:
@@ -220,7 +227,8 @@ def _days(one: Statement) -> frozenset[object]:
 TermSlot: TypeAlias = tuple[int, int, int, int]
 
 
-def _words(text: str) -> list[str]:
+@lru_cache(maxsize=50_000)
+def _words(text: str) -> tuple[str, ...]:
     """The words in their order, by stem, without those that only join."""
     out: list[str] = []
     for token in tokens(text):
@@ -231,7 +239,7 @@ def _words(text: str) -> list[str]:
             out += _WIDE.findall(token)
             continue
         out.append(low if _VALUE.match(low) else stem(low))
-    return out
+    return tuple(out)
 
 
 _WIDE = re.compile("(?:周|星期|礼拜)[一二三四五六日天]|.")

@@ -19,6 +19,7 @@ from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import is_index, is_topic, shown
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
 from reverie.memory.hygiene.faults import relinked
+from reverie.memory.hygiene.form import joined_sections
 from reverie.memory.hygiene.reading import logs, read
 from reverie.memory.repair.daily import distilled
 from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters
@@ -57,6 +58,7 @@ class _Work:
         report = check(seen)
         about = self._descriptions()
         self._texts(report)
+        self._sections(report)
         self._merge(report)
         if daily := logs(self.files):
             topics = read(self.files, self.given.times)
@@ -108,6 +110,19 @@ class _Work:
             last = fix.start
             self.edits.append(Edit(key, said, fix.new, fix.why, fix.target or key))
         self.files[key] = text.encode()
+
+    def _sections(self, report: HygieneReport) -> None:
+        """A section that stands in two parts is put together."""
+        for key in dict.fromkeys(one.file for one in report.of("form") if one.rule == "heading"):
+            text = shown(self.files[key])
+            if text.encode() != self.files[key] or "\r" in text:
+                continue
+            front = frontmatter.parse(self.files[key])
+            body = len(self.files[key][: front.body].decode()) if front.present else 0
+            made = joined_sections(text, body)
+            if made != text:
+                self.files[key] = made.encode()
+                self.edits.append(Edit(key, "", made, "merged_into", key))
 
     # Duplicates
 
