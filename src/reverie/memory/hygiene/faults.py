@@ -29,6 +29,7 @@ from typing import TypeVar
 
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import ReadMemory, statements
+from reverie.text.markdown import without_code
 from reverie.text.terms import plain, terms
 
 K = TypeVar("K", bound=Hashable)
@@ -273,7 +274,6 @@ Present = Callable[[Claim], bool]
 _LINK = re.compile(
     r"\[(?P<text>[^\[\]\n]*)\]\((?P<target><[^<>\n]+>|[^()\s]+)(?:[ \t]+\"[^\"\n]*\")?\)"
 )
-_CODE = re.compile(r"(?ms)^[ \t>]*(`{3,}|~{3,}).*?(?:^[ \t>]*\1|\Z)|`[^`\n]*`")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -293,7 +293,7 @@ def broken(
 ) -> Iterator[Reference]:
     """Links to memories that are not there; `names` gives the memories of each file name."""
     below = posixpath.dirname(memory.key)
-    seen = _CODE.sub(lambda found: " " * len(found[0]), memory.text)
+    seen = without_code(memory.text)
     for found in _LINK.finditer(seen):
         raw = found["target"].strip("<>")
         target, _, anchor = raw.partition("#")
@@ -312,6 +312,13 @@ def broken(
         yield Reference(raw, line, *found.span("target"), to)
 
 
+def linked(key: str, text: str) -> set[str]:
+    """The files that a text links to, by their keys."""
+    below = posixpath.dirname(key)
+    found = (one["target"].strip("<>").partition("#")[0] for one in _LINK.finditer(text))
+    return {posixpath.normpath(posixpath.join(below, one)) for one in found if one}
+
+
 def called(text: str, subject: frozenset[str]) -> bool:
     """Whether words name a memory that is called so: they share half of the fewer words."""
     words = terms(text, titled=True).all
@@ -321,7 +328,7 @@ def called(text: str, subject: frozenset[str]) -> bool:
 def relinked(key: str, text: str, moved: Mapping[str, str]) -> str:
     """A text whose links to files that were merged lead to where they went."""
     below = posixpath.dirname(key)
-    seen = _CODE.sub(lambda found: " " * len(found[0]), text)
+    seen = without_code(text)
     for found in reversed(list(_LINK.finditer(seen))):
         target, mark, anchor = found["target"].strip("<>").partition("#")
         went = moved.get(posixpath.normpath(posixpath.join(below, target)))
