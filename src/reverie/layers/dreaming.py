@@ -8,7 +8,7 @@ when the gates before it stand open.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -17,6 +17,7 @@ from reverie.settings import Settings
 from reverie.world import FlagReader
 
 NAME = "dream"
+_CLOCKS = 1.0  # hours by which two clocks may differ; a dream further ahead was at another time
 TOOLS = ("Read", "Grep", "Glob", "List", "Bash", "Edit", "Write")
 
 
@@ -37,11 +38,11 @@ class Gates:
             return f"the flag {NAME} is off"
         last = self.last()
         hours = (now - last) / 3600 if last is not None else None
-        if hours is not None and hours < settings.dream_hours:
-            return f"the last dream was {hours:.1f} hours ago"
+        if hours is not None and -_CLOCKS < hours < settings.dream_hours:
+            return f"the last dream was {max(0.0, hours):.1f} hours ago"
         if self.looked is not None and now - self.looked < settings.dream_scan_minutes * 60:
             return "sessions were counted a moment ago"
-        touched = self.sessions(last or 0.0)
+        touched = self.sessions(last if last is not None and last <= now else 0.0)
         if touched < settings.dream_sessions:
             return f"{touched} of {settings.dream_sessions} sessions since the last dream"
         return ""
@@ -62,6 +63,23 @@ def instruction(folder: str, transcripts: str, today: str, settings: Settings) -
     for name, value in known.items():
         text = text.replace("{" + name + "}", value)
     return text
+
+
+def faults_told(faults: Iterable[str]) -> str:
+    """What goes back to a dream whose work may not all be used."""
+    rows = list(faults)
+    shown = [f"- {row}" for row in rows[:MAX_FAULTS]]
+    more = [f"- {len(rows) - MAX_FAULTS:,} more"] if len(rows) > MAX_FAULTS else []
+    return "\n".join([_FAULTS, "", *shown, *more])
+
+
+MAX_FAULTS = 30
+_FAULTS = (
+    "What you left was compared with the original, and these changes cannot be used as they are. "
+    "Mend each, or put the file back as it was; all else you did is fine. A sentence that is gone "
+    "must stand word for word somewhere, or have a line in a `reasons` block. Give only the "
+    "reasons that are new, and end."
+)
 
 
 @lru_cache(maxsize=1)

@@ -148,13 +148,16 @@ class _Left:
             return
         index = index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
-        data = indexes.without(self.work.get(index, b""), name)
-        old = self.base.get(index, b"")
-        for one in indexes.pointers_to(old, name) if key in self.base else ():
-            row = old[one.start : one.end].rstrip(b"\r\n")
+        old, now = self.base.get(index, b""), self.work.get(index, b"")
+        rows = [old[one.start : one.end] for one in indexes.pointers_to(old, name)]
+        rows = [row.rstrip(b"\r\n") for row in rows] if key in self.base else []
+        made = [now[one.start : one.end].rstrip(b"\r\n") for one in indexes.pointers_to(now, name)]
+        if rows == made:
+            return
+        data = indexes.without(now, name)
+        for row in rows:
             data = (data.rstrip(b"\r\n") + b"\n" if data.strip() else b"") + row + b"\n"
-        if data or index in self.base:
-            self.work[index] = data
+        self.work[index] = data
 
     def _mend_index(self, fault: BranchFault) -> bool:
         """A line of an index that was lost is put back."""

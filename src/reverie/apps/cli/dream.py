@@ -147,14 +147,19 @@ def _progress(dream: Dream) -> None:
 def _told(dream: Dream) -> None:
     from reverie.session.dream.run import told
 
-    style = {"completed": "green", "waiting": "yellow"}.get(dream.status, "red")
-    say(told(dream), style)
+    styles = {"completed": "green", "failed": "red", "killed": "red"}
+    say(told(dream), styles.get(dream.status, "yellow"))
     if dream.status == "waiting":
         say("`reverie dream diff` shows it; `reverie dream accept` or `drop` decides")
     elif dream.status == "completed" and dream.changed:
         say("`reverie dream undo` takes it back")
-    if dream.summary:
+    if dream.summary and dream.status in ("completed", "waiting"):
         say(dream.summary)
+    for one in dream.tombstones[:20]:
+        by = f"; instead: {line(one['by'], 100)}" if one.get("by") else ""
+        say(f"  gone, {one['why'].replace('_', ' ')}: {line(one['fact'], 100)}{by}")
+    for one in dream.left_out[:20]:
+        say(f"  left out: {line(one, 200)}", "yellow")
     for fault in dream.faults[:20]:
         say(f"  {fault}", "yellow")
     if len(dream.faults) > 20:

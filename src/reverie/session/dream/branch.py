@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import NotFound, StoreError
 from reverie.memory.branch import joined
+from reverie.memory.branch_changes import changes
 from reverie.memory.format.entry import TEAM
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
@@ -52,7 +53,9 @@ class Dream:
     touched: tuple[str, ...] = ()  # files it wrote in its copy
     changed: tuple[str, ...] = ()  # files that landed, or would
     conflicts: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()  # why nothing of it landed
+    left_out: tuple[str, ...] = ()  # changes that did not land, each with its reason
+    tombstones: tuple[dict[str, str], ...] = ()  # facts that went, why, and what replaces them
     reason: str = ""
     summary: str = ""
     requests: int = 0
@@ -124,6 +127,14 @@ class Branch:
             for key in keys
             if key.lower().endswith(".md")
         }
+
+    def settle(self, work: Mapping[str, bytes]) -> None:
+        """Leave in the copy what may land, and nothing else; a file that goes is empty."""
+        known = self.state("work")
+        for key in {*known, *work}:
+            data = work.get(key, b"")
+            if known.get(key) != data:
+                self.files.write(f"work/{key}", data, durable=False)
 
     def strangers(self) -> tuple[str, ...]:
         """What the dream left that is no plain Markdown file."""
@@ -222,9 +233,12 @@ def land(
         memories.look()
         here = snapshot(memories.folder)
         found = joined(base, work, here)
-        drawn_on = [key for key in found.changes if key in here]
-        trust = landing.least_trusted(memories, drawn_on, Trust.AGENT)
-        landing.land(memories, found.changes, here, _origin(branch.id, trust))
+        trusts: dict[str, Trust] = {}
+        for group in changes(base, work):
+            drawn_on = [key for key in group if key in here]
+            trusts |= dict.fromkeys(group, landing.least_trusted(memories, drawn_on, Trust.AGENT))
+        origin = _origin(branch.id, Trust.AGENT)
+        landing.land(memories, found.changes, here, origin, trusts)
         return LandedDream(tuple(sorted(found.changes)), found.conflicts)
 
 
