@@ -29,6 +29,7 @@ class Gates:
     last: Callable[[], float | None]  # when the last one was: one `stat`
     sessions: Callable[[float], int]  # transcripts touched since, but for the current one
     looked: float | None = None  # when sessions were last counted
+    days: Callable[[float], int] | None = None  # days of the daily log that are not distilled yet
 
     def shut(self, settings: Settings, now: float) -> str:
         """Why no dream is due; empty where one is, but for its lock."""
@@ -42,7 +43,10 @@ class Gates:
             return f"the last dream was {max(0.0, hours):.1f} hours ago"
         if self.looked is not None and now - self.looked < settings.dream_scan_minutes * 60:
             return "sessions were counted a moment ago"
-        touched = self.sessions(last if last is not None and last <= now else 0.0)
+        since = last if last is not None and last <= now else 0.0
+        if self.flags.get("daily_log") and self.days is not None:
+            return "" if self.days(since) else "every day of the log is distilled"
+        touched = self.sessions(since)
         if touched < settings.dream_sessions:
             return f"{touched} of {settings.dream_sessions} sessions since the last dream"
         return ""

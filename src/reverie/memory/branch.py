@@ -31,7 +31,7 @@ FaultKind: TypeAlias = Literal[
 TrustIn: TypeAlias = Callable[[str], Trust]
 FROM = 0.6
 """Share of a line's words that a line of the folder must have to be what it was made from."""
-_HOSTILE = frozenset({"override", "secrecy", "persona", "role", "exfiltration", "secrets", "hidden"})
+_HOSTILE = frozenset({"override", "secrecy", "role", "exfiltration", "secrets", "hidden"})
 GROWS = 1.5
 """How many times larger a dream may leave the folder, beside a little room."""
 ROOM = 16_384

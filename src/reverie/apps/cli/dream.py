@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,7 @@ def status(dream: str, as_json: bool, project: Path) -> None:
 def _gates(place: ProjectPlace, memories: Memories) -> str:
     """Why none is due, or nothing."""
     from reverie.layers.dreaming import Gates
-    from reverie.session.dream.watch import touched
+    from reverie.session.dream.watch import touched, undistilled
     from reverie.store.consolidation import Consolidation
 
     settings = place.loaded().settings
@@ -222,7 +223,9 @@ def _gates(place: ProjectPlace, memories: Memories) -> str:
     def counted(since: float) -> int:
         return touched(library, since) if library else 0
 
-    return Gates(place.flags(), lock.last, counted).shut(settings, time.time())
+    days = partial(undistilled, memories)
+    gates = Gates(place.flags(), lock.last, counted, None, days)
+    return gates.shut(settings, time.time())
 
 
 @app.command()

@@ -208,7 +208,7 @@ class Pointers:
         why: DropReason | None = None
         was, now = self.hooks.get(file, ("", ""))
         if was != now and was and one.hook and was.startswith(one.hook.rstrip("…").rstrip()):
-            hook, why = now, "dated" if relative(was, 1.0) else "contradicted_by"
+            hook, why = now, self._why(was, file)
         short = len(text) <= self.limits.width and not why
         if (key == one.key and short) or file in self.unread:
             return raw
@@ -225,6 +225,12 @@ class Pointers:
         else:
             self.edits.append(Edit(self.key, one.hook, hook, "shortened", file))
         return made + end
+
+    def _why(self, was: str, file: str) -> DropReason:
+        """Why a description is another one now."""
+        if relative(was, 1.0):
+            return "dated"
+        return "superseded_by" if has_words(shown(self.files[file]), was) else "contradicted_by"
 
     def _keep(self, hook: str, file: str) -> None:
         """What a hook says, in the memory it points to."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -55,6 +55,7 @@ class Dream:
     conflicts: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()  # why nothing of it landed
     left_out: tuple[str, ...] = ()  # changes that did not land, each with its reason
+    drawn: tuple[dict[str, str], ...] = ()  # from which file something went into which
     tombstones: tuple[dict[str, str], ...] = ()  # facts that went, why, and what replaces them
     reason: str = ""
     summary: str = ""
@@ -220,14 +221,28 @@ class LandedDream:
     conflicts: tuple[str, ...] = ()
 
 
+def sources_of(dream: Dream) -> dict[str, set[str]]:
+    """For each file, those from which something went into it."""
+    found: dict[str, set[str]] = {}
+    for one in dream.drawn:
+        found.setdefault(one.get("to", ""), set()).add(one.get("from", ""))
+    return found
+
+
 def dreams_folder(memories: Memories) -> Path:
     return memories.beside.root.parent / FOLDER
 
 
 def land(
-    memories: Memories, branch: Branch, base: Mapping[str, bytes], work: Mapping[str, bytes]
+    memories: Memories,
+    branch: Branch,
+    base: Mapping[str, bytes],
+    work: Mapping[str, bytes],
+    drawn: Mapping[str, Collection[str]] | None = None,
+    most: Trust = Trust.AGENT,
 ) -> LandedDream:
-    """Merge a dream's work into the folder as it is now, and write it."""
+    """Merge a dream's work into the folder as it is now, and write it. Each change is as trusted
+    as the least of what it was made from: its own files, and what was `drawn` on for each."""
     with memories.folder.locked():
         landing.finish(memories)
         memories.look()
@@ -235,8 +250,10 @@ def land(
         found = joined(base, work, here)
         trusts: dict[str, Trust] = {}
         for group in changes(base, work):
-            drawn_on = [key for key in group if key in here]
-            trusts |= dict.fromkeys(group, landing.least_trusted(memories, drawn_on, Trust.AGENT))
+            sources = {*group, *(one for key in group for one in (drawn or {}).get(key, ()))}
+            known = [key for key in sources if key in here]
+            level = landing.least_trusted(memories, known, most if known else Trust.AGENT)
+            trusts |= dict.fromkeys(group, level)
         origin = _origin(branch.id, Trust.AGENT)
         landing.land(memories, found.changes, here, origin, trusts)
         return LandedDream(tuple(sorted(found.changes)), found.conflicts)

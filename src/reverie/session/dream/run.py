@@ -31,10 +31,18 @@ from reverie.memory import branch as branches
 from reverie.memory.branch_changes import BranchVerdict, verdict
 from reverie.memory.facts import Tombstone, reasons_in
 from reverie.memory.secrets import removed
+from reverie.memory.trust import Trust
 from reverie.session import fork as forks
 from reverie.session.budget import Budget, weight
 from reverie.session.conversation import ConversationParts
-from reverie.session.dream.branch import Branch, Dream, dreams_folder, land, snapshot
+from reverie.session.dream.branch import (
+    Branch,
+    Dream,
+    dreams_folder,
+    land,
+    snapshot,
+    sources_of,
+)
 from reverie.session.fork import Worker
 from reverie.session.library import Library
 from reverie.settings import Settings
@@ -335,6 +343,7 @@ class DreamRun:
             changed=keys,
             summary=said[:MAX_SHOWN],
             left_out=tuple(removed(one)[0] for one in (*strangers, *map(str, found.left))),
+            drawn=_drawn(result.text),
             tombstones=tuple(_grave(one) for one in found.tombstones),
         )
         if not keys and found.left:
@@ -360,7 +369,10 @@ class DreamRun:
     async def _landed(self, work: branches.FolderFiles) -> Dream:
         def step() -> Any:
             with self.lock.landing(self.taken):
-                return land(self.dreamer.memories, self.branch, self.base, work)
+                free = self.dreamer.model.capabilities.free  # and puts in no word of its own
+                most = Trust.USER if free else Trust.AGENT
+                drawn = sources_of(self.now)
+                return land(self.dreamer.memories, self.branch, self.base, work, drawn, most)
 
         found, error = await alone(to_thread.run_sync(step), None)
         if found is None and is_planned(self.dreamer.memories):
@@ -406,6 +418,11 @@ class DreamRun:
 
 def _all(found: BranchVerdict) -> list[branches.BranchFault]:
     return [fault for one in found.left for fault in one.faults]
+
+
+def _drawn(text: str) -> tuple[dict[str, str], ...]:
+    pairs = {(one.file, one.target) for one in reasons_in(text) if one.target}
+    return tuple({"from": a, "to": b} for a, b in sorted(pairs) if a != b)
 
 
 def _grave(one: Tombstone) -> dict[str, str]:
