@@ -207,7 +207,8 @@ def test_a_memory_that_says_both_contradicts_neither() -> None:
         ("3 days ago", "on 2026-03-01"),
         ("two weeks ago", "on 2026-02-18"),
         ("last Monday", "on 2026-03-02"),
-        ("next Friday", "on 2026-03-06"),
+        ("next Tuesday", "on 2026-03-10"),
+        ("in two weeks' time", "around 2026-03-18"),
         ("next Wednesday", "on 2026-03-11"),
         ("last week", "in the week of 2026-02-23"),
         ("next month", "in 2026-04"),
@@ -226,6 +227,7 @@ def test_relative_dates_are_written_out(words: str, meant: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "They meet next Friday.",  # that of this week, or of the next
         "The last resort is a restart; the next step is a call.",
         'The label "last week" is shown in the list.',
         "Use `git log --since=yesterday` for that.",

@@ -44,7 +44,7 @@ class Gates:
         if self.looked is not None and now - self.looked < settings.dream_scan_minutes * 60:
             return "sessions were counted a moment ago"
         since = last if last is not None and last <= now else 0.0
-        if self.flags.get("daily_log") and self.days is not None:
+        if self.days is not None and self.flags.get("daily_log"):
             return "" if self.days(since) else "every day of the log is distilled"
         touched = self.sessions(since)
         if touched < settings.dream_sessions:

@@ -46,7 +46,7 @@ _RELATIVE = re.compile(
     rf"|(?P<which>last|next|this|previous|coming)\s+(?P<unit>week|month|quarter|year|{_DAY})"
     rf"|(?:a\s+couple\s+of|(?P<count>{_HOW_MANY}))\s+(?P<span>days?|weeks?|months?|years?)"
     r"\s+(?P<way>ago|from\s+now)"
-    rf"|in\s+(?P<count2>{_HOW_MANY})\s+(?P<span2>days?|weeks?|months?)(?P<way2>\s+time)?)\b"
+    rf"|in\s+(?P<count2>{_HOW_MANY})\s+(?P<span2>days?|weeks?|months?)(?P<way2>['’]?\s+time)?)\b"
     r"(?!['’]s?\s+(?:work|worth))"
     r"|(?P<zh>前天|昨天|昨日|明天|明日|后天|今早|今晚|(?:上|下|这|本)(?:个)?(?:周|星期|月|季度|年)"
     r"(?P<zd>[一二三四五六日天])?|去年|明年|今年|(?P<zn>\d{1,3}|[一二两三四五六七八九十])"
@@ -191,7 +191,9 @@ def _meant(found: re.Match[str], base: date) -> str:
     back = (found["way"] or "").lower() == "ago"
     if found["span2"] and not found["way2"] and not _is_plan(found):
         return ""
-    return _away(-amount if back else amount, span, base)
+    meant = _away(-amount if back else amount, span, base)
+    about = span == "week" and not back  # nobody means the day
+    return f"around {meant.removeprefix('on ')}" if about and meant else meant
 
 
 def _is_plan(found: re.Match[str]) -> bool:
@@ -215,6 +217,8 @@ def _unit(which: str, unit: str, base: date) -> str:
         ahead = (_DAYS.index(unit) - base.weekday()) % 7
         if step < 0:
             return f"on {base + timedelta(ahead - 7)}"
+        if which == "next" and base.weekday() + ahead < 7 and ahead:
+            return ""  # that of this week to some, of the next to others
         return f"on {base + timedelta(ahead or (7 if step else 0))}"
     if unit == "week":
         monday = base - timedelta(base.weekday()) + timedelta(7 * step)

@@ -19,6 +19,7 @@ from reverie.memory.versions import Origin
 from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import RETRIES, dream, told
+from reverie.testing import call
 from tests.session.dream.stage import BY_USER, NOW, Stage, memory, reads, rounds, writes
 
 pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
@@ -64,12 +65,13 @@ async def test_a_fault_goes_back_to_the_model_with_its_reason(stage: Stage) -> N
         lambda at: reads(at, *KEYS),
         one_good_one_bad,
         "done",
-        lambda at: writes(at, release=kept),
+        lambda at: [call("Write", "again", file_path=f"{at}/release.md", content=kept)],
         "mended",
     )
     done = await dream(stage.dreamer(model))
-    assert (done.status, done.changed, done.left_out) == ("completed", ("tests.md",), ())
-    sent = str([one.content for one in model.requests[3].messages()])
+    assert (done.status, done.reason) == ("completed", "")
+    assert (done.changed, done.left_out) == (("tests.md",), ())
+    sent = "".join(one.text for one in model.requests[3].messages())
     assert "fact lost: release.md" in sent
     assert "word for word" in sent
 

@@ -54,6 +54,11 @@ def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:
         say("Nothing to fix.")
     if done.failed:
         note(done.failed)
+    for one in done.dropped[:20]:
+        by = f"; instead: {line(reveal(one['by']), 100)}" if one["by"] else ""
+        note(f"gone, {one['why'].replace('_', ' ')}: {line(reveal(one['fact']), 100)}{by}")
+    for left in done.left[:20]:
+        note(f"left out: {line(reveal(left), 200)}")
     if report.findings:
         columns = [Column("kind"), Column("where"), Column("evidence", wraps=True)]
         table(columns, [_row(one) for one in report.findings[:_SHOWN]])

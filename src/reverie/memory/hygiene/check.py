@@ -134,11 +134,12 @@ class CheckInput:
     trust: TrustIn = by_agent
     guarded: bool = True  # whether to look for secrets and instructions too
     unread: frozenset[str] = frozenset()  # files that are there and whose text is not known
+    lines: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
 
 
 def check(given: CheckInput) -> HygieneReport:
     """Everything that is wrong with a memory folder."""
-    memories = read(given.files, given.times)
+    memories = read(given.files, given.times, given.lines)
     every = list(memories.values())
     found: list[Finding] = []
     there = memories.keys() | given.unread
@@ -213,11 +214,13 @@ def _dates(memory: ReadMemory, now: float) -> Iterator[Finding]:
             continue
         first, last = _inside(memory.text, piece)
         raw = memory.text[first:last]
-        for when in relative(raw, memory.written or now):
+        written = memory.when(piece.line)
+        for when in relative(raw, written or now):
             fix = Fix("dated", "", first + when.start, first + when.end, when.meant)
-            words = f"“{when.words}” says nothing later: {when.meant}"
+            meant = when.meant if written else "nobody knows when it was written"
+            words = f"“{when.words}” says nothing later: {meant}"
             line = piece.line + raw.count("\n", 0, when.start)
-            mends = fix if memory.written else None
+            mends = fix if written else None
             yield Finding("stale_date", memory.key, line, words, fix=mends, rule="relative")
         for _, end, day in expired(raw, now):
             fix = Fix("expired", "", first + end, first + end, f" {PASSED}")

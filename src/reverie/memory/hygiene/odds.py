@@ -112,7 +112,7 @@ def _once(found: Sequence[Odds]) -> Iterator[Odds]:
     for one in found:
         key = (one.older.memory.key, one.older.passage.start)
         known = best.get(key)
-        if known is None or known.newer.memory.written < one.newer.memory.written:
+        if known is None or known.newer.written < one.newer.written:
             best[key] = one
     yield from best.values()
 
@@ -160,8 +160,8 @@ def _subject(found: Terms) -> frozenset[str]:
 
 
 def _ordered(one: Statement, other: Statement, how: How) -> Odds:
-    first, second = sorted((one, other), key=lambda s: (s.memory.written, s.memory.key))
-    known = first.memory.written > 0 and first.memory.written != second.memory.written
+    first, second = sorted((one, other), key=lambda s: (s.written, s.memory.key))
+    known = 0 < first.written < second.written
     known = known and how not in _SEEN_ONLY
     return Odds(first, second, how, known)
 

@@ -5,7 +5,8 @@ stands, so that it can be shown or replaced. White space, a `>` before a quotati
 of a list are no part of it. Every character that is a letter or a digit is in exactly one
 passage; the cut is one pass, and nothing is changed.
 
-`written` is the time a file was last changed; a daily log's is the day that it is of. Statements
+`written` is the time a file was last changed, 0 where nobody knows; a line may have one of its
+own; a daily log's is the day that it is of. Statements
 are the passages that claim something: sentences, items and values, without headings, lead-ins
 that end in a colon, code, tables and lines that only point elsewhere.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
@@ -133,6 +134,11 @@ class ReadMemory:
     subject: frozenset[str]  # the terms of its name, or of its first heading
     body: str
     type: str
+    times: tuple[float, ...] = ()  # of its lines, where they are not all of one time
+
+    def when(self, line: int) -> float:
+        """When a line was written; 0 where nobody knows."""
+        return self.times[line - 1] if 0 < line <= len(self.times) else self.written
 
     @property
     def all(self) -> frozenset[str]:
@@ -154,11 +160,20 @@ class Statement:
     passage: Passage
     terms: Terms
 
+    @property
+    def written(self) -> float:
+        return self.memory.when(self.passage.line)
 
-def read(files: Mapping[str, bytes], times: Mapping[str, float]) -> dict[str, ReadMemory]:
+
+def read(
+    files: Mapping[str, bytes],
+    times: Mapping[str, float],
+    lines: Mapping[str, tuple[float, ...]] | None = None,
+) -> dict[str, ReadMemory]:
     """The topics of a folder by their keys, sorted."""
+    of_lines = lines or {}
     return {
-        key: one(key, shown(data), times.get(key, 0.0))
+        key: replace(one(key, shown(data), times.get(key, 0.0)), times=of_lines.get(key, ()))
         for key, data in sorted(files.items())
         if is_topic(key)
     }

@@ -54,7 +54,10 @@ class _Work:
     moved: dict[str, str] = field(default_factory=dict[str, str])
 
     def round(self) -> None:
-        seen = replace(self.given, files=self.files, guarded=False)
+        # A line's own time holds for the lines as they were given.
+        lines = {k: v for k, v in self.given.lines.items() if self._is_as_given(k)}
+        times = {k: 0.0 if k in self.given.lines.keys() - lines.keys() else at for k, at in self.given.times.items()}
+        seen = replace(self.given, files=self.files, guarded=False, lines=lines, times=times)
         report = check(seen)
         about = self._descriptions()
         self._texts(report)
@@ -70,6 +73,9 @@ class _Work:
                 key, self.files, self.moved, hooks, self.given.limits, self.given.unread
             )
             self.edits += mend.mend()
+
+    def _is_as_given(self, key: str) -> bool:
+        return self.files.get(key) == self.given.files.get(key)
 
     def settled(self) -> list[Edit]:
         """The edits, each naming where its target went in the end."""

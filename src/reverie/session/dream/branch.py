@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -255,8 +256,36 @@ def land(
             level = landing.least_trusted(memories, known, most if known else Trust.AGENT)
             trusts |= dict.fromkeys(group, level)
         origin = _origin(branch.id, Trust.AGENT)
+        stamps = _stamps(memories, here)
         landing.land(memories, found.changes, here, origin, trusts)
+        _keep_times(memories, found.changes, changes(base, work), drawn or {}, stamps)
         return LandedDream(tuple(sorted(found.changes)), found.conflicts)
+
+
+def _stamps(memories: Memories, keys: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key in keys:
+        with suppress(NotFound, StoreError):
+            found[key] = memories.folder.stat(key).modified
+    return found
+
+
+def _keep_times(
+    memories: Memories,
+    landed: Mapping[str, bytes | None],
+    groups: Iterable[Collection[str]],
+    drawn: Mapping[str, Collection[str]],
+    stamps: Mapping[str, int],
+) -> None:
+    """What was tidied is no younger for it: as old as the newest of what it was made from."""
+    for group in groups:
+        for key in group:
+            sources = {*group, *drawn.get(key, ())} if key not in stamps else {key, *group}
+            newest = max((stamps[one] for one in sources if one in stamps), default=0)
+            if newest and landed.get(key) is not None:
+                with suppress(OSError):
+                    path = memories.folder.root / key
+                    os.utime(path, ns=(newest, newest), follow_symlinks=False)
 
 
 def _origin(dream: str, trust: Trust) -> Origin:

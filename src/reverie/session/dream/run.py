@@ -30,6 +30,7 @@ from reverie.layers import dreaming
 from reverie.memory import branch as branches
 from reverie.memory.branch_changes import BranchVerdict, verdict
 from reverie.memory.facts import Tombstone, reasons_in
+from reverie.memory.format.entry import TopicFile, is_topic
 from reverie.memory.secrets import removed
 from reverie.memory.trust import Trust
 from reverie.session import fork as forks
@@ -50,6 +51,7 @@ from reverie.store.consolidation import Consolidation, Taken
 from reverie.store.landing import is_planned
 from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
+from reverie.store.written import WrittenTimes, written_times
 from reverie.text.counts import plural
 from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards
@@ -162,7 +164,7 @@ class DreamRun:
         self.now = replace(self.now, pid=os.getpid(), began=now)
         self.worker: Worker | None = None
         self.base: dict[str, bytes] = {}
-        self.times: dict[str, float] = {}
+        self.times = WrittenTimes()
         self.settled = False
 
     async def run(self) -> Dream:
@@ -196,8 +198,10 @@ class DreamRun:
         with folder.locked():
             self.dreamer.memories.look()
             self.base = snapshot(folder)
-            self.times = {key: folder.stat(key).modified / 1e9 for key in self.base}
-        self.branch.begin(self.base, self.times)
+            stamps = {key: folder.stat(key).modified / 1e9 for key in self.base}
+            now = self.dreamer.clock.now()
+            self.times = written_times(self.dreamer.memories, self.base, now)
+        self.branch.begin(self.base, stamps)
 
     # The agent
 
@@ -263,7 +267,7 @@ class DreamRun:
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
-            memories=tuple(KnownMemory(key, saved=at) for key, at in sorted(self.times.items())),
+            memories=self._manifest(),
             index_lines=settings.index_lines,
             index_bytes=settings.index_bytes,
         )
@@ -271,6 +275,15 @@ class DreamRun:
         text = dreaming.instruction(work, transcripts, today, settings)
         rounds = settings.dream_rounds
         return ForkSpec(dreaming.NAME, text, task, rounds, (*dreaming.TOOLS, READ_BACK), (work,))
+
+    def _manifest(self) -> tuple[KnownMemory, ...]:
+        """The files of the copy, with what is known of each."""
+        found: list[KnownMemory] = []
+        for key, at in sorted(self.times.files.items()):
+            entry = TopicFile(key, self.base[key])
+            about = (entry.type, entry.name, entry.description) if is_topic(key) else ("", "", "")
+            found.append(KnownMemory(key, *about, at, self.times.lines.get(key, ())))
+        return tuple(found)
 
     async def _hired(self) -> Worker:
         dreamer = self.dreamer
