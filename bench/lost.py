@@ -18,6 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _HEAD = re.compile(r"\A---\r?\n(.*?)\r?\n---[ \t]*\r?\n", re.DOTALL)
+_OPEN_HEAD = re.compile(r"\A---\r?\n((?:[a-z]+:.*\r?\n)+)")
+_FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}|~{3,})")
+_POINTER = re.compile(r"\s*[-*] \[([^\]]*)\]\([^)]*\)(?: — (.*))?\Z")
 _VALUE = re.compile(r"^(name|description):[ \t]*(.+)$", re.MULTILINE)
 _ITEM = re.compile(r"\s*(?:>\s*)*(?:[-*+]|\d+[.)])\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]*_`”’]*\s+(?=[\"'(\[*_`“‘]*[A-ZÄÖÜ\d`])|(?<=[。！？])")
@@ -104,22 +107,28 @@ def _text(data: bytes) -> str:
 
 def _paragraphs(text: str) -> Iterator[str]:
     """Paragraphs, items, rows and lines of code, each on its own; values of the head too."""
-    head = _HEAD.match(text)
+    head = _HEAD.match(text) or _OPEN_HEAD.match(text)
     if head:
         for _, value in _VALUE.findall(head[1]):
             yield _unquoted(value)
         text = text[head.end() :]
     gathered: list[str] = []
-    fence = False
+    fence = ""
     for row in [*text.split("\n"), ""]:
-        mark = row.lstrip().startswith(("```", "~~~"))
-        alone = fence or mark or row.lstrip().startswith(("#", "|"))
+        mark = _FENCE.match(row)
+        alone = bool(fence or mark) or row.lstrip().startswith(("#", "|"))
         if not row.strip() or alone or _ITEM.match(row):
             if gathered:
                 yield " ".join(gathered)
             gathered = []
-        fence = fence != mark
-        if alone:
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not row.strip(" `~"):
+            fence = ""
+        pointer = _POINTER.match(row)
+        if pointer:
+            yield from (one for one in pointer.groups() if one)
+        elif alone:
             yield row
         elif row.strip():
             gathered.append(row.strip())

@@ -25,6 +25,8 @@ from typing import Literal, TypeAlias, get_args
 from reverie.errors import InvalidMessage
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import is_cut, is_index, shown, uncut
+from reverie.memory.format.frontmatter import MAX_BYTES
+from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.hygiene.reading import Passage, PassageKind, passages
 from reverie.text.dates import latest, relative
 from reverie.text.terms import plain
@@ -50,6 +52,7 @@ MAX_DATE = 6
 """Words that a date written out may have."""
 _ANY_DAY = 86_400.0 * 10_000
 _NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust"})
+_OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
 _MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s*\(passed\)")
 _LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")
 _WORD = re.compile(
@@ -122,7 +125,15 @@ def facts_of(text: str, file: str = "") -> tuple[Fact, ...]:
     """Every fact of a file's text. Of an index, what its lines say beside the link."""
     if is_index(file):
         return tuple(_of_index(text, file))
-    return _of_passages(passages(text), file)
+    return _of_passages(passages(_closed(text)), file)
+
+
+def _closed(text: str) -> str:
+    """The text with its head closed: one that is not yet says the same once it is."""
+    if parse_head(text[:MAX_BYTES].encode("utf-8", "replace")).present:
+        return text
+    found = _OPEN_HEAD.match(text)
+    return f"{found[0]}---\n{text[found.end() :]}" if found else text
 
 
 def _of_passages(pieces: Sequence[Passage], file: str) -> tuple[Fact, ...]:
@@ -226,7 +237,7 @@ class FolderFacts:
             for number, one in enumerate(facts_of(text, key)):
                 groups[number] = [one.text]
         else:
-            for piece in passages(text):
+            for piece in passages(_closed(text)):
                 groups.setdefault(piece.block, []).append(piece.text)
         for group in groups.values():
             rows = [" ".join(words_of(one)) for one in group]

@@ -198,7 +198,8 @@ class Pointers:
             self._keep(one.hook, target)
             self.edits.append(Edit(self.key, one.hook, None, "duplicate_of", target))
         else:
-            self.edits.append(Edit(self.key, one.hook, None, "pointer"))
+            said = f"{one.title} — {one.hook}" if one.hook else one.title
+            self.edits.append(Edit(self.key, said, None, "pointer"))
 
     def _line(self, one: Pointer, key: str, raw: bytes) -> bytes:
         """A pointer's line as it should be: the file it leads to, a hook that holds, its width."""
