@@ -296,7 +296,7 @@ class _Dream:
             f"orient: {topics:,} memories and {len(logs(given.files)):,} daily logs read",
             f"gather: {sum(self.gone.values()):,} of {len(self.gone):,} paths they name are gone",
             f"consolidate: {told or 'nothing to mend'}",
-            f"prune and index: {len(done.files):,} files changed; score {report.score} of 100",
+            f"prune and index: {len(done.files):,} files changed",
             *self._left(report),
             *(f"not done: {key}: {' '.join(why.split())[:200]}" for key, why in self._not_done()),
         ]

@@ -8,12 +8,16 @@ when the gates before it stand open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
 
 from reverie.settings import Settings
+from reverie.text.untrusted import defused, frame
+from reverie.transcript.tasks import KnownMemory
 from reverie.world import FlagReader
 
 NAME = "dream"
@@ -52,8 +56,15 @@ class Gates:
         return ""
 
 
-def instruction(folder: str, transcripts: str, today: str, settings: Settings) -> str:
-    """What a dream is told."""
+def instruction(
+    folder: str,
+    transcripts: str,
+    today: str,
+    settings: Settings,
+    memories: Sequence[KnownMemory] = (),
+    texts: Mapping[str, str] | None = None,
+) -> str:
+    """What a dream is told: the files by name, and themselves while they are few."""
     text = _prompt()
     known = {
         "folder": folder,
@@ -63,10 +74,42 @@ def instruction(folder: str, transcripts: str, today: str, settings: Settings) -
         "bytes": f"{settings.index_bytes:,}",
         "width": str(settings.index_line_characters),
         "hits": str(settings.dream_grep_hits),
+        "manifest": manifest(memories),
+        "texts": _files(texts or {}),
     }
-    for name, value in known.items():
-        text = text.replace("{" + name + "}", value)
-    return text
+    parts = re.split(r"\{(\w+)\}", text)
+    return "".join(known.get(one, one) if n % 2 else one for n, one in enumerate(parts)).rstrip()
+
+
+def manifest(memories: Sequence[KnownMemory]) -> str:
+    """A line for each file: its type, its name, when it was written, what it says it is about."""
+    rows = [_row(one) for one in memories[:MAX_LISTED]]
+    more = len(memories) - len(rows)
+    rows += [f"- {more:,} more: List shows them"] if more else []
+    return "\n".join(rows) or "The folder is empty."
+
+
+def _row(one: KnownMemory) -> str:
+    kind = f"[{one.type}] " if one.type else ""
+    when = f"{datetime.fromtimestamp(one.saved, UTC):%a %Y-%m-%d}" if one.saved else "day unknown"
+    about = f": {' '.join(one.description.split())}" if one.description else ""
+    return defused(f"- {kind}{one.file} ({when}){about}"[:MAX_ROW])
+
+
+def _files(texts: Mapping[str, str]) -> str:
+    """The files themselves, where all of them are little to read."""
+    if not texts or sum(map(len, texts.values())) > MAX_SENT:
+        return ""
+    rows = ["", "## The files as they are"]
+    for key, text in texts.items():
+        rows.append(frame(text, session=key, source=key))
+    return "\n".join(rows)
+
+
+MAX_LISTED = 1_000
+MAX_ROW = 300
+MAX_SENT = 24_000
+"""Characters of all files together up to which they are sent with the instruction."""
 
 
 def faults_told(faults: Iterable[str]) -> str:

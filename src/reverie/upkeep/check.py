@@ -71,6 +71,7 @@ def report_value(report: HygieneReport) -> dict[str, Any]:
         "score": report.score,
         "memories": report.memories,
         "counts": report.counts,
+        "not_looked_for": list(report.unlooked),
         "findings": [_finding(one) for one in report.findings],
     }
 
@@ -102,15 +103,17 @@ def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
             continue
         files[key] = data
     known = written_times(memories, files, time.time())
+    present, late = _present(files, place)
     return CheckInput(
         files,
         known.files,
         time.time(),
         memories.folder.limits,
-        _present(files, place),
+        present,
         _trust(memories),
         unread=frozenset(unread),
         lines=known.lines,
+        unlooked=late,
     )
 
 
@@ -126,22 +129,26 @@ def _trust(memories: Memories) -> TrustIn:
     return trust
 
 
-def _present(files: Mapping[str, bytes], place: ProjectPlace) -> Present | None:
-    """Whether the repository has what the memories name; None where there is no repository."""
+def _present(
+    files: Mapping[str, bytes], place: ProjectPlace
+) -> tuple[Present | None, tuple[str, ...]]:
+    """Whether the repository has what the memories name, and what there was no time to look for;
+    nobody to ask where there is no repository."""
     if not (place.root / ".git").exists():
-        return None
+        return None, ()
     from reverie.memory.claims import claims
-    from reverie.session.recall.checked import Repository
+    from reverie.session.recall.checked import LATE, Repository
 
     every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
-    wanted = list(dict.fromkeys(one for one in every if one.sure))
+    wanted = list(dict.fromkeys(one for one in every if one.stated))
     found = Repository(place.root, seconds=SECONDS).check(wanted)
     gone = {one.claim for one in found if one.status == "gone"}
+    late = tuple(one.claim.text for one in found if one.why == LATE)
 
     def present(claim: Claim) -> bool:
         return claim not in gone
 
-    return present
+    return present, late
 
 
 # --- fixing

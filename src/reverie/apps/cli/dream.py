@@ -85,8 +85,18 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pat
         document(asdict(done))
     else:
         _told(done)
+        _score(project, place)
     if done.status in ("failed", "killed"):
         raise click.exceptions.Exit(1)
+
+
+def _score(project: Path, place: ProjectPlace) -> None:
+    """What `memory check` says of the folder now: one score for both."""
+    from reverie.upkeep.check import check_memory
+
+    with find_memory(project) as memories:
+        report = check_memory(memories, place)
+    say(f"score {report.score} of 100 (`reverie memory check` tells why)")
 
 
 def _allow(place: ProjectPlace, model: Model) -> None:

@@ -67,6 +67,10 @@ def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:
     memories = plural(report.memories, "memory", "memories")
     counts = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in report.counts.items())
     say(f"score {report.score} of 100: {memories}, {counts or 'no faults found'}")
+    if report.unlooked:
+        names = line(reveal(", ".join(report.unlooked)), 120)
+        told = plural(len(report.unlooked), "name")
+        note(f"There was no time to look for {told} in the repository: {names}")
     fixable = sum(one.fix is not None for one in report.findings)
     if fixable and not fix:
         note(f"{plural(fixable, 'fault')} can be fixed: `reverie memory check --fix`")

@@ -93,6 +93,7 @@ class HygieneReport:
 
     findings: tuple[Finding, ...]
     memories: int
+    unlooked: tuple[str, ...] = ()  # what there was no time to look for in the repository
 
     @property
     def score(self) -> int:
@@ -135,6 +136,7 @@ class CheckInput:
     guarded: bool = True  # whether to look for secrets and instructions too
     unread: frozenset[str] = frozenset()  # files that are there and whose text is not known
     lines: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    unlooked: tuple[str, ...] = ()  # what there was no time to look for in the repository
 
 
 def check(given: CheckInput) -> HygieneReport:
@@ -156,7 +158,7 @@ def check(given: CheckInput) -> HygieneReport:
     found += [_odds(one) for one in odds.contradictions(every, pairs)]
     found += _indexes(given, memories)
     order = sorted(found, key=lambda one: (one.file, one.line, one.kind, one.evidence))
-    return HygieneReport(tuple(order), len(every))
+    return HygieneReport(tuple(order), len(every), given.unlooked)
 
 
 # One memory

@@ -34,7 +34,7 @@ from reverie.text.terms import plain, terms
 
 K = TypeVar("K", bound=Hashable)
 
-SAME = 0.55
+SAME = 0.5
 """Share of the weight of two files' terms that both must have to be duplicates."""
 LEAST_TERMS = 5
 """Files with fewer terms are too short to be told apart from another by them."""
@@ -341,4 +341,4 @@ def relinked(key: str, text: str, moved: Mapping[str, str]) -> str:
 
 def gone(memory: ReadMemory, present: Present) -> Iterator[Claim]:
     """What a memory names of the repository and the repository does not have."""
-    return (one for one in claims(memory.text) if one.sure and not present(one))
+    return (one for one in claims(memory.text) if one.stated and not present(one))

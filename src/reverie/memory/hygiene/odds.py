@@ -135,11 +135,12 @@ def _one_subject(
     in all of them, name the same, and leave nothing unsaid: "its" means each memory's own topic.
     """
     apart = _subject(one.terms) ^ _subject(other.terms)
-    if apart & (one.memory.subject ^ other.memory.subject):
+    topic = known or _on_one_topic(one.memory, other.memory)
+    if not topic and apart & (one.memory.subject ^ other.memory.subject):
         return False  # each speaks of what its own memory is called after
     a, b = one.terms.hard - one.terms.numbers, other.terms.hard - other.terms.numbers
     same = a <= other.terms.all or b <= one.terms.all
-    if known or _on_one_topic(one.memory, other.memory):
+    if topic:
         return same or overlap(a, b, weight) >= SAME_NAMES
     return same and not _unsaid(one, other) and not apart
 

@@ -30,7 +30,7 @@ from reverie.layers import dreaming
 from reverie.memory import branch as branches
 from reverie.memory.branch_changes import BranchVerdict, verdict
 from reverie.memory.facts import Tombstone, reasons_in
-from reverie.memory.format.entry import TopicFile, is_topic
+from reverie.memory.format.entry import TopicFile, is_topic, shown
 from reverie.memory.secrets import removed
 from reverie.memory.trust import Trust
 from reverie.session import fork as forks
@@ -272,7 +272,8 @@ class DreamRun:
             index_bytes=settings.index_bytes,
         )
         today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
-        text = dreaming.instruction(work, transcripts, today, settings)
+        texts = {key: shown(data) for key, data in sorted(self.base.items())}
+        text = dreaming.instruction(work, transcripts, today, settings, task.memories, texts)
         rounds = settings.dream_rounds
         return ForkSpec(dreaming.NAME, text, task, rounds, (*dreaming.TOOLS, READ_BACK), (work,))
 
