@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.memory.claims import Claim
+from reverie.memory.facts import lost
 from reverie.memory.format.entry import TopicFile, new
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
 from reverie.memory.hygiene.reading import passages
+from reverie.memory.repair.repair import repaired
 from reverie.memory.trust import Trust
 from reverie.text.dates import expired, relative
 
@@ -300,13 +302,13 @@ def test_orders_count_by_trust() -> None:
 
 
 def test_what_the_repository_no_longer_has_is_named_where_it_can_be_asked() -> None:
-    files = folder({"x.md": "The parser in `src/old.py` is fragile; `src/new.py` is not."})
+    files = folder({"x.md": "The parser in `src/parser.py` is slow; `src/reader.py` is not."})
 
     def present(claim: Claim) -> bool:
-        return claim.text != "src/old.py"
+        return claim.text != "src/parser.py"
 
     report = check(CheckInput(files, {}, NOW, present=present))
-    assert "src/old.py" in only(report, "stale_reference").evidence
+    assert "src/parser.py" in only(report, "stale_reference").evidence
     assert check(CheckInput(files, {}, NOW)).findings == ()
 
 
@@ -379,3 +381,74 @@ def test_any_text_is_checked(text: str) -> None:
     assert 0 <= report.score <= 100
     shown = data.decode()
     assert all(shown[p.start : p.end].strip() for p in passages(shown))
+
+
+# --- form
+
+
+@pytest.mark.parametrize(
+    ("data", "rule", "fixed"),
+    [
+        ("---\nname: a\ndescription: b\ntype: projct\n---\n\nText.\n", "type", "type: project\n"),
+        ("---\nname: a\ndescription: b\ntype: Feedback\n---\n\nText.\n", "type", "type: feedback\n"),
+        ("---\nname: a\ndescription: b\ntype: secret\n---\n\nText.\n", "type", ""),
+        ("---\nname: a\ndescription: b\ntype: user\n\nText.\n", "head", "type: user\n---\n"),
+        ("---\nname: a\ntype: user\n---\n---\nname: a\ntype: user\n---\n\nText.\n", "head", "---\n\nText."),
+        ("---\nname: a\ntype: user\n---\n\n---\nname: c\n---\n\nText.\n", "head", ""),
+        ("## A\n\nOne thing here.\n\n## B\n\nTwo.\n\n## A\n\nThree.\n", "heading", ""),
+        ("<<<<<<< HEAD\nOne.\n=======\nTwo.\n>>>>>>> theirs\n", "conflict", ""),
+        ("The ledger closes at 18:00.\nThe ledger closes at 18:00.\n", "doubled", "18:00.\n"),
+    ],
+)
+def test_faults_of_form_are_found_and_mended_where_no_word_is_lost(
+    data: str, rule: str, fixed: str
+) -> None:
+    report = check(CheckInput({"x.md": data.encode(), "MEMORY.md": b"- [a](x.md)\n"}, {}, NOW))
+    (found,) = report.of("form")
+    assert found.rule == rule
+    if found.fix is None or found.fix.start < 0:
+        assert not fixed
+        return
+    made = data[: found.fix.start] + found.fix.new + data[found.fix.end :]
+    assert fixed in made
+    assert made != data
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "```\n<<<<<<< HEAD\n=======\n>>>>>>> x\n```\nSo it looks.",
+        "Title\n=======\n\nText of it.",
+        "## A\n\n### Example\n\nOne.\n\n## B\n\n### Example\n\nTwo.",
+        "- yes\n- yes\n",
+        "| the same cell here |\n|---|\n| the same cell here |\n| the same cell here |",
+        "```\nthe same line of code\nthe same line of code\n```\nText.",
+    ],
+)
+def test_what_only_looks_like_a_fault_of_form_is_none(body: str) -> None:
+    assert checked({"x.md": body}).of("form") == ()
+
+
+def test_a_heading_used_fifty_times_is_told_once_and_put_together() -> None:
+    body = "\n\n".join(f"## Log\n\nEntry number {n} was made." for n in range(50))
+    files = folder({"x.md": body})
+    assert len(check(CheckInput(files, {}, NOW)).of("form")) == 1
+    done = repaired(CheckInput(files, {}, NOW))
+    made = (done.files["x.md"] or b"").decode()
+    assert made.count("## Log") == 1
+    assert all(f"Entry number {n} was made." in made for n in range(50))
+    assert lost(files, {**files, "x.md": made.encode()}) == ()
+
+
+def test_what_claude_code_puts_into_heads_is_no_body() -> None:
+    head = "---\nname: {0}\ndescription: on {0}\nmetadata:\n  node_type: memory\n  type: project\n  originSessionId: 3f2c1ab9-1234-4abc-8abc-1234567890ab\n---\n\n{1}\n"  # fmt: skip
+    files = {key: head.format(key[:-3], body).encode() for key, body in CLEAN.items()}
+    rows = "".join(f"- [{key}]({key})\n" for key in files).encode()
+    times = {key: THEN + n for n, key in enumerate(files)}
+    assert check(CheckInput({**files, "MEMORY.md": rows}, times, NOW)).findings == ()
+
+
+def test_two_languages_in_one_file_are_read() -> None:
+    body = "The ledger closes at 18:00.\n\n账本在十八点关闭。周五不要部署。\n\nDas Buch schließt um 18 Uhr."
+    assert checked({"x.md": body}).findings == ()
+    assert [one.text for one in passages(body)][1:3] == ["账本在十八点关闭。", "周五不要部署。"]

@@ -46,7 +46,7 @@ _SYMBOL = re.compile(rf"{_WORD}(?:(?:\.|::|#){_WORD}){{0,4}}(?:\(\))?")
 _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w-])")
 _HASH = re.compile(r"(?<![\w./:#-])([0-9a-f]{7,40})(?![\w/:-]|\.\w)")
 _IN = re.compile(
-    r"\W{0,4}(?:\w+ )?(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE
+    r"\W{0,4}(?:\w+ ){0,3}(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE
 )
 _HAS = re.compile(r"[\W\d]{0,6}(?:has|defines|contains|holds|exports|的|中的?|里的?)?\W{0,4}")
 _COMMIT = re.compile(r"(?:commits?|revisions?|revs?|sha|hash|提交)\W{0,3}$", re.IGNORECASE)
@@ -61,7 +61,7 @@ _DOUBT = re.compile(
     r"never|don'?t|do not|avoid|wrong|bad|anti-?pattern|symptom|mistake|fails?|missing|"
     r"creates?d?|creating|generat\w+|writes?|written|produc\w+|outputs?|stores?d?|saves?d?|temp\w*|"
     r"run-?time|at startup|gitignored?|ignored|cache[ds]?|upstream|external|third-party|symlink)\b"
-    r"|\bto be\b|\bconvert\b|\bsays\b|[❌✗→⇒]|->|=>|\bNOT\b|删除|移除|改名|例如|不再|以前",
+    r"|\bto be\b|\bconvert\b|\bsays\b|[❌✗→⇒]|->|=>|(?-i:\bNOT\b)|删除|移除|改名|例如|不再|以前",
     re.IGNORECASE,
 )
 """A line with such a word may name what is gone, not there yet, made at run time, or elsewhere."""

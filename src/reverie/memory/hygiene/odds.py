@@ -37,6 +37,8 @@ SAME_WORDS = 0.8
 """How alike the words of a statement and of its denial must be, in their order."""
 SAME_NAMES = 0.6
 """Weight of the names that two statements must share where each has one of its own."""
+SAME_LINE = 0.7
+"""How alike the words of two statements on one topic must be, in their order, to be one line."""
 RELATED = 0.6
 """Share of the words of one memory's name that another's must have to be on the same topic."""
 MAX_APART = 0.34
@@ -140,6 +142,8 @@ def _one_subject(
         return False  # each speaks of what its own memory is called after
     a, b = one.terms.hard - one.terms.numbers, other.terms.hard - other.terms.numbers
     same = a <= other.terms.all or b <= one.terms.all
+    if topic and _matcher(_words(one.passage.text), _words(other.passage.text)).ratio() >= SAME_LINE:
+        return True
     if topic:
         return same or overlap(a, b, weight) >= SAME_NAMES
     return same and not _unsaid(one, other) and not apart
@@ -239,7 +243,7 @@ def _words(text: str) -> tuple[str, ...]:
         if token[0] >= "\u2e80":
             out += _WIDE.findall(token)
             continue
-        out.append(low if _VALUE.match(low) else stem(low))
+        out.append(low if _VALUE.match(low) or low in _OPPOSITE else stem(low))
     return tuple(out)
 
 
@@ -271,7 +275,7 @@ def _values(a: Sequence[str], b: Sequence[str], slot: TermSlot) -> int:
 
 def _is_value(words: Sequence[str], at: int) -> bool:
     word = words[at]
-    if word in _OPPOSITES_BY_STEM:
+    if word in _OPPOSITE:
         return True
     labelled = at > 0 and _LABEL.match(words[at - 1]) is not None
     return _VALUE.match(word) is not None and not word.startswith("#") and not labelled
@@ -279,8 +283,8 @@ def _is_value(words: Sequence[str], at: int) -> bool:
 
 def _same_place(a: Sequence[str], at: int, b: Sequence[str], to: int) -> bool:
     x, y = a[at], b[to]
-    if x in _OPPOSITES_BY_STEM or y in _OPPOSITES_BY_STEM:
-        return _OPPOSITES_BY_STEM.get(x) == y
+    if x in _OPPOSITE or y in _OPPOSITE:
+        return _OPPOSITE.get(x) == y
     before = a[at - 1 : at] == b[to - 1 : to] and bool(a[at - 1 : at])
     after = a[at + 1 : at + 2] == b[to + 1 : to + 2] and bool(a[at + 1 : at + 2])
     return before or after
