@@ -35,16 +35,31 @@ _SINCE = re.compile(
     re.IGNORECASE,
 )
 _NO = frozenset(
-    "not no never none neither nor without cannot nothing nobody nicht kein keine keinen nie "
-    "niemals ohne".split()
+    re.findall(
+        r"\S+",
+        """
+        not no never none neither nor without cannot nothing nobody nicht kein keine keinen
+        nie niemals ohne
+        """,
+    )
 )
 _COUNTED = frozenset(
-    "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty "
-    "hundred eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig".split()
+    re.findall(
+        r"\S+",
+        """
+        one two three four five six seven eight nine ten eleven twelve twenty thirty forty
+        fifty hundred eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig
+        """,
+    )
 )
 _DAYS = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag "
-    "freitag samstag sonntag montags dienstags mittwochs donnerstags freitags".split()
+    re.findall(
+        r"\S+",
+        """
+        monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch
+        donnerstag freitag samstag sonntag montags dienstags mittwochs donnerstags freitags
+        """,
+    )
 )
 _TOKEN = re.compile(
     r"https?://[^\s)>\]]+|[-+]?[$€£]?\d[\d.,:/-]*(?<=\d)%?|[\w./@#-]*\w"
@@ -171,14 +186,20 @@ def _seen(text: str) -> tuple[frozenset[str], frozenset[str]]:
         if len(low) > 2 or low[0].isdigit() or low >= "一":
             words.add(low)
         hard = low[0].isdigit() or re.search(r"[_/@#.]|[a-z][A-Z]|\d", token) is not None
-        name = number > 0 and token[0].isupper() and not re.search(r"[.!?:]\s*$", seen[: found.start()])
+        name = (
+            number > 0
+            and token[0].isupper()
+            and not re.search(r"[.!?:]\s*$", seen[: found.start()])
+        )
         if found[0][:1] == "-" and low[0].isdigit():
             atoms.add(f"-{low}")
         if hard or name or low in _NO or low in _COUNTED or low in _DAYS:
             atoms.add(low)
     if re.search(r"n't\b", seen):
         atoms.add("not")
-    atoms |= {" ".join(one.lower().split()) for one in re.findall(r"[\"“]([^\"“”\n]{2,60})[\"”]", seen)}
+    atoms |= {
+        " ".join(one.lower().split()) for one in re.findall(r"[\"“]([^\"“”\n]{2,60})[\"”]", seen)
+    }
     return frozenset(atoms | {"<any>"}), frozenset(words)
 
 

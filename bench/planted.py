@@ -4,8 +4,8 @@ A document becomes a memory: its title the name, its first sentence the descript
 reference. Then faults go in: duplicates in other words, contradictions by value, denial or date,
 dates that say nothing without the day they were written on, deadlines that have passed, and
 pointers and links that lead nowhere, heads and headings that are wrong, junk, and near twins: two
-facts that differ by a name, a noun, a number in words, a weekday, a denial. Each fault is kept with what a check should find, what a
-repair should leave, and which facts must survive it.
+facts that differ by a name, a noun, a number in words, a weekday, a denial. Each fault is
+kept with what a check should find, what a repair should leave, and which facts must survive it.
 
 It shares no code with what looks for such faults. Rewording is done by operators in two halves:
 `OPEN` may be looked at by whoever sets a detector's limits, `HELD` may not.
@@ -321,22 +321,58 @@ _LABELS = re.compile(r"(?i)\b(?:steps?|phases?|layers?|lines?|prs?|tiers?|levels
 
 _SYSTEMS = ("Halvard", "Brisk", "Quill", "Tarn", "Osier")
 _TWINS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    ("name", "{} approves every release of {what} before noon.", (("Tomas", "Ines"), ("Mirko", "Dana"))),
-    ("noun", "Releases of the {} in {what} need a signed plan.", (("reader", "portal"), ("parser", "printer"))),
-    ("value", "Releases of {what} need {} days of notice to support.", (("two", "five"), ("three", "seven"))),
-    ("weekday", "The backup of {what} runs every {} from the vault.", (("Tuesday", "Friday"), ("Monday", "Sunday"))),
-    ("name", "{} gibt jede Auslieferung von {what} vor dem Mittag frei.", (("Tomas", "Ines"), ("Mirko", "Dana"))),
-    ("noun", "Auslieferungen des {} in {what} brauchen einen Plan.", (("Lesers", "Portals"), ("Druckers", "Wandlers"))),
-    ("value", "Auslieferungen von {what} brauchen {} Tage Vorlauf beim Betrieb.", (("zwei", "fünf"), ("drei", "sieben"))),
-    ("weekday", "Die Sicherung von {what} läuft jeden {} aus dem Tresor.", (("Dienstag", "Freitag"), ("Montag", "Sonntag"))),
+    (
+        "name",
+        "{} approves every release of {what} before noon.",
+        (("Tomas", "Ines"), ("Mirko", "Dana")),
+    ),
+    (
+        "noun",
+        "Releases of the {} in {what} need a signed plan.",
+        (("reader", "portal"), ("parser", "printer")),
+    ),
+    (
+        "value",
+        "Releases of {what} need {} days of notice to support.",
+        (("two", "five"), ("three", "seven")),
+    ),
+    (
+        "weekday",
+        "The backup of {what} runs every {} from the vault.",
+        (("Tuesday", "Friday"), ("Monday", "Sunday")),
+    ),
+    (
+        "name",
+        "{} gibt jede Auslieferung von {what} vor dem Mittag frei.",
+        (("Tomas", "Ines"), ("Mirko", "Dana")),
+    ),
+    (
+        "noun",
+        "Auslieferungen des {} in {what} brauchen einen Plan.",
+        (("Lesers", "Portals"), ("Druckers", "Wandlers")),
+    ),
+    (
+        "value",
+        "Auslieferungen von {what} brauchen {} Tage Vorlauf beim Betrieb.",
+        (("zwei", "fünf"), ("drei", "sieben")),
+    ),
+    (
+        "weekday",
+        "Die Sicherung von {what} läuft jeden {} aus dem Tresor.",
+        (("Dienstag", "Freitag"), ("Montag", "Sonntag")),
+    ),
     ("noun", "在{what}中发布{}之前需要签署计划。", (("阅读器", "门户站"), ("解析器", "打印机"))),
     ("noun", "{}负责{what}的每次发布审批。", (("王伟", "李娜"), ("张敏", "刘洋"))),
     ("value", "发布{what}之前需要提前{}天通知支持团队。", (("三", "五"), ("两", "七"))),
     ("weekday", "{what}的备份每{}从保险库运行。", (("周二", "周五"), ("周一", "周日"))),
-    ("turned", "The gate of {what} {} opened for guests at night.", (("is", "is never"), ("may be", "must not be"))),
+    (
+        "turned",
+        "The gate of {what} {} opened for guests at night.",
+        (("is", "is never"), ("may be", "must not be")),
+    ),
     ("sign", "The offset of {what} is {} degrees at noon.", (("5", "-5"), ("12", "-12"))),
     ("order", "{} in the rota of {what}.", (("Ines follows Tomas", "Tomas follows Ines"),)),
-)  # fmt: skip
+)
 _JUNK = (
     "TBD",
     "I'm currently working on the {word} parser; {a} of {b} tests pass.",
@@ -511,7 +547,9 @@ class _Planter:
                 self.add(name, f"Note {number}{'ab'[at]} on {what}", text, when)
             if kind == "value":  # the newer holds, and the older has a tombstone
                 self.made.facts.append(texts[1])
-                fault = Fault("contradiction-words", "open", *names, texts[0], (texts[1],), (texts[0],))
+                fault = Fault(
+                    "contradiction-words", "open", *names, texts[0], (texts[1],), (texts[0],)
+                )
                 self.made.faults.append(fault)
                 continue
             self.made.facts += texts[kind == "turned" :]  # what is denied later may give way
@@ -567,7 +605,9 @@ class _Planter:
     def junk(self, number: int) -> None:
         form = _JUNK[number % len(_JUNK)]
         word = "".join(self.chance.choice("bcdfghklmnprst") for _ in range(7))
-        text = form.format(word=word, a=self.chance.randrange(2, 9), b=self.chance.randrange(10, 40))
+        text = form.format(
+            word=word, a=self.chance.randrange(2, 9), b=self.chance.randrange(10, 40)
+        )
         self.add(f"junk-{word}.md", f"Notes {word}", text, self.later())
         self.made.faults.append(Fault("junk", "open", f"junk-{word}.md"))
 

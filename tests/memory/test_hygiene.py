@@ -146,15 +146,35 @@ def test_contradictions_are_settled_for_the_newer(
     [
         ("Tomas approves every build of it.", "Ines approves every build of it.", ""),
         ("Tomas approves reader builds at noon.", "Ines approves reader builds at noon.", "name"),
-        ("The reader ships every Tuesday at dawn.", "The reader ships every Friday at dawn.", "weekday"),
+        (
+            "The reader ships every Tuesday at dawn.",
+            "The reader ships every Friday at dawn.",
+            "weekday",
+        ),
         ("Tomas gibt jeden Bau des Lesers frei.", "Ines gibt jeden Bau des Lesers frei.", "name"),
-        ("Der Leser geht dienstags an alle Kunden.", "Der Leser geht freitags an alle Kunden.", "weekday"),
+        (
+            "Der Leser geht dienstags an alle Kunden.",
+            "Der Leser geht freitags an alle Kunden.",
+            "weekday",
+        ),
         ("阅读器每周二从稳定分支部署。", "阅读器每周五从稳定分支部署。", "weekday"),
-        ("The reader builds need two days of notice.", "The portal builds need two days of notice.", ""),
-        ("Bauten des Lesers brauchen zwei Tage Vorlauf.", "Bauten des Portals brauchen zwei Tage Vorlauf.", ""),
-        ("Tomas approves reader builds in two days.", "Ines approves portal builds in five days.", ""),
+        (
+            "The reader builds need two days of notice.",
+            "The portal builds need two days of notice.",
+            "",
+        ),
+        (
+            "Bauten des Lesers brauchen zwei Tage Vorlauf.",
+            "Bauten des Portals brauchen zwei Tage Vorlauf.",
+            "",
+        ),
+        (
+            "Tomas approves reader builds in two days.",
+            "Ines approves portal builds in five days.",
+            "",
+        ),
     ],
-)  # fmt: skip
+)
 def test_another_name_or_weekday_is_seen_and_both_stay(one: str, other: str, how: str) -> None:
     files = {"red.md": one, "blue.md": other}
     report = checked(files, times={"blue.md": THEN + DAY})
@@ -390,10 +410,18 @@ def test_any_text_is_checked(text: str) -> None:
     ("data", "rule", "fixed"),
     [
         ("---\nname: a\ndescription: b\ntype: projct\n---\n\nText.\n", "type", "type: project\n"),
-        ("---\nname: a\ndescription: b\ntype: Feedback\n---\n\nText.\n", "type", "type: feedback\n"),
+        (
+            "---\nname: a\ndescription: b\ntype: Feedback\n---\n\nText.\n",
+            "type",
+            "type: feedback\n",
+        ),
         ("---\nname: a\ndescription: b\ntype: secret\n---\n\nText.\n", "type", ""),
         ("---\nname: a\ndescription: b\ntype: user\n\nText.\n", "head", "type: user\n---\n"),
-        ("---\nname: a\ntype: user\n---\n---\nname: a\ntype: user\n---\n\nText.\n", "head", "---\n\nText."),
+        (
+            "---\nname: a\ntype: user\n---\n---\nname: a\ntype: user\n---\n\nText.\n",
+            "head",
+            "---\n\nText.",
+        ),
         ("---\nname: a\ntype: user\n---\n\n---\nname: c\n---\n\nText.\n", "head", ""),
         ("## A\n\nOne thing here.\n\n## B\n\nTwo.\n\n## A\n\nThree.\n", "heading", ""),
         ("<<<<<<< HEAD\nOne.\n=======\nTwo.\n>>>>>>> theirs\n", "conflict", ""),
@@ -441,7 +469,10 @@ def test_a_heading_used_fifty_times_is_told_once_and_put_together() -> None:
 
 
 def test_what_claude_code_puts_into_heads_is_no_body() -> None:
-    head = "---\nname: {0}\ndescription: on {0}\nmetadata:\n  node_type: memory\n  type: project\n  originSessionId: 3f2c1ab9-1234-4abc-8abc-1234567890ab\n---\n\n{1}\n"  # fmt: skip
+    head = (
+        "---\nname: {0}\ndescription: on {0}\nmetadata:\n  node_type: memory\n  type: project\n"
+        "  originSessionId: 3f2c1ab9-1234-4abc-8abc-1234567890ab\n---\n\n{1}\n"
+    )
     files = {key: head.format(key[:-3], body).encode() for key, body in CLEAN.items()}
     rows = "".join(f"- [{key}]({key})\n" for key in files).encode()
     times = {key: THEN + n for n, key in enumerate(files)}
@@ -449,6 +480,6 @@ def test_what_claude_code_puts_into_heads_is_no_body() -> None:
 
 
 def test_two_languages_in_one_file_are_read() -> None:
-    body = "The ledger closes at 18:00.\n\n账本在十八点关闭。周五不要部署。\n\nDas Buch schließt um 18 Uhr."
+    body = "The ledger closes at 18:00.\n\n账本在十八点关闭。周五不要部署。\n\nDas Buch ist zu."
     assert checked({"x.md": body}).findings == ()
     assert [one.text for one in passages(body)][1:3] == ["账本在十八点关闭。", "周五不要部署。"]

@@ -117,8 +117,20 @@ def test_what_stands_at_odds_in_twins_is_not_made_one_file() -> None:
 
 
 def test_a_merge_puts_what_is_new_under_its_heading_and_renews_the_description() -> None:
-    base = new("a.md", name="farm", description="notes", type="project", body=f"## Where\n\n{_SHARED}## Who\n\nRosa runs it.")  # fmt: skip
-    fresh = new("b.md", name="farm", description="The farm moves in 2027", type="project", body=f"## Where\n\n{_SHARED}It moves in 2027.")  # fmt: skip
+    base = new(
+        "a.md",
+        name="farm",
+        description="notes",
+        type="project",
+        body=f"## Where\n\n{_SHARED}## Who\n\nRosa runs it.",
+    )
+    fresh = new(
+        "b.md",
+        name="farm",
+        description="The farm moves in 2027",
+        type="project",
+        body=f"## Where\n\n{_SHARED}It moves in 2027.",
+    )
     made = TopicFile("a.md", merged("a.md", base.text, fresh.text).encode())
     assert made.description == "The farm moves in 2027"
     assert made.body.index("It moves in 2027.") < made.body.index("## Who")

@@ -154,9 +154,7 @@ def test_with_the_clock_set_back_a_year_lines_keep_their_day(home: Home) -> None
 @given(st.lists(st.floats(1e9, 2e9), unique=True, max_size=30))
 def test_only_times_that_are_shared_are_doubted(stamps: list[float]) -> None:
     known = {f"{n}.md": at for n, at in enumerate(stamps)}
-    near = {
-        a for a, x in known.items() for b, y in known.items() if a != b and -2.0 <= y - x < 2.0
-    }
+    near = {a for a, x in known.items() for b, y in known.items() if a != b and -2.0 <= y - x < 2.0}
     assert shared(known) == near
 
 
@@ -165,7 +163,9 @@ _MOVES = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=3),
     _MOVES,

@@ -208,7 +208,9 @@ def _brought_in(
         try:
             secrets.checked(fresh, key)
         except SecretFound as error:
-            yield BranchFault("secret", secrets.tellable(key, fresh) or "a file", error.what, 0, key)
+            yield BranchFault(
+                "secret", secrets.tellable(key, fresh) or "a file", error.what, 0, key
+            )
         every = facts_of(shown(work.get(key, b"")), key)
         novel = "\n".join(one.text for one in every if one.plain not in said)
         hidden = [
@@ -223,9 +225,7 @@ def _brought_in(
             yield BranchFault("instruction", key, f"{found.rule}: {found.words[:80]}")
 
 
-def _unfounded(
-    novel: Sequence[Fact], old: Sequence[Fact], trust: TrustIn
-) -> tuple[Evidence, ...]:
+def _unfounded(novel: Sequence[Fact], old: Sequence[Fact], trust: TrustIn) -> tuple[Evidence, ...]:
     """Rules among new lines that no line of a trusted file was the source of."""
     found: list[Evidence] = []
     for one in novel:

@@ -97,10 +97,9 @@ def claims(text: str, most: int = MAX) -> tuple[Claim, ...]:
             continue
         said = re.sub(r"\S*\w[_/.]\w\S*", " ", _CODE.sub(" ", line[:_LINE]))
         doubtful = number in aside or _DOUBT.search(said) is not None or "://" in line
-        for claim in _of_line(line[:_LINE], number):
-            if 1 < len(claim.text) <= _LONG:
-                if doubtful or not _is_telling(claim):
-                    claim = replace(claim, stated=False)
+        for one in _of_line(line[:_LINE], number):
+            if 1 < len(one.text) <= _LONG:
+                claim = replace(one, stated=not doubtful and _is_telling(one))
                 known = found.setdefault((claim.kind, claim.text), claim)
                 if claim.stated and not known.stated:
                     found[claim.kind, claim.text] = claim

@@ -200,9 +200,7 @@ def verdict(
     if not changed:
         return FactVerdict()
     kept = FolderFacts(new)
-    gone = [
-        one for key in changed for one in facts_of(shown(old[key]), key) if not kept.says(one)
-    ]
+    gone = [one for key in changed for one in facts_of(shown(old[key]), key) if not kept.says(one)]
     judge = _Judge(old, kept, reasons, now)
     missing: list[Lost] = []
     graves: list[Tombstone] = []
@@ -275,7 +273,14 @@ class FolderFacts:
         return (self._blocks[n] for n in rarest)
 
 
-_JOINTS = frozenset("a an the of to in on at by for and or is are was be der die das 的".split())
+_JOINTS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        a an the of to in on at by for and or is are was be der die das 的
+        """,
+    )
+)
 
 
 def _parts(fact: Fact) -> list[str]:

@@ -46,7 +46,11 @@ def _moment(text: str) -> float:
         moment = datetime.fromisoformat(text)
     except ValueError:
         day = next(iter(absolute(text)), None)
-        return datetime(day[2].year, day[2].month, day[2].day, 12, tzinfo=UTC).timestamp() if day else 0.0
+        return (
+            datetime(day[2].year, day[2].month, day[2].day, 12, tzinfo=UTC).timestamp()
+            if day
+            else 0.0
+        )
     if len(text) <= 10:
         moment = moment.replace(hour=12)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

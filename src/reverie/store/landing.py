@@ -44,8 +44,9 @@ def land(
 ) -> str:
     """Write files and remove those that are None; the name of the step in the history.
 
-    `trusts` gives the trust in a file where it is another than that of the step. `here` is what the changes were made from: where the folder holds something else by now, or a
-    guard refuses one file, nothing is changed.
+    `trusts` gives the trust in a file where it is another than that of the step. `here` is
+    what the changes were made from: where the folder holds something else by now, or a guard
+    refuses one file, nothing is changed.
     """
     before = {key: digest(data) for key, data in here.items()}
     return land_over(memories, changes, before, origin, trusts=trusts or {})

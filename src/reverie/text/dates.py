@@ -67,9 +67,18 @@ _PLAN = re.compile(
 )
 _EXAMPLE = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]{1,80}'(?!\w)")
 _WEEKDAY_NAMES = (
-    *("monday mondays montag montags 周一 星期一 礼拜一", "tuesday tuesdays dienstag dienstags 周二 星期二 礼拜二"),
-    *("wednesday wednesdays mittwoch mittwochs 周三 星期三 礼拜三", "thursday thursdays donnerstag donnerstags 周四 星期四 礼拜四"),
-    *("friday fridays freitag freitags 周五 星期五 礼拜五", "saturday saturdays samstag samstags sonnabend 周六 星期六 礼拜六"),
+    *(
+        "monday mondays montag montags 周一 星期一 礼拜一",
+        "tuesday tuesdays dienstag dienstags 周二 星期二 礼拜二",
+    ),
+    *(
+        "wednesday wednesdays mittwoch mittwochs 周三 星期三 礼拜三",
+        "thursday thursdays donnerstag donnerstags 周四 星期四 礼拜四",
+    ),
+    *(
+        "friday fridays freitag freitags 周五 星期五 礼拜五",
+        "saturday saturdays samstag samstags sonnabend 周六 星期六 礼拜六",
+    ),
     "sunday sundays sonntag sonntags 周日 星期日 礼拜日 周天 星期天 礼拜天",
 )
 WEEKDAYS = {

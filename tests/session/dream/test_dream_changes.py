@@ -220,7 +220,9 @@ async def test_over_200_files_with_one_unlisted(stage: Stage) -> None:
     for number in range(220):
         word = f"{number:03d}"
         body = f"Machine {word} of hall {number * 7} is cooled by pump P{number * 13}.\n"
-        stage.memories.save(f"m{word}.md", memory(f"m{word}.md", f"M{word}", "project", body), BY_USER)
+        stage.memories.save(
+            f"m{word}.md", memory(f"m{word}.md", f"M{word}", "project", body), BY_USER
+        )
     index = stage.folder / "MEMORY.md"
     rows = index.read_bytes().splitlines(keepends=True)
     index.write_bytes(b"".join(row for row in rows if b"(m007.md)" not in row))
@@ -233,7 +235,9 @@ async def test_exactly_200_files_with_one_unlisted(stage: Stage) -> None:
     for number in range(198):
         word = f"{number:03d}"
         body = f"Machine {word} of hall {number * 7} is cooled by pump P{number * 13}.\n"
-        stage.memories.save(f"m{word}.md", memory(f"m{word}.md", f"M{word}", "project", body), BY_USER)
+        stage.memories.save(
+            f"m{word}.md", memory(f"m{word}.md", f"M{word}", "project", body), BY_USER
+        )
     index = stage.folder / "MEMORY.md"
     rows = index.read_bytes().splitlines(keepends=True)
     index.write_bytes(b"".join(row for row in rows if b"(m007.md)" not in row))
@@ -263,7 +267,9 @@ async def test_daily_logs_with_a_rule_of_the_user(stage: Stage) -> None:
     assert (done.status, done.faults, done.left_out) == ("completed", (), ())
     after = stage.files()
     assert after[key] == before[key]
-    (rule,) = [k for k, data in after.items() if is_topic(k) and b"never deploy on a Friday" in data]
+    (rule,) = [
+        k for k, data in after.items() if is_topic(k) and b"never deploy on a Friday" in data
+    ]
     entry = TopicFile(rule, after[rule])
     assert entry.type == "feedback"
     assert "**Why:** support is not there at weekends" in entry.body

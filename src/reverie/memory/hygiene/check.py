@@ -181,7 +181,9 @@ def _of_one(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:
 
 def _form(memory: ReadMemory) -> Iterator[Finding]:
     for one in form_faults(memory):
-        fix = Fix("duplicate_of", memory.key, one.start, one.end, one.new) if one.start >= 0 else None
+        fix = (
+            Fix("duplicate_of", memory.key, one.start, one.end, one.new) if one.start >= 0 else None
+        )
         if one.rule == "heading":
             fix = Fix("merged_into", memory.key)
         words = f"{one.rule}: {_cut(one.words)}"

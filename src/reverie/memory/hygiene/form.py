@@ -98,7 +98,11 @@ def _second_head(text: str, front: frontmatter.Frontmatter) -> Iterator[FormFaul
     if not second.present or not second.fields:
         return
     line = text.count("\n", 0, start + shift) + 1
-    size = len(rest[shift:].encode("utf-8", "surrogatepass")[: second.body].decode("utf-8", "surrogatepass"))
+    size = len(
+        rest[shift:]
+        .encode("utf-8", "surrogatepass")[: second.body]
+        .decode("utf-8", "surrogatepass")
+    )
     same = all(front.get(*one.names) == one.value for one in second.fields if one.value)
     told = "a second head stands below the first, and is not read as one"
     if same:
@@ -118,7 +122,7 @@ def _unclosed(text: str, fault: str) -> Iterator[FormFault]:
             break
         last = number
     told = f"the head is not read: {fault or 'it is not closed'}"
-    if not last or fault and "not closed" not in fault:
+    if not last or (fault and "not closed" not in fault):
         yield FormFault("head", 1, told)
         return
     end = sum(len(row) + 1 for row in rows[: last + 1])
@@ -152,7 +156,9 @@ def _doubled(text: str, first: int, code: set[int]) -> Iterator[FormFault]:
         bare = row.strip()
         if bare and number not in code:
             if bare == before and len(re.findall(r"\w", bare)) >= _DOUBLED:
-                yield FormFault("doubled", first + number, bare, gap, end - (end == len(text) and row != ""), "")
+                yield FormFault(
+                    "doubled", first + number, bare, gap, end - (end == len(text) and row != ""), ""
+                )
             before, gap = bare, end
         elif number in code:
             before = ""

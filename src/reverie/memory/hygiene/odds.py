@@ -25,7 +25,7 @@ from reverie.text.terms import DENIALS, SMALL, Terms, plain, stem, tokens
 
 How: TypeAlias = Literal["value", "denial", "date", "name", "weekday"]
 _SEEN_ONLY: frozenset[How] = frozenset({"name", "weekday"})
-"""Two people may do one thing, and it may happen on two days: which holds is for a person to say."""
+"""Two people may do one thing, and on two days: which of them holds is for a person to say."""
 
 SUBJECT = 0.62
 """Weight of the words, beside values, that two statements must share to have one subject."""
@@ -60,8 +60,13 @@ _OPPOSITES = (
 _OPPOSITE = {a: b for pair in _OPPOSITES for a, b in (pair.split(), pair.split()[::-1])}
 _OPPOSITES_BY_STEM = {stem(a): stem(b) for a, b in _OPPOSITE.items()}
 _ARTICLES = frozenset(
-    "a an the this that der die das des dem den ein eine einen einem einer eines im am zum zur "
-    "beim vom jede jeder jedes".split()
+    re.findall(
+        r"\S+",
+        """
+        a an the this that der die das des dem den ein eine einen einem einer eines im am
+        zum zur beim vom jede jeder jedes
+        """,
+    )
 )
 _NAME = re.compile(r"[A-ZÄÖÜÀ-Þ][a-zß-ÿ]+")
 _DOES = re.compile(r" [a-zäöüß]+(?:s|t)\b")  # what a name at the beginning does: approves, gibt
@@ -142,7 +147,10 @@ def _one_subject(
         return False  # each speaks of what its own memory is called after
     a, b = one.terms.hard - one.terms.numbers, other.terms.hard - other.terms.numbers
     same = a <= other.terms.all or b <= one.terms.all
-    if topic and _matcher(_words(one.passage.text), _words(other.passage.text)).ratio() >= SAME_LINE:
+    if (
+        topic
+        and _matcher(_words(one.passage.text), _words(other.passage.text)).ratio() >= SAME_LINE
+    ):
         return True
     if topic:
         return same or overlap(a, b, weight) >= SAME_NAMES

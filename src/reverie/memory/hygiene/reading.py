@@ -145,7 +145,9 @@ class ReadMemory:
         """Every term of its text, those of its type and name left to their passages."""
         none: frozenset[str] = frozenset()
         pairs = zip(self.passages, self.terms, strict=True)
-        return none.union(*(own.all for one, own in pairs if one.kind != "value" or one.under in HEAD_WORDS))
+        return none.union(
+            *(own.all for one, own in pairs if one.kind != "value" or one.under in HEAD_WORDS)
+        )
 
 
 HEAD_WORDS = frozenset({"name", "description"})

@@ -45,7 +45,7 @@ _WORK = re.compile(
     re.IGNORECASE,
 )
 _MENDED = re.compile(
-    r"\b(?:all |the )?(?:tests?|build|ci|suite)\b[^.;]{0,30}\b(?:pass(?:es|ed)?|green|works?) ?(?:again|now)?\b"
+    r"\b(?:tests?|build|ci|suite)\b[^.;]{0,30}\b(?:pass(?:es|ed)?|green|works?)\b"
     r"|\b(?:error|bug|failure|exception|crash|problem|issue)\b[^.;]{0,40}"
     r"\b(?:is |was |are |were )?(?:fixed|gone|solved|resolved|mended)\b",
     re.IGNORECASE,
@@ -55,8 +55,12 @@ _IN_CODE = re.compile(
     r"imports|defines|has the (?:function|class|method))\b",
     re.IGNORECASE,
 )
-_WHY = re.compile(r"[,;]?\s+(?:because|since|as otherwise|weil|denn)\s+(?P<why>[^.;]{8,200})", re.IGNORECASE)
-_HOW = re.compile(r"(?:\bhow(?: to apply)?:|\binstead,?|\bso)\s+(?P<how>[^.;]{8,200})", re.IGNORECASE)
+_WHY = re.compile(
+    r"[,;]?\s+(?:because|since|as otherwise|weil|denn)\s+(?P<why>[^.;]{8,200})", re.IGNORECASE
+)
+_HOW = re.compile(
+    r"(?:\bhow(?: to apply)?:|\binstead,?|\bso)\s+(?P<how>[^.;]{8,200})", re.IGNORECASE
+)
 _LEAST = 2
 _HOSTILE = frozenset({"override", "secrecy", "persona", "role", "exfiltration", "hidden"})
 

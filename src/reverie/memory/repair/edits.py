@@ -2,8 +2,9 @@
 
 An index has one pointer a memory, none to nothing, short lines and no content. What a line says
 beyond the width goes into the memory it points to, and a section with content becomes a memory of
-its own, heading and all: the words move, none is lost. Words that introduce pointers stay. A pointer to a file that was merged points to where it
-went; one whose file lies elsewhere under the same name is led there.
+its own, heading and all: the words move, none is lost. Words that introduce pointers stay. A
+pointer to a file that was merged points to where it went; one whose file lies elsewhere under the
+same name is led there.
 """
 
 from __future__ import annotations

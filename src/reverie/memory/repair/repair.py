@@ -56,7 +56,10 @@ class _Work:
     def round(self) -> None:
         # A line's own time holds for the lines as they were given.
         lines = {k: v for k, v in self.given.lines.items() if self._is_as_given(k)}
-        times = {k: 0.0 if k in self.given.lines.keys() - lines.keys() else at for k, at in self.given.times.items()}
+        times = {
+            k: 0.0 if k in self.given.lines.keys() - lines.keys() else at
+            for k, at in self.given.times.items()
+        }
         seen = replace(self.given, files=self.files, guarded=False, lines=lines, times=times)
         report = check(seen)
         about = self._descriptions()

@@ -127,6 +127,10 @@ class Repository:
             return self._file_name(claim, key)
         if not claim.sure:
             return CheckedClaim(claim, "unverifiable", why="it may be no path")
+        return self._elsewhere(claim, key)
+
+    def _elsewhere(self, claim: Claim, key: str) -> CheckedClaim:
+        """A path that is not where it says: below a package, moved, not ours, or gone."""
         below = self._from_a_package_down(key)
         if below:
             return CheckedClaim(claim, "present", below)
@@ -164,7 +168,9 @@ class Repository:
 
     def _is_ignored(self, key: str) -> bool:
         try:
-            rows = (read_plain(self.root / ".gitignore", MAX_FILE) or b"").decode("utf-8", "replace")
+            rows = (read_plain(self.root / ".gitignore", MAX_FILE) or b"").decode(
+                "utf-8", "replace"
+            )
         except (OSError, ValueError):
             return False
         path = f"/{key.strip('/')}/"
