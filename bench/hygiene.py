@@ -210,13 +210,13 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
     gone = len(lost_facts(made, new))
     yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
-    judged = losses(made.files, new, text)
+    found = verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
+    judged = losses(made.files, found.work, text)
     for what, lost in (("atoms", judged.atoms), ("words", judged.words)):
         told = f"seed {seed}: of {judged.sentences:,} sentences, {what} lost"
         yield told, f"{len(lost)}", "0", not lost
     yield f"seed {seed}: facts with a tombstone", f"{judged.tombstones}", "", None
-    found = verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
-    yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
     yield f"seed {seed}: files that a second dream changes", f"{same}", "0", not same
 
 

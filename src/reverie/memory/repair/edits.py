@@ -215,7 +215,7 @@ class Pointers:
         if (key == one.key and short) or file in self.unread:
             return raw
         if len(text) > self.limits.width:
-            self._keep(hook, file)
+            self._keep(one.hook, file)
         end = raw[len(raw.rstrip(b"\r\n")) :]
         made = indexes.line(key, one.title, hook, width=self.limits.width).encode()
         if made.strip() == raw.strip():
