@@ -17,6 +17,8 @@ from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.merging import merged
 from reverie.memory.repair.repair import kept, repaired
 
+from tests.conftest import Scale
+
 from .test_facts import TWINS
 from .test_hygiene import DAY, NOW, THEN, folder, topic
 
@@ -251,6 +253,22 @@ def test_crlf_files_keep_their_line_ends() -> None:
     files["x.md"] = files["x.md"].replace(b"\n", b"\r\n")
     after = mended(files)
     assert after["x.md"] == files["x.md"].replace(b"yesterday", b"on 2026-03-03")
+
+
+def test_a_huge_index_becomes_a_topic_a_section(scale: Scale) -> None:
+    """1 MB at proof scale."""
+    count = scale.pick(60, 1_200)
+    rows = ["# Memory", ""]
+    for section in range(10):
+        rows += [f"## Part {section}", ""]
+        rows += [f"- Fact {section}-{n} of hall {n * 7} is kept by Rosa {n}." for n in range(count)]
+        rows.append("")
+    files = {"MEMORY.md": "\n".join(rows).encode() * 1}
+    done = repaired(CheckInput(files, {}, NOW))
+    after = kept(CheckInput(files, {}, NOW), done)
+    assert len(after) == 11
+    assert lost(files, after, done.reasons, now=NOW) == ()
+    assert repaired(CheckInput(after, {}, NOW)).files == {}
 
 
 _WORDS = st.sampled_from(

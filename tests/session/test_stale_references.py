@@ -10,7 +10,7 @@ import pytest
 from reverie.memory.claims import claims
 from reverie.session.recall.checked import LATE, Repository
 
-pytestmark = [pytest.mark.spec("B7"), pytest.mark.spec("B8")]
+pytestmark = [pytest.mark.spec("B7")]
 
 FILES = {
     "src/acme/ledger/close.py": "def close_ledger_for_month(): ...\nclass LedgerBook: ...\n",
