@@ -548,13 +548,21 @@ class _Planter:
             if kind == "value":  # the newer holds, and the older has a tombstone
                 self.made.facts.append(texts[1])
                 fault = Fault(
-                    "contradiction-words", "open", *names, texts[0], (texts[1],), (texts[0],)
+                    "contradiction-words",
+                    "open",
+                    names[0],
+                    names[1],
+                    texts[0],
+                    (texts[1],),
+                    (texts[0],),
                 )
                 self.made.faults.append(fault)
                 continue
             self.made.facts += texts[kind == "turned" :]  # what is denied later may give way
             if kind in ("name", "weekday"):
-                fault = Fault(f"contradiction-{kind}", "open", *names, texts[0], tuple(texts))
+                fault = Fault(
+                    f"contradiction-{kind}", "open", names[0], names[1], texts[0], tuple(texts)
+                )
                 self.made.faults.append(fault)
 
     # Form and junk

@@ -16,7 +16,6 @@ from reverie.memory.hygiene.check import CheckInput, check
 from reverie.memory.repair.edits import Repaired
 from reverie.memory.repair.merging import merged
 from reverie.memory.repair.repair import kept, repaired
-
 from tests.conftest import Scale
 
 from .test_facts import TWINS

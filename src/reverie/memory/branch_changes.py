@@ -29,7 +29,8 @@ class LeftOut:
 
     def __str__(self) -> str:
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
-        return f"{', '.join(self.files)}: {self.faults[0]}{more}"
+        first = next(map(str, self.faults), "")
+        return f"{', '.join(self.files)}: {first}{more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,7 +269,7 @@ class FolderFacts:
         words = {word for part in parts[::2] for word in part.split()}
         words = words or {word for part in parts for word in part.split()}
         rows = [self._by_word.get(word, []) for word in words]
-        rarest = min(rows, key=len, default=[])
+        rarest = min(rows, key=len, default=list[int]())
         return (self._blocks[n] for n in rarest)
 
 

@@ -102,9 +102,8 @@ def line_times(
         held = content(version.after) if version.after else b""
         lines = lines_of(held.decode("utf-8", "surrogateescape"))
         later = versions[number + 1] if number + 1 < len(versions) else None
-        last = later is None
-        own = stamp if last else later.was / 1e9 if later is not None else 0.0
-        wrote = _wrote(version, held, own, now, sure=sure or not last)
+        own = stamp if later is None else later.was / 1e9
+        wrote = _wrote(version, held, own, now, sure=sure or later is not None)
         made = [_line(line, version, seen, wrote) for line in lines]
         for a, b, size in matching(old, lines):
             made[b : b + size] = times[a : a + size]

@@ -26,14 +26,18 @@ MEMORIES = {
     "ledger_closing.md": (
         "Closing the ledger",
         "project",
-        "The ledger closes on 2026-09-28. Rosa Delgado signs it.\n\n"
-        "Yesterday the auditors asked for 12 more days of logs.\n",
+        (
+            "The ledger closes on 2026-09-28. Rosa Delgado signs it.\n\n"
+            "Yesterday the auditors asked for 12 more days of logs.\n"
+        ),
     ),
     "mocks.md": (
         "Mocks",
         "feedback",
-        "Never use mocks for the database in our tests.\n\n"
-        "**Why:** a mocked test passed while the migration failed.\n",
+        (
+            "Never use mocks for the database in our tests.\n\n"
+            "**Why:** a mocked test passed while the migration failed.\n"
+        ),
     ),
     "freeze.md": ("Freeze", "project", "The freeze ends on 2026-09-01.\n"),
 }
