@@ -146,7 +146,7 @@ def _paragraphs(text: str) -> Iterator[str]:
         elif alone:
             yield row
         elif row.strip():
-            gathered.append(row.strip())
+            gathered.append(_ITEM.sub("", row, count=1).strip())
 
 
 def _unquoted(value: str) -> str:

@@ -48,10 +48,7 @@ TROUBLE_AT = 600  # characters at its end that are searched for trouble
 SAID = 30  # characters kept of what the assistant said
 FOLD_SHARE = 2 / 3
 EARNED = 2.5  # times its cost, before a seal pays: lines say less than what they stand for
-INTRO = (
-    "[Earlier rounds, sealed: one line a call. `{tool}` with a reference such as r:abc123 "
-    "gives the call and its result whole.]\n"
-)
+INTRO = "[Earlier rounds, sealed: one line a call. "
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _TROUBLE = ("Error", "FAILED", "error:", "panic:", "Traceback")
 _PATH_KEYS = ("file_path", "path", "notebook_path")
@@ -95,7 +92,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     if not text:
         return ()
     begins = first == 0 or view.items[first - 1].kind == "head"
-    intro = INTRO.format(tool=world.way_back.tool) if begins else ""
+    intro = f"{INTRO}{world.way_back.named()}]\n" if begins else ""
     block = text_block(intro + text)
     record = Replaced(
         old[0].id,

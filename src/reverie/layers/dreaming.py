@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
 
+from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.text.untrusted import defused, frame
 from reverie.transcript.tasks import KnownMemory

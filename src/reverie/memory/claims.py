@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass, pattern
 from reverie.text.markdown import blocks
 
 ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
@@ -26,13 +27,13 @@ MAX_TEXT = 64 * 1024
 _LINE = 2_000
 _LONG = 200
 
-_CODE = re.compile(r"(`+)([^`\n]{1,300})\1")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>`\"')\]]+|\bwww\.\S+", re.IGNORECASE)
-_FENCE = re.compile(r"[ \t]{0,3}(?:```|~~~)")
-_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
-_PATH = re.compile(r"(?<![\w@:/.~*<-])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)*/?(?![\w*{<])")
-_DOTTED = re.compile(r"\.\w|file\b")  # any path of prose has an ending, or is a Makefile
-_FILE = re.compile(
+_CODE = pattern(r"(`+)([^`\n]{1,300})\1")
+_URL = pattern(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>`\"')\]]+|\bwww\.\S+", re.IGNORECASE)
+_FENCE = pattern(r"[ \t]{0,3}(?:```|~~~)")
+_ENDING = pattern(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
+_PATH = pattern(r"(?<![\w@:/.~*<-])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)*/?(?![\w*{<])")
+_DOTTED = pattern(r"\.\w|file\b")  # any path of prose has an ending, or is a Makefile
+_FILE = pattern(
     r"\.(?:py|pyi|ts|tsx|jsx|mjs|cjs|go|rs|rb|java|kt|swift|c|cc|cpp|h|hpp|cs|php|sh|bash|sql|md|"
     r"toml|yaml|yml|json|jsonl|ini|cfg|lock|html|css|scss|vue|svelte|proto|tf|gradle|xml|txt)$"
 )

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.transcript.blocks import Json
 from reverie.transcript.records import Ttl

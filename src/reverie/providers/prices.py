@@ -12,8 +12,8 @@ Sources:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from reverie.light import dataclass
 from reverie.transcript.records import Usage
 from reverie.transcript.tokens import family
 

@@ -22,11 +22,11 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import combinations
 from typing import TypeVar
 
+from reverie.light import dataclass
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import ReadMemory, statements
 from reverie.text.markdown import without_code

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from reverie.errors import ScanFailed
+from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.memory.format.entry import TopicFile, key_for, new, shown, sort_of, title_of
 from reverie.memory.format.index import shorten

@@ -12,11 +12,12 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.branch import joined
 from reverie.memory.branch_changes import changes
 from reverie.memory.format.entry import TEAM

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ import reverie
 from reverie import layers
 from reverie.alone import alone
 from reverie.layers import dreaming
+from reverie.light import dataclass
 from reverie.memory import branch as branches
 from reverie.memory.branch_changes import BranchVerdict, verdict
 from reverie.memory.facts import Tombstone, reasons_in

@@ -125,6 +125,7 @@ def dreamer_of(host: Host) -> Dreamer | None:
     if memories is None or world.model is None:
         return None
     root = Path(host.view.started.project if host.view.started else ".")
+
     if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
         guards = guards_at(root, host.library.path, memories, world)
     return Dreamer(
