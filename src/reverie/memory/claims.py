@@ -47,7 +47,7 @@ _SYMBOL = re.compile(rf"{_WORD}(?:(?:\.|::|#){_WORD}){{0,4}}(?:\(\))?")
 _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w-])")
 _HASH = re.compile(r"(?<![\w./:#-])([0-9a-f]{7,40})(?![\w/:-]|\.\w)")
 _IN = re.compile(
-    r"\W{0,4}(?:\w+ ){0,3}(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE
+    r"\W{0,4}(?:\w{1,20} ){0,3}(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE
 )
 _HAS = re.compile(r"[\W\d]{0,6}(?:has|defines|contains|holds|exports|的|中的?|里的?)?\W{0,4}")
 _COMMIT = re.compile(r"(?:commits?|revisions?|revs?|sha|hash|提交)\W{0,3}$", re.IGNORECASE)

@@ -53,7 +53,7 @@ MAX_DATE = 6
 _ANY_DAY = 86_400.0 * 10_000
 _NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust"})
 _OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
-_MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s*\(passed\)")
+_MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
 _LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")
 _WORD = re.compile(
     "[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]"

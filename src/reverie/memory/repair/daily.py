@@ -56,10 +56,11 @@ _IN_CODE = re.compile(
     re.IGNORECASE,
 )
 _WHY = re.compile(
-    r"[,;]?\s+(?:because|since|as otherwise|weil|denn)\s+(?P<why>[^.;]{8,200})", re.IGNORECASE
+    r"[,;]?\s{1,3}(?:because|since|as otherwise|weil|denn)\s{1,3}(?P<why>[^.;]{8,200})",
+    re.IGNORECASE,
 )
 _HOW = re.compile(
-    r"(?:\bhow(?: to apply)?:|\binstead,?|\bso)\s+(?P<how>[^.;]{8,200})", re.IGNORECASE
+    r"(?:\bhow(?: to apply)?:|\binstead,?|\bso)\s{1,3}(?P<how>[^.;]{8,200})", re.IGNORECASE
 )
 _LEAST = 2
 _HOSTILE = frozenset({"override", "secrecy", "persona", "role", "exfiltration", "hidden"})
