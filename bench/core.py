@@ -78,7 +78,7 @@ def runtime_names() -> set[str]:
     from importlib.metadata import requires
 
     found: set[str] = set()
-    todo = ["anyio", "click", "google-re2", "rich"]
+    todo = ["anyio", "click", "google-re2", "markdown-it-py", "rich"]
     while todo:
         name = todo.pop().lower().replace("_", "-")
         if name in found:

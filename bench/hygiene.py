@@ -21,14 +21,15 @@ import anyio
 
 from bench.__main__ import ROOT_SHARED, Row
 from bench.hygiene_dream import Dreaming, state, task_of, written
+from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
-from reverie.memory.branch import faults
+from reverie.memory.branch_changes import verdict
 from reverie.memory.facts import reasons_in
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
 from reverie.memory.ranking import IndexLimits
 
 ALARMS = Path(__file__).with_name("hygiene_alarms.md")
-SEEDS = (21, 22, 23)
+SEEDS = (101, 102, 103)  # 1 to 10 are for whoever works on it
 DOCUMENTS = 500
 _KINDS = {
     "duplicate": "duplicate",
@@ -36,7 +37,11 @@ _KINDS = {
     "stale": "stale_date",
     "pointer": "index",
     "link": "link",
+    "form": "form",
+    "junk": "junk",
 }
+_FOR_PEOPLE = ("junk", "form-conflict", "contradiction-name", "contradiction-weekday")
+"""Faults that a dream names and leaves: what is true or worth keeping is not for it to say."""
 
 
 def given(made: Planted, files: Mapping[str, bytes] | None = None) -> CheckInput:
@@ -57,6 +62,10 @@ def is_found(fault: Fault, report: HygieneReport, made: Planted) -> bool:
 def _names(one: Finding, fault: Fault, made: Planted) -> bool:
     if fault.kind in ("duplicate", *_ODDS):
         return {one.file, one.with_file} == {fault.file, fault.with_file}
+    if fault.kind == "junk":
+        return one.file == fault.file
+    if fault.kind.startswith("form-"):
+        return one.file == fault.file and one.rule == fault.kind.partition("-")[2]
     if fault.kind == "pointer-unlisted":
         return one.rule == "unlisted" and one.file == fault.file
     rows = made.files[fault.file].decode().splitlines()
@@ -66,7 +75,10 @@ def _names(one: Finding, fault: Fault, made: Planted) -> bool:
     return one.file == fault.file and one.line == line_of("\n".join(rows), fault.line)
 
 
-_ODDS = ("contradiction-value", "contradiction-denial", "contradiction-date")
+_ODDS = (
+    *("contradiction-value", "contradiction-denial", "contradiction-date"),
+    *("contradiction-words", "contradiction-name", "contradiction-weekday"),
+)
 
 
 def is_repaired(fault: Fault, new: Mapping[str, bytes]) -> bool:
@@ -84,12 +96,23 @@ def is_repaired(fault: Fault, new: Mapping[str, bytes]) -> bool:
         return f"{_flat(fault.line).rstrip('.')} (passed)" in text
     if fault.kind == "link":
         return f"]({fault.line})" not in text and _leads(fault, new)
+    if fault.kind.startswith("form-"):
+        return stays and _well_formed(fault, new.get(fault.file, b"").decode())
     rows = new[INDEX].decode().splitlines()
     about = fault.file if fault.kind == "pointer-unlisted" else fault.with_file
     mine = [row for row in rows if f"]({about})" in row]
     if fault.kind == "pointer-missing":
         return not mine
     return stays and len(mine) == 1 and len(mine[0]) <= 150
+
+
+def _well_formed(fault: Fault, text: str) -> bool:
+    head, closed, body = text.partition("\n---\n")
+    if fault.kind == "form-type":
+        return "\ntype: reference" in head and fault.line not in text
+    if fault.kind == "form-head":
+        return bool(closed) and head.startswith("---\n")
+    return body.split("\n").count(fault.line) == 1
 
 
 def _flat(text: str | bytes) -> str:
@@ -155,7 +178,7 @@ def _finding(made: Planted, seed: int) -> Iterator[Row]:
     took = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
     hit = {n: is_found(fault, report, made) for n, fault in enumerate(made.faults)}
     share = sum(hit.values()) / len(hit)
-    yield f"seed {seed}: found of {len(hit)} planted faults", f"{share:.1%}", "90 %", share >= 0.9
+    yield f"seed {seed}: found of {len(hit)} planted faults", f"{share:.1%}", "95 %", share >= 0.95
     for name, numbers in sorted(groups(made.faults).items()):
         got = sum(hit[n] for n in numbers)
         yield f"seed {seed}: found, {name}", f"{got} of {len(numbers)}", "", None
@@ -173,21 +196,27 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
         written(again, new)
         anyio.run(Dreaming(again, task_of(again, made.times, look.now)).run)
         same = sum(new.get(key) != data for key, data in state(again).items())
-    mended = {n: is_repaired(fault, new) for n, fault in enumerate(made.faults)}
+    ours = [(n, one) for n, one in enumerate(made.faults) if one.kind not in _FOR_PEOPLE]
+    mended = {n: is_repaired(fault, new) for n, fault in ours}
     share = sum(mended.values()) / len(mended)
     yield (
         f"seed {seed}: repaired by a dream, of {len(mended)}",
         f"{share:.1%}",
-        "85 %",
-        share >= 0.85,
+        "90 %",
+        share >= 0.9,
     )
     for name, numbers in sorted(groups(made.faults).items()):
-        got = sum(mended[n] for n in numbers)
+        got = sum(mended.get(n, False) for n in numbers)
         yield f"seed {seed}: repaired, {name}", f"{got} of {len(numbers)}", "", None
     gone = len(lost_facts(made, new))
     yield f"seed {seed}: lost of {len(made.facts)} planted facts", f"{gone}", "0", not gone
-    bare = len(faults(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now))
-    yield f"seed {seed}: faults that would keep it from landing", f"{bare}", "0", not bare
+    found = verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
+    yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
+    judged = losses(made.files, found.work, text)
+    for what, lost in (("atoms", judged.atoms), ("words", judged.words)):
+        told = f"seed {seed}: of {judged.sentences:,} sentences, {what} lost"
+        yield told, f"{len(lost)}", "0", not lost
+    yield f"seed {seed}: facts with a tombstone", f"{judged.tombstones}", "", None
     yield f"seed {seed}: files that a second dream changes", f"{same}", "0", not same
 
 

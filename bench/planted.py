@@ -3,8 +3,9 @@
 A document becomes a memory: its title the name, its first sentence the description, its type
 reference. Then faults go in: duplicates in other words, contradictions by value, denial or date,
 dates that say nothing without the day they were written on, deadlines that have passed, and
-pointers and links that lead nowhere. Each fault is kept with what a check should find, what a
-repair should leave, and which facts must survive it.
+pointers and links that lead nowhere, heads and headings that are wrong, junk, and near twins: two
+facts that differ by a name, a noun, a number in words, a weekday, a denial. Each fault is
+kept with what a check should find, what a repair should leave, and which facts must survive it.
 
 It shares no code with what looks for such faults. Rewording is done by operators in two halves:
 `OPEN` may be looked at by whoever sets a detector's limits, `HELD` may not.
@@ -318,6 +319,68 @@ _AUX = re.compile(r"\b(is|are|can|must|should|will|does|do) (?!not\b|n't)(?=[a-z
 _LABELS = re.compile(r"(?i)\b(?:steps?|phases?|layers?|lines?|prs?|tiers?|levels?|parts?) \d")
 
 
+_SYSTEMS = ("Halvard", "Brisk", "Quill", "Tarn", "Osier")
+_TWINS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "name",
+        "{} approves every release of {what} before noon.",
+        (("Tomas", "Ines"), ("Mirko", "Dana")),
+    ),
+    (
+        "noun",
+        "Releases of the {} in {what} need a signed plan.",
+        (("reader", "portal"), ("parser", "printer")),
+    ),
+    (
+        "value",
+        "Releases of {what} need {} days of notice to support.",
+        (("two", "five"), ("three", "seven")),
+    ),
+    (
+        "weekday",
+        "The backup of {what} runs every {} from the vault.",
+        (("Tuesday", "Friday"), ("Monday", "Sunday")),
+    ),
+    (
+        "name",
+        "{} gibt jede Auslieferung von {what} vor dem Mittag frei.",
+        (("Tomas", "Ines"), ("Mirko", "Dana")),
+    ),
+    (
+        "noun",
+        "Auslieferungen des {} in {what} brauchen einen Plan.",
+        (("Lesers", "Portals"), ("Druckers", "Wandlers")),
+    ),
+    (
+        "value",
+        "Auslieferungen von {what} brauchen {} Tage Vorlauf beim Betrieb.",
+        (("zwei", "fünf"), ("drei", "sieben")),
+    ),
+    (
+        "weekday",
+        "Die Sicherung von {what} läuft jeden {} aus dem Tresor.",
+        (("Dienstag", "Freitag"), ("Montag", "Sonntag")),
+    ),
+    ("noun", "在{what}中发布{}之前需要签署计划。", (("阅读器", "门户站"), ("解析器", "打印机"))),
+    ("noun", "{}负责{what}的每次发布审批。", (("王伟", "李娜"), ("张敏", "刘洋"))),
+    ("value", "发布{what}之前需要提前{}天通知支持团队。", (("三", "五"), ("两", "七"))),
+    ("weekday", "{what}的备份每{}从保险库运行。", (("周二", "周五"), ("周一", "周日"))),
+    (
+        "turned",
+        "The gate of {what} {} opened for guests at night.",
+        (("is", "is never"), ("may be", "must not be")),
+    ),
+    ("sign", "The offset of {what} is {} degrees at noon.", (("5", "-5"), ("12", "-12"))),
+    ("order", "{} in the rota of {what}.", (("Ines follows Tomas", "Tomas follows Ines"),)),
+)
+_JUNK = (
+    "TBD",
+    "I'm currently working on the {word} parser; {a} of {b} tests pass.",
+    "To fix this {word} import error, delete the cache and run it again. It went away.",
+    "```\n{word}/\n├── a.py\n├── b.py\n├── c.py\n└── d.py\n```",
+)
+
+
 class _Planter:
     def __init__(self, docs: Sequence[dict[str, Any]], seed: int) -> None:
         self.chance = Random(seed)
@@ -470,6 +533,92 @@ class _Planter:
         self.made.facts.append(said.rstrip("."))
         self.made.faults.append(Fault("stale-deadline", "open", key, "", said))
 
+    # Near twins: two facts that must both stay, and what of them is at odds
+
+    def twins(self) -> None:
+        """Two short files that differ by one thing in the same place, of each kind."""
+        for number, (kind, form, pairs) in enumerate(_TWINS):
+            one, other = self.chance.choice(pairs)
+            what = f"{self.chance.choice(_SYSTEMS)}{self.chance.randrange(100, 999)}"
+            texts = [form.format(part, what=what) for part in (one, other)]
+            names = [f"twin-{number}-{what}-{n}.md" for n in (1, 2)]
+            for at, (name, text) in enumerate(zip(names, texts, strict=True)):
+                when = (NOW - timedelta(40 - 10 * at, number)).timestamp()
+                self.add(name, f"Note {number}{'ab'[at]} on {what}", text, when)
+            if kind == "value":  # the newer holds, and the older has a tombstone
+                self.made.facts.append(texts[1])
+                fault = Fault(
+                    "contradiction-words",
+                    "open",
+                    names[0],
+                    names[1],
+                    texts[0],
+                    (texts[1],),
+                    (texts[0],),
+                )
+                self.made.faults.append(fault)
+                continue
+            self.made.facts += texts[kind == "turned" :]  # what is denied later may give way
+            if kind in ("name", "weekday"):
+                fault = Fault(
+                    f"contradiction-{kind}", "open", names[0], names[1], texts[0], tuple(texts)
+                )
+                self.made.faults.append(fault)
+
+    # Form and junk
+
+    def misspelt(self) -> None:
+        key = self.take()
+        wrong = self.chance.choice(("refrence", "References", "referense", "reference_"))
+        text = self.text(key).replace("\ntype: reference\n", f"\ntype: {wrong}\n", 1)
+        self.made.files[key] = text.encode()
+        self.made.faults.append(Fault("form-type", "open", key, "", f"type: {wrong}"))
+
+    def unclosed(self) -> None:
+        key = self.take()
+        head, _, body = self.text(key).partition("\n---\n")
+        self.made.files[key] = f"{head}\n{body}".encode()
+        self.made.faults.append(Fault("form-head", "open", key, "", "---"))
+
+    def doubled(self) -> None:
+        while True:
+            key = self.take()
+            fits = [s for s in self._sentences(key) if f"\n{s}\n" in self.text(key)]
+            if fits:
+                break
+        row = self.chance.choice(fits)
+        self.made.files[key] = self.text(key).replace(f"\n{row}\n", f"\n{row}\n{row}\n", 1).encode()
+        self.made.faults.append(Fault("form-doubled", "open", key, "", row))
+
+    def heading(self) -> None:
+        while True:
+            key = self.take()
+            found = re.findall(r"(?m)^## [^\n#]+$", re.sub(r"(?s)```.*?```", "", self.text(key)))
+            if len(found) >= 2 and len(set(found)) == len(found):
+                break
+        who = self.chance.choice(_PEOPLE)
+        extra = f"{who} wrote {self.chance.randrange(100, 999)} lines of it."
+        self.append(key, f"{found[0]}\n\n{extra}")
+        self.made.facts.append(extra)
+        self.made.faults.append(Fault("form-heading", "open", key, "", found[0], (extra,)))
+
+    def conflict(self) -> None:
+        key = self.take()
+        ours = f"{self.chance.choice(_PEOPLE)} keeps {self.chance.randrange(100, 999)} of them."
+        theirs = f"{self.chance.choice(_PEOPLE)} keeps {self.chance.randrange(100, 999)} of them."
+        self.append(key, f"<<<<<<< HEAD\n{ours}\n=======\n{theirs}\n>>>>>>> other")
+        self.made.facts += [ours, theirs]
+        self.made.faults.append(Fault("form-conflict", "open", key, "", "<<<<<<< HEAD"))
+
+    def junk(self, number: int) -> None:
+        form = _JUNK[number % len(_JUNK)]
+        word = "".join(self.chance.choice("bcdfghklmnprst") for _ in range(7))
+        text = form.format(
+            word=word, a=self.chance.randrange(2, 9), b=self.chance.randrange(10, 40)
+        )
+        self.add(f"junk-{word}.md", f"Notes {word}", text, self.later())
+        self.made.faults.append(Fault("junk", "open", f"junk-{word}.md"))
+
     # Pointers
 
     def missing(self) -> None:
@@ -538,7 +687,8 @@ class _Planter:
 
 
 def planted(docs: Sequence[dict[str, Any]], seed: int, share: float = 1.0) -> Planted:
-    """The documents as memories with 208 faults, or a share of them; 500 documents give room."""
+    """The documents as memories with some 280 faults, or a share of them; 500 documents give
+    room. Near twins of every kind of difference are among them."""
     plant = _Planter(docs, seed)
     for number in range(round(20 * share)):
         for half in HALVES:
@@ -556,4 +706,13 @@ def planted(docs: Sequence[dict[str, Any]], seed: int, share: float = 1.0) -> Pl
         plant.long()
         if number < 12 * share:
             plant.link()
+    for number in range(round(8 * share)):
+        plant.misspelt()
+        plant.unclosed()
+        plant.doubled()
+        plant.heading()
+        plant.conflict()
+        plant.junk(number)
+    for _ in range(max(1, round(2 * share))):
+        plant.twins()
     return plant.done()

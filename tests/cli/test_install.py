@@ -63,6 +63,7 @@ def test_the_core_asks_for_little(wheel: Path) -> None:
         "anyio",
         "click",
         "google-re2",
+        "markdown-it-py",
         "rich",
     ]
     assert set(told.get_all("Provides-Extra") or []) == {"anthropic", "openai", "server"}

@@ -113,7 +113,7 @@ async def test_what_the_repository_lost_is_said(tmp_path: Path) -> None:
     (root / "src").mkdir(parents=True)
     (root / "src" / "new.py").write_text("x = 1\n")
     folder = tmp_path / "work"
-    body = "The parser in `src/old.py` is fragile, `src/new.py` replaced it for most callers."
+    body = "The parser in `src/old.py` is fragile, `src/new.py` serves most callers."
     data = new("parser.md", name="parser", description="p", type="project", body=body).data
     written(folder, {"parser.md": data, "MEMORY.md": b"- [parser](parser.md)\n"})
     one = Dreaming(folder, task_of(folder, {}, NOW, root))

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.memory.facts import Lost, Reason, facts_of, lost, reasons_block, reasons_in
+from reverie.memory.facts import (
+    DropReason,
+    Lost,
+    Reason,
+    Tombstone,
+    facts_of,
+    lost,
+    reasons_block,
+    reasons_in,
+    verdict,
+)
 
 pytestmark = pytest.mark.spec("B6")
 
@@ -58,11 +68,60 @@ def test_facts_may_move_to_another_file() -> None:
     assert lost({"a.md": OLD.encode()}, rest) == ()
 
 
-def test_a_paraphrase_with_all_names_and_numbers_is_kept() -> None:
+def test_other_words_are_a_loss_however_alike() -> None:
     said = "Deployments never happen on a Friday."
-    assert gone(OLD, OLD.replace("Never deploy on Friday.", said)) == []
-    longer = "The token that `api.example` hands out lasts for 90 days."
-    assert gone(OLD, OLD.replace("the token of `api.example` lasts 90 days", longer)) == []
+    assert gone(OLD, OLD.replace("Never deploy on Friday.", said)) == ["Never deploy on Friday."]
+    why = Reason("merged_into", "a.md", "a.md", "Never deploy on Friday.")
+    assert gone(OLD, OLD.replace("Never deploy on Friday.", said), why) != []
+    longer = "All know: never deploy on Friday, Rosa says."
+    assert gone(OLD, OLD.replace("Never deploy on Friday.", longer)) == []
+
+
+TWINS = [
+    ("Tomas approves releases of the reader.", "Ines approves releases of the reader."),
+    ("Releases of the reader wait two days.", "Releases of the portal wait two days."),
+    ("Releases of the reader wait two days.", "Releases of the reader wait five days."),
+    ("The reader ships every Tuesday.", "The reader ships every Thursday."),
+    ("Tomas gibt den Leser frei.", "Ines gibt den Leser frei."),
+    ("Der Leser braucht zwei Tage.", "Das Portal braucht zwei Tage."),
+    ("Der Leser braucht zwei Tage.", "Der Leser braucht fünf Tage."),
+    ("Der Leser wird dienstags geliefert.", "Der Leser wird donnerstags geliefert."),
+    ("王伟批准阅读器的发布。", "李娜批准阅读器的发布。"),
+    ("阅读器的发布需要两天。", "门户的发布需要两天。"),
+    ("阅读器的发布需要两天。", "阅读器的发布需要五天。"),
+    ("阅读器每周二部署。", "阅读器每周四部署。"),
+    ("The offset is -5 degrees.", "The offset is 5 degrees."),
+    ("Ines reports to Tomas.", "Tomas reports to Ines."),
+    ("Deploy on Friday.", "Never deploy on Friday."),
+    ("Guests may upload files.", "Guests may upload files unless the quota is used up."),
+    ("Der Leser ist freigegeben.", "Der Leser ist nicht freigegeben."),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), TWINS)
+@pytest.mark.parametrize("why", ["merged_into", "duplicate_of", "shortened"])
+def test_a_near_twin_is_not_where_a_fact_went(one: str, other: str, why: DropReason) -> None:
+    old = {"a.md": one.encode(), "b.md": other.encode()}
+    new = {"b.md": old["b.md"]}
+    assert texts(lost(old, new, [Reason(why, "a.md", "b.md")])) == [one]
+
+
+def test_what_replaced_a_fact_is_told_with_it() -> None:
+    new = OLD.replace("31", "40")
+    said, by = "The limit is 31 characters.", "The limit is 40 characters."
+    why = Reason("contradicted_by", "a.md", "a.md", said, by)
+    found = verdict({"a.md": OLD.encode()}, {"a.md": new.encode()}, [why])
+    assert (found.lost, found.tombstones) == (
+        (),
+        (Tombstone("a.md", said, "contradicted_by", "a.md", by),),
+    )
+    other = Reason("contradicted_by", "a.md", "a.md", said, "The limit is 50 characters.")
+    assert texts(lost({"a.md": OLD.encode()}, {"a.md": new.encode()}, [other])) == [said]
+
+
+def test_a_date_that_is_only_left_out_is_a_loss() -> None:
+    old = HEAD + "Rosa met the auditors last Monday about 12 items.\n"
+    assert gone(old, old.replace("last Monday ", "")) != []
 
 
 @pytest.mark.parametrize(
@@ -103,14 +162,15 @@ def test_a_reason_must_name_a_file_that_says_something_like_it() -> None:
     for why in ("merged_into", "duplicate_of", "superseded_by", "contradicted_by"):
         left = lost(old, new, [Reason(why, "a.md", "b.md")])
         assert "The limit is 31 characters." in texts(left), why
-        assert any("nothing like it" in one.note for one in left)
+        told = "nothing like it" if why.endswith("ed_by") else "words do not stand"
+        assert any(told in one.note for one in left)
 
 
 def test_merged_needs_every_number_and_name() -> None:
     old = {"a.md": b"Questions go to Pavel, extension 4802, before noon.\n"}
     almost = {"b.md": b"Questions go to Pavel, extension 4811, before noon.\n"}
     assert lost(old, almost, [Reason("merged_into", "a.md", "b.md")])
-    other = {"b.md": b"Before noon, ask Pavel (extension 4802) any questions.\n"}
+    other = {"b.md": b"Rosa: *questions* go to Pavel,\nextension 4802, before noon. Not later.\n"}
     assert lost(old, other, [Reason("merged_into", "a.md", "b.md")]) == ()
 
 
@@ -136,7 +196,7 @@ def test_a_pointer_may_go_only_where_it_led_nowhere() -> None:
     assert lost({"MEMORY.md": index}, {"MEMORY.md": b""}, [why]) == ()
     files = {"MEMORY.md": index, "a.md": b"Something else.\n"}
     left = lost(files, {"MEMORY.md": b"", "a.md": files["a.md"]}, [why])
-    assert texts(left) == ["the secret handshake of 1912"]
+    assert texts(left) == ["A", "the secret handshake of 1912"]
 
 
 def test_chinese_facts_are_compared_too() -> None:

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from reverie.embedded.extraction.dates import is_ahead, made_absolute
 from reverie.memory.claims import Claim
+from reverie.memory.facts import lost
 from reverie.memory.format.entry import TopicFile, new
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
 from reverie.memory.hygiene.reading import passages
+from reverie.memory.repair.repair import repaired
 from reverie.memory.trust import Trust
 from reverie.text.dates import expired, relative
 
@@ -139,6 +141,56 @@ def test_contradictions_are_settled_for_the_newer(
     assert after in found.fix.new
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "how"),
+    [
+        ("Tomas approves every build of it.", "Ines approves every build of it.", ""),
+        ("Tomas approves reader builds at noon.", "Ines approves reader builds at noon.", "name"),
+        (
+            "The reader ships every Tuesday at dawn.",
+            "The reader ships every Friday at dawn.",
+            "weekday",
+        ),
+        ("Tomas gibt jeden Bau des Lesers frei.", "Ines gibt jeden Bau des Lesers frei.", "name"),
+        (
+            "Der Leser geht dienstags an alle Kunden.",
+            "Der Leser geht freitags an alle Kunden.",
+            "weekday",
+        ),
+        ("阅读器每周二从稳定分支部署。", "阅读器每周五从稳定分支部署。", "weekday"),
+        (
+            "The reader builds need two days of notice.",
+            "The portal builds need two days of notice.",
+            "",
+        ),
+        (
+            "Bauten des Lesers brauchen zwei Tage Vorlauf.",
+            "Bauten des Portals brauchen zwei Tage Vorlauf.",
+            "",
+        ),
+        (
+            "Tomas approves reader builds in two days.",
+            "Ines approves portal builds in five days.",
+            "",
+        ),
+    ],
+)
+def test_another_name_or_weekday_is_seen_and_both_stay(one: str, other: str, how: str) -> None:
+    files = {"red.md": one, "blue.md": other}
+    report = checked(files, times={"blue.md": THEN + DAY})
+    assert [(found.rule, found.fix) for found in report.findings] == ([(how, None)] if how else [])
+
+
+def test_numbers_in_words_are_values() -> None:
+    for one, other in (
+        ("Builds of the reader need two days.", "Builds of the reader need five days."),
+        ("Bauten des Lesers brauchen zwei Tage.", "Bauten des Lesers brauchen fünf Tage."),
+        ("阅读器的发布需要提前三天通知。", "阅读器的发布需要提前五天通知。"),
+    ):
+        report = checked({"a.md": one, "b.md": other}, times={"b.md": THEN + DAY})
+        assert [found.rule for found in report.of("contradiction")] == ["value"]
+
+
 def test_files_of_one_age_are_shown_and_not_settled() -> None:
     old = ODDS[0][0]
     report = checked({"a.md": old, "b.md": old.replace("25", "40")})
@@ -177,7 +229,8 @@ def test_a_memory_that_says_both_contradicts_neither() -> None:
         ("3 days ago", "on 2026-03-01"),
         ("two weeks ago", "on 2026-02-18"),
         ("last Monday", "on 2026-03-02"),
-        ("next Friday", "on 2026-03-06"),
+        ("next Tuesday", "on 2026-03-10"),
+        ("in two weeks' time", "around 2026-03-18"),
         ("next Wednesday", "on 2026-03-11"),
         ("last week", "in the week of 2026-02-23"),
         ("next month", "in 2026-04"),
@@ -196,6 +249,7 @@ def test_relative_dates_are_written_out(words: str, meant: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "They meet next Friday.",  # that of this week, or of the next
         "The last resort is a restart; the next step is a call.",
         'The label "last week" is shown in the list.',
         "Use `git log --since=yesterday` for that.",
@@ -268,13 +322,13 @@ def test_orders_count_by_trust() -> None:
 
 
 def test_what_the_repository_no_longer_has_is_named_where_it_can_be_asked() -> None:
-    files = folder({"x.md": "The parser in `src/old.py` is fragile; `src/new.py` is not."})
+    files = folder({"x.md": "The parser in `src/parser.py` is slow; `src/reader.py` is not."})
 
     def present(claim: Claim) -> bool:
-        return claim.text != "src/old.py"
+        return claim.text != "src/parser.py"
 
     report = check(CheckInput(files, {}, NOW, present=present))
-    assert "src/old.py" in only(report, "stale_reference").evidence
+    assert "src/parser.py" in only(report, "stale_reference").evidence
     assert check(CheckInput(files, {}, NOW)).findings == ()
 
 
@@ -297,10 +351,11 @@ def test_index_faults() -> None:
     files["MEMORY.md"] = (
         "# Memory\n- [deploys](deploys.md)\n- [deploys](deploys.md)\n- [x](x.md) — gone\n"
         f"- [people](people.md) — {'long ' * 40}\nRosa owns the ledger.\n"
+        "- Pavel keeps the badge.\n"
     ).encode()
     report = check(CheckInput(files, {}, NOW))
     assert sorted((one.rule, one.line) for one in report.of("index")) == [
-        ("content", 6),
+        ("content", 7),
         ("long", 5),
         ("missing", 4),
         ("twice", 3),
@@ -346,3 +401,85 @@ def test_any_text_is_checked(text: str) -> None:
     assert 0 <= report.score <= 100
     shown = data.decode()
     assert all(shown[p.start : p.end].strip() for p in passages(shown))
+
+
+# --- form
+
+
+@pytest.mark.parametrize(
+    ("data", "rule", "fixed"),
+    [
+        ("---\nname: a\ndescription: b\ntype: projct\n---\n\nText.\n", "type", "type: project\n"),
+        (
+            "---\nname: a\ndescription: b\ntype: Feedback\n---\n\nText.\n",
+            "type",
+            "type: feedback\n",
+        ),
+        ("---\nname: a\ndescription: b\ntype: secret\n---\n\nText.\n", "type", ""),
+        ("---\nname: a\ndescription: b\ntype: user\n\nText.\n", "head", "type: user\n---\n"),
+        (
+            "---\nname: a\ntype: user\n---\n---\nname: a\ntype: user\n---\n\nText.\n",
+            "head",
+            "---\n\nText.",
+        ),
+        ("---\nname: a\ntype: user\n---\n\n---\nname: c\n---\n\nText.\n", "head", ""),
+        ("## A\n\nOne thing here.\n\n## B\n\nTwo.\n\n## A\n\nThree.\n", "heading", ""),
+        ("<<<<<<< HEAD\nOne.\n=======\nTwo.\n>>>>>>> theirs\n", "conflict", ""),
+        ("The ledger closes at 18:00.\nThe ledger closes at 18:00.\n", "doubled", "18:00.\n"),
+    ],
+)
+def test_faults_of_form_are_found_and_mended_where_no_word_is_lost(
+    data: str, rule: str, fixed: str
+) -> None:
+    report = check(CheckInput({"x.md": data.encode(), "MEMORY.md": b"- [a](x.md)\n"}, {}, NOW))
+    (found,) = report.of("form")
+    assert found.rule == rule
+    if found.fix is None or found.fix.start < 0:
+        assert not fixed
+        return
+    made = data[: found.fix.start] + found.fix.new + data[found.fix.end :]
+    assert fixed in made
+    assert made != data
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "```\n<<<<<<< HEAD\n=======\n>>>>>>> x\n```\nSo it looks.",
+        "Title\n=======\n\nText of it.",
+        "## A\n\n### Example\n\nOne.\n\n## B\n\n### Example\n\nTwo.",
+        "- yes\n- yes\n",
+        "| the same cell here |\n|---|\n| the same cell here |\n| the same cell here |",
+        "```\nthe same line of code\nthe same line of code\n```\nText.",
+    ],
+)
+def test_what_only_looks_like_a_fault_of_form_is_none(body: str) -> None:
+    assert checked({"x.md": body}).of("form") == ()
+
+
+def test_a_heading_used_fifty_times_is_told_once_and_put_together() -> None:
+    body = "\n\n".join(f"## Log\n\nEntry number {n} was made." for n in range(50))
+    files = folder({"x.md": body})
+    assert len(check(CheckInput(files, {}, NOW)).of("form")) == 1
+    done = repaired(CheckInput(files, {}, NOW))
+    made = (done.files["x.md"] or b"").decode()
+    assert made.count("## Log") == 1
+    assert all(f"Entry number {n} was made." in made for n in range(50))
+    assert lost(files, {**files, "x.md": made.encode()}) == ()
+
+
+def test_what_claude_code_puts_into_heads_is_no_body() -> None:
+    head = (
+        "---\nname: {0}\ndescription: on {0}\nmetadata:\n  node_type: memory\n  type: project\n"
+        "  originSessionId: 3f2c1ab9-1234-4abc-8abc-1234567890ab\n---\n\n{1}\n"
+    )
+    files = {key: head.format(key[:-3], body).encode() for key, body in CLEAN.items()}
+    rows = "".join(f"- [{key}]({key})\n" for key in files).encode()
+    times = {key: THEN + n for n, key in enumerate(files)}
+    assert check(CheckInput({**files, "MEMORY.md": rows}, times, NOW)).findings == ()
+
+
+def test_two_languages_in_one_file_are_read() -> None:
+    body = "The ledger closes at 18:00.\n\n账本在十八点关闭。周五不要部署。\n\nDas Buch ist zu."
+    assert checked({"x.md": body}).findings == ()
+    assert [one.text for one in passages(body)][1:3] == ["账本在十八点关闭。", "周五不要部署。"]

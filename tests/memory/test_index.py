@@ -149,13 +149,13 @@ def test_a_sound_index_has_no_faults() -> None:
 
 
 def test_dangling_and_missing_pointers_are_found() -> None:
-    text = "- [Gone](gone.md)\nprose\n- [A](a.md) — x\n- [A twice](a.md)\n- [Out](../x.md)\n"
+    text = "- [Gone](gone.md)\n- content\n- [A](a.md) — x\n- [A twice](a.md)\n- [Out](../x.md)\n"
     found = [("missing", 1), ("content", 2), ("twice", 4), ("outside", 5), ("unlisted", 0)]
     assert faults(text, "a.md", "b.md") == found
 
 
 def test_long_lines_and_content_are_named() -> None:
-    text = f"- [A](a.md) — {'x' * 200}\nA memory told in the index.\n"
+    text = f"- [A](a.md) — {'x' * 200}\n- A memory told in the index.\n"
     assert faults(text, "a.md") == [("long", 1), ("content", 2)]
     assert IndexFault("unlisted", 0, "b.md", "no line of the index names it") in indexes.check(
         parse(b""), ["b.md"]

@@ -315,7 +315,7 @@ def test_the_best_lines_are_those_with_most_of_the_terms() -> None:
     assert at == 4
     assert shown.startswith("the deploy of staging")
     assert best_lines("", [("a", 1.0)]) == (0, "")
-    assert headings("# One\ntext\n## Two ##\n#no") == "One\nTwo ##"
+    assert headings("# One\ntext\n## Two ##\n#no") == "One\nTwo"
 
 
 # Words of other languages

@@ -13,9 +13,12 @@ from reverie.memory.facts import Reason, lost
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import TopicFile, new
 from reverie.memory.hygiene.check import CheckInput, check
-from reverie.memory.repair.edits import Repaired, merged
+from reverie.memory.repair.edits import Repaired
+from reverie.memory.repair.merging import merged
 from reverie.memory.repair.repair import kept, repaired
+from tests.conftest import Scale
 
+from .test_facts import TWINS
 from .test_hygiene import DAY, NOW, THEN, folder, topic
 
 pytestmark = pytest.mark.spec("B6")
@@ -57,7 +60,8 @@ def test_duplicates_become_one_with_the_facts_of_both() -> None:
     text = after["release.md"].decode()
     assert one in text
     assert "Rollbacks take 12 minutes." in text
-    assert "Every Friday at 17:00" not in text  # said already
+    assert "Every Friday at 17:00 the release bot ships from" in text  # other words stay
+    assert text.count("Rosa Delgado") == 2
     assert "(release.md)" in after["x.md"].decode()
     assert b"shipping.md" not in after["MEMORY.md"]
 
@@ -85,6 +89,53 @@ def test_a_cut_name_is_not_carried_into_a_merged_file(name: str, left: str) -> N
     assert left in made
     reason = Reason("merged_into", "shipping.md", "release.md")
     assert lost(files, {"release.md": made.encode()}, [reason], now=NOW) == ()
+
+
+_SHARED = (
+    "The build farm stands in Oslo and has 40 machines.\n\nPavel Novak keeps its keys.\n\n"
+    "Backups of the farm run at 03:00 every night.\n\nA fire drill is held there in May.\n\n"
+)
+
+
+@pytest.mark.parametrize(("one", "other"), TWINS)
+def test_a_merge_keeps_near_twins_apart(one: str, other: str) -> None:
+    """Files that are duplicates but for one fact each: both facts stand in what is left."""
+    made = merged(
+        "a.md",
+        topic("a.md", _SHARED + one).decode(),
+        topic("b.md", f"{_SHARED}{other}").decode(),
+    )
+    rows = [row.removeprefix("- ") for row in made.splitlines()]
+    assert one in rows
+    assert other in rows
+    assert made.count("40 machines") == 1
+
+
+def test_what_stands_at_odds_in_twins_is_not_made_one_file() -> None:
+    one, other = (f"{_SHARED}{who} approves every build at noon." for who in ("Tomas", "Ines"))
+    files = folder({"a.md": one, "b.md": other})
+    assert mended(files, {"b.md": THEN + DAY}) == files
+
+
+def test_a_merge_puts_what_is_new_under_its_heading_and_renews_the_description() -> None:
+    base = new(
+        "a.md",
+        name="farm",
+        description="notes",
+        type="project",
+        body=f"## Where\n\n{_SHARED}## Who\n\nRosa runs it.",
+    )
+    fresh = new(
+        "b.md",
+        name="farm",
+        description="The farm moves in 2027",
+        type="project",
+        body=f"## Where\n\n{_SHARED}It moves in 2027.",
+    )
+    made = TopicFile("a.md", merged("a.md", base.text, fresh.text).encode())
+    assert made.description == "The farm moves in 2027"
+    assert made.body.index("It moves in 2027.") < made.body.index("## Who")
+    assert made.body.count("## Where") == 1
 
 
 def test_code_and_tables_of_a_duplicate_move_whole() -> None:
@@ -141,17 +192,26 @@ def test_the_index_is_mended() -> None:
         "# Memory\n\n- [deploys](deploys.md)\n- [deploys](deploys.md)\n"
         "- [x](x.md) — gone since May\n"
         f"- [people](people.md) — {detail}\n- [moved](moved.md) — printers\n"
-        "The ledger closes at 18:00 on workdays.\n"
+        "The ledger closes at 18:00 on workdays.\n\n"
+        "## Rules (2026-02-01)\n\nWe agreed on these:\n\n- Rosa owns the ledger.\n"
+        "- Pavel keeps the badge.\n\n### Later\n\n| who | what |\n|---|---|\n| Mei | mail |\n"
     ).encode()
     after = mended(files)
+    assert b"The ledger closes at 18:00 on workdays.\n" in after["MEMORY.md"]  # prose is left alone
     index = indexes.parse(after["MEMORY.md"])
     own = [key for key in after if key != "MEMORY.md"]
     assert indexes.check(index, own) == ()
     assert after["MEMORY.md"].startswith(b"# Memory\n\n")
     assert b"568 open points" in after["people.md"]
-    made = [key for key in own if b"The ledger closes at 18:00" in after[key]]
-    assert len(made) == 1
-    assert TopicFile(made[0], after[made[0]]).type == "project"
+    (made,) = [key for key in own if b"Rosa owns the ledger." in after[key]]
+    entry = TopicFile(made, after[made])
+    assert (entry.name, entry.type) == ("Rules (2026-02-01)", "project")
+    assert entry.body == (
+        "# Rules (2026-02-01)\n\nWe agreed on these:\n\n- Rosa owns the ledger.\n"
+        "- Pavel keeps the badge.\n\n### Later\n\n| who | what |\n|---|---|\n| Mei | mail |\n"
+    )
+    assert b"Rules (2026-02-01)](" in after["MEMORY.md"]
+    assert b"## Rules" not in after["MEMORY.md"]
     assert index.find("sub/moved.md") is not None
 
 
@@ -192,6 +252,22 @@ def test_crlf_files_keep_their_line_ends() -> None:
     files["x.md"] = files["x.md"].replace(b"\n", b"\r\n")
     after = mended(files)
     assert after["x.md"] == files["x.md"].replace(b"yesterday", b"on 2026-03-03")
+
+
+def test_a_huge_index_becomes_a_topic_a_section(scale: Scale) -> None:
+    """1 MB at proof scale."""
+    count = scale.pick(60, 1_200)
+    rows = ["# Memory", ""]
+    for section in range(10):
+        rows += [f"## Part {section}", ""]
+        rows += [f"- Fact {section}-{n} of hall {n * 7} is kept by Rosa {n}." for n in range(count)]
+        rows.append("")
+    files = {"MEMORY.md": "\n".join(rows).encode() * 1}
+    done = repaired(CheckInput(files, {}, NOW))
+    after = kept(CheckInput(files, {}, NOW), done)
+    assert len(after) == 11
+    assert lost(files, after, done.reasons, now=NOW) == ()
+    assert repaired(CheckInput(after, {}, NOW)).files == {}
 
 
 _WORDS = st.sampled_from(

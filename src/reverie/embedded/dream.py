@@ -250,7 +250,8 @@ class _Dream:
         texts = self.texts()
         unread = frozenset(key for key in self.files if key not in texts)
         present = self._present if self.gone else None
-        return CheckInput(texts, times, task.now, limits, present, unread=unread)
+        lines = {one.file: one.lines for one in task.memories if one.lines}
+        return CheckInput(texts, times, task.now, limits, present, unread=unread, lines=lines)
 
     def _present(self, claim: Claim) -> bool:
         return not self.gone.get(claim.text, False)
@@ -262,7 +263,8 @@ class _Dream:
             return Repaired({})
         rows = tuple(sorted(given.files.items()))
         times = tuple(sorted(given.times.items()))
-        return _worked_out(rows, times, given.now, given.limits, given.unread)
+        lines = tuple(sorted(given.lines.items()))
+        return _worked_out(rows, times, given.now, given.limits, given.unread, lines)
 
     def blind(self) -> str:
         """Why nothing may be concluded: a part of the folder was not seen."""
@@ -294,7 +296,7 @@ class _Dream:
             f"orient: {topics:,} memories and {len(logs(given.files)):,} daily logs read",
             f"gather: {sum(self.gone.values()):,} of {len(self.gone):,} paths they name are gone",
             f"consolidate: {told or 'nothing to mend'}",
-            f"prune and index: {len(done.files):,} files changed; score {report.score} of 100",
+            f"prune and index: {len(done.files):,} files changed",
             *self._left(report),
             *(f"not done: {key}: {' '.join(why.split())[:200]}" for key, why in self._not_done()),
         ]
@@ -338,11 +340,12 @@ def _worked_out(
     now: float,
     limits: IndexLimits,
     unread: frozenset[str],
+    lines: tuple[tuple[str, tuple[float, ...]], ...],
 ) -> Repaired:
     """The repairs of a folder: the same for the same texts, so not worked out every round."""
     clean = {key: data for key, data in files if not _has_secret(key, data)}
     left = unread | frozenset(key for key, _ in files if key not in clean)
-    return repaired(CheckInput(clean, dict(times), now, limits, unread=left))
+    return repaired(CheckInput(clean, dict(times), now, limits, unread=left, lines=dict(lines)))
 
 
 def _has_secret(key: str, data: bytes) -> bool:

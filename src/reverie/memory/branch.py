@@ -9,25 +9,29 @@ merges it with what others wrote. Nothing is decided by a model, and nothing her
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from reverie.errors import SecretFound
 from reverie.light import dataclass
 from reverie.memory import ranking, secrets
-from reverie.memory.facts import Reason, facts_of, lost
+from reverie.memory.facts import Fact, Lost, Reason, Tombstone, facts_of, verdict
 from reverie.memory.format import entry as entries
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import is_index, shown
 from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.merge import merge
 from reverie.memory.ranking import IndexLimits
-from reverie.memory.trust import reads_like_instruction
+from reverie.memory.trust import Evidence, Trust, reads_like_instruction
 
 FolderFiles: TypeAlias = Mapping[str, bytes]
 FaultKind: TypeAlias = Literal[
     "fact lost", "index", "limits", "secret", "instruction", "size", "name", "log"
 ]
+TrustIn: TypeAlias = Callable[[str], Trust]
+FROM = 0.6
+"""Share of a line's words that a line of the folder must have to be what it was made from."""
+_HOSTILE = frozenset({"override", "secrecy", "role", "exfiltration", "secrets", "hidden"})
 GROWS = 1.5
 """How many times larger a dream may leave the folder, beside a little room."""
 ROOM = 16_384
@@ -41,6 +45,7 @@ class BranchFault:
     file: str
     text: str
     line: int = 0
+    about: str = ""  # the memory that a fault of an index is about
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
@@ -58,6 +63,18 @@ def changed(base: FolderFiles, work: FolderFiles) -> tuple[str, ...]:
     return tuple(key for key in keys if base.get(key) != work.get(key))
 
 
+@dataclass(frozen=True, slots=True)
+class BranchLook:
+    """What one look at a dream's work finds."""
+
+    faults: tuple[BranchFault, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+def by_agent(_: str) -> Trust:
+    return Trust.AGENT
+
+
 def faults(
     base: FolderFiles,
     work: FolderFiles,
@@ -65,25 +82,43 @@ def faults(
     *,
     limits: IndexLimits,
     now: float,
+    trust: TrustIn = by_agent,
 ) -> tuple[BranchFault, ...]:
-    """Why a dream's work may not land; none where it may."""
+    """Why a dream's work may not land as it is; none where it may."""
+    return judged_once(base, work, reasons, limits=limits, now=now, trust=trust).faults
+
+
+def judged_once(
+    base: FolderFiles,
+    work: FolderFiles,
+    reasons: Sequence[Reason] = (),
+    *,
+    limits: IndexLimits,
+    now: float,
+    trust: TrustIn = by_agent,
+) -> BranchLook:
+    """Everything that is wrong with a dream's work, and what went for a reason."""
     keys = changed(base, work)
     if not keys:
-        return ()
-    return (
+        return BranchLook()
+    facts = verdict(base, work, reasons, now=now)
+    wrong = (
         *_names(base, work, keys),
-        *_lost(base, work, reasons, now),
+        *(_lost(base, one) for one in facts.lost),
         *_indexes(base, work, limits),
-        *_brought_in(base, work, keys),
+        *_brought_in(base, work, keys, trust),
         *_size(base, work),
     )
+    return BranchLook(wrong, facts.tombstones)
 
 
-def _lost(
-    base: FolderFiles, work: FolderFiles, reasons: Sequence[Reason], now: float
-) -> Iterator[BranchFault]:
-    for one in lost(base, work, reasons, now=now):
-        yield BranchFault("fact lost", one.file, f"{one.text[:160]} ({one.note})", one.line)
+def _lost(base: FolderFiles, one: Lost) -> BranchFault:
+    text = f"{one.text[:160]} ({one.note})"
+    about = ""
+    if is_index(one.file):
+        found = [p for p in indexes.parse(base[one.file]).pointers if p.number == one.line]
+        about = one.file.removesuffix(entries.INDEX) + found[0].key if found else ""
+    return BranchFault("fact lost", one.file, text, one.line, about)
 
 
 def _names(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterator[BranchFault]:
@@ -94,6 +129,20 @@ def _names(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterato
             yield BranchFault("name", key, "this is no memory file")
         elif key in work and entries.is_topic(key) and _lost_its_head(base.get(key), work[key]):
             yield BranchFault("name", key, "the head with name, description and type is missing")
+    yield from _renames(base, work, keys)
+
+
+def _renames(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterator[BranchFault]:
+    """A file that only got another name: whatever points to the old one would lose it."""
+    bodies = {_body(base[key]): key for key in keys if key in base and key not in work}
+    for key in keys:
+        if key not in base and bodies.get(_body(work[key]), ""):
+            old = bodies[_body(work[key])]
+            yield BranchFault("name", key, f"this is {old} by another name; keep the name it has")
+
+
+def _body(data: bytes) -> bytes:
+    return data[parse_head(data).body :].strip() or data
 
 
 def _lost_its_head(before: bytes | None, after: bytes) -> bool:
@@ -110,11 +159,25 @@ def _indexes(base: FolderFiles, work: FolderFiles, limits: IndexLimits) -> Itera
         for fault, row in _index_faults(key, after, work, limits):
             if row not in known:
                 told = f"{fault.key}: {fault.reason}" if fault.key else fault.reason
-                yield BranchFault("index", key, told, fault.line)
+                about = key.removesuffix(entries.INDEX) + fault.key if fault.key else ""
+                yield BranchFault("index", key, told, fault.line, about)
         if ranking.limits_hit(after, limits) and not ranking.limits_hit(before, limits):
-            yield BranchFault(
-                "limits", key, f"{len(after):,} bytes are over what is sent of an index"
-            )
+            yield from _limits(key, before, after)
+
+
+def _limits(key: str, before: bytes, after: bytes) -> Iterator[BranchFault]:
+    """A line for each memory is never too much: over the limits the index is sent ranked. What
+    else a dream adds may not bring it there."""
+    pointers = indexes.parse(after).pointers
+    lines = {one.number for one in pointers}
+    known = frozenset(before.splitlines())
+    other = [
+        row
+        for number, row in enumerate(after.splitlines(), 1)
+        if number not in lines and row.strip() and row not in known
+    ]
+    if other or len({one.key for one in pointers}) < len(pointers):
+        yield BranchFault("limits", key, f"{len(after):,} bytes are over what is sent of an index")
 
 
 def _below(state: FolderFiles, index: str) -> frozenset[str]:
@@ -132,16 +195,22 @@ def _index_faults(
         yield fault, (fault.kind, fault.key, row)
 
 
-def _brought_in(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> Iterator[BranchFault]:
-    """Secrets, and text that reads like an instruction, in lines that are new to the folder."""
+def _brought_in(
+    base: FolderFiles, work: FolderFiles, keys: Sequence[str], trust: TrustIn
+) -> Iterator[BranchFault]:
+    """Secrets, and text that reads like an instruction, in lines that are new to the folder. A
+    rule made of one that the user or the agent wrote is judged by that one."""
     known = {line for data in base.values() for line in data.splitlines()}
-    said = {one.plain for key, data in base.items() for one in facts_of(shown(data), key)}
+    old = [one for key, data in base.items() for one in facts_of(shown(data), key)]
+    said = {one.plain for one in old}
     for key in keys:
         fresh = b"\n".join(line for line in work.get(key, b"").splitlines() if line not in known)
         try:
             secrets.checked(fresh, key)
         except SecretFound as error:
-            yield BranchFault("secret", secrets.tellable(key, fresh) or "a file", error.what)
+            yield BranchFault(
+                "secret", secrets.tellable(key, fresh) or "a file", error.what, 0, key
+            )
         every = facts_of(shown(work.get(key, b"")), key)
         novel = "\n".join(one.text for one in every if one.plain not in said)
         hidden = [
@@ -149,8 +218,26 @@ def _brought_in(base: FolderFiles, work: FolderFiles, keys: Sequence[str]) -> It
             for one in reads_like_instruction(fresh.decode("utf-8", "replace"))
             if one.rule == "hidden"
         ]
-        for found in (*hidden, *reads_like_instruction(novel)):
+        rules = reads_like_instruction(novel)
+        if rules and not any(one.rule in _HOSTILE for one in rules):
+            rules = _unfounded([one for one in every if one.plain not in said], old, trust)
+        for found in (*hidden, *rules):
             yield BranchFault("instruction", key, f"{found.rule}: {found.words[:80]}")
+
+
+def _unfounded(novel: Sequence[Fact], old: Sequence[Fact], trust: TrustIn) -> tuple[Evidence, ...]:
+    """Rules among new lines that no line of a trusted file was the source of."""
+    found: list[Evidence] = []
+    for one in novel:
+        rules = reads_like_instruction(one.text)
+        words = set(one.plain.split())
+        if rules and not any(
+            len(words & set(source.plain.split())) >= FROM * len(words)
+            and trust(source.file) is not Trust.UNTRUSTED
+            for source in old
+        ):
+            found += rules
+    return tuple(found)
 
 
 def _size(base: FolderFiles, work: FolderFiles) -> Iterator[BranchFault]:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from reverie.light import dataclass, pattern
+from reverie.text.markdown import blocks
 
 ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
 
@@ -37,40 +39,80 @@ _FILE = pattern(
 )
 _NAMED = frozenset({"Makefile", "Dockerfile", "Justfile", "Procfile", "Rakefile", "Gemfile"})
 _WORD = r"[A-Za-z_][A-Za-z0-9_]*"
-_CALLED = pattern(rf"(?<![\w./-])({_WORD}(?:(?:\.|::){_WORD}){{0,4}})\(\)")
-_JOINED = pattern(r"(?<![\w./:@$-])(_?[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?![\w/-]|\.\w|::|\()")
-_SYMBOL = pattern(rf"{_WORD}(?:(?:\.|::|#){_WORD}){{0,4}}(?:\(\))?")
-_FLAG = pattern(r"(?<![\w-])(--[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w-])")
-_HASH = pattern(r"(?<![\w./:#-])([0-9a-f]{7,40})(?![\w/:-]|\.\w)")
-_IN = pattern(r"\W{0,4}(?:\w+ )?(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE)
-_HAS = pattern(r"[\W\d]{0,6}(?:has|defines|contains|holds|exports|的|中的?|里的?)?\W{0,4}")
-_COMMIT = pattern(r"(?:commits?|revisions?|revs?|sha|hash|提交)\W{0,3}$", re.IGNORECASE)
+_CALLED = re.compile(rf"(?<![\w./-])({_WORD}(?:(?:\.|::){_WORD}){{0,4}})\(\)")
+_JOINED = re.compile(
+    r"(?<![\w./:@$-])(_?[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?![\w/-]|\.\w|::|\()"
+)
+_SYMBOL = re.compile(rf"{_WORD}(?:(?:\.|::|#){_WORD}){{0,4}}(?:\(\))?")
+_FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w-])")
+_HASH = re.compile(r"(?<![\w./:#-])([0-9a-f]{7,40})(?![\w/:-]|\.\w)")
+_IN = re.compile(
+    r"\W{0,4}(?:\w{1,20} ){0,3}(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE
+)
+_HAS = re.compile(r"[\W\d]{0,6}(?:has|defines|contains|holds|exports|的|中的?|里的?)?\W{0,4}")
+_COMMIT = re.compile(r"(?:commits?|revisions?|revs?|sha|hash|提交)\W{0,3}$", re.IGNORECASE)
+
+
+_DOUBT = re.compile(
+    r"\b(?:remov(?:e[ds]?|al|ing)|delet(?:e[ds]?|ion|ing)|dropp?(?:ed|ing)|deprecated|obsolete|"
+    r"legacy|renam(?:e[ds]?|ing)|replac(?:e[ds]?|ing)|migrat(?:e[ds]?|ion)|moved|split|extracted|"
+    r"merged into|no longer|formerly|previously|used to|was|were|had been|before|old|instead|"
+    r"future|planned|proposed|upcoming|would|could|might|hypothetical|eventually|not yet|"
+    r"example|e\.g|such as|for instance|like|placeholder|template|sample|imagine|pattern|naming|"
+    r"never|don'?t|do not|avoid|wrong|bad|anti-?pattern|symptom|mistake|fails?|missing|"
+    r"creates?d?|creating|generat\w+|writes?|written|produc\w+|outputs?|stores?d?|saves?d?|temp\w*|"
+    r"run-?time|at startup|gitignored?|ignored|cache[ds]?|upstream|external|third-party|symlink)\b"
+    r"|\bto be\b|\bconvert\b|\bsays\b|[❌✗→⇒]|->|=>|(?-i:\bNOT\b)|删除|移除|改名|例如|不再|以前",
+    re.IGNORECASE,
+)
+"""A line with such a word may name what is gone, not there yet, made at run time, or elsewhere."""
+_PLACEHOLDER = re.compile(
+    r"(?:^|[/_.-])(?:foo|bar|baz|qux|quux|example|sample|xxx+|yyy+|dummy|placeholder|thing|whatever)"
+    r"(?:[/_.-]|\d|$)|(?:^|[/_.-])(?:my|your|some|old|new)[_-]|tests/path/|X[xX]x|\.\.\.|…|(?:^|_)X(?:\b|_)|^@|NNN",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Something a text names. `near` is the file it is said to stand in; a claim that is not `sure`
-    may as well be about something else, so that not finding it tells nothing."""
+    may as well be about something else, so that not finding it tells nothing. One that is `stated`
+    is said to be there now, and can be nothing but the repository's own: no example, nothing that
+    was removed or is made at run time, no name of another program."""
 
     kind: ClaimKind
     text: str
     line: int
     near: str = ""
     sure: bool = True
+    stated: bool = True
 
 
 def claims(text: str, most: int = MAX) -> tuple[Claim, ...]:
     """What a text names, each once, in the order of its lines."""
     found: dict[tuple[ClaimKind, str], Claim] = {}
-    for number, line in enumerate(text[:MAX_TEXT].splitlines(), 1):
+    text = text[:MAX_TEXT]
+    aside = _aside(text)
+    for number, line in enumerate(text.splitlines(), 1):
         if _FENCE.match(line):
             continue
-        for claim in _of_line(line[:_LINE], number):
-            if 1 < len(claim.text) <= _LONG:
-                found.setdefault((claim.kind, claim.text), claim)
+        said = re.sub(r"\S*\w[_/.]\w\S*", " ", _CODE.sub(" ", line[:_LINE]))
+        doubtful = number in aside or _DOUBT.search(said) is not None or "://" in line
+        for one in _of_line(line[:_LINE], number):
+            if 1 < len(one.text) <= _LONG:
+                claim = replace(one, stated=not doubtful and _is_telling(one))
+                known = found.setdefault((claim.kind, claim.text), claim)
+                if claim.stated and not known.stated:
+                    found[claim.kind, claim.text] = claim
         if len(found) >= most:
             break
     return tuple(found.values())[:most]
+
+
+def _aside(text: str) -> frozenset[int]:
+    """Lines that show something rather than say it: code, headings."""
+    shown = (one for one in blocks(text) if one.kind in ("code", "heading"))
+    return frozenset(number for one in shown for number in range(one.line, one.last + 1))
 
 
 def _of_line(line: str, number: int) -> list[Claim]:
@@ -161,6 +203,39 @@ def _is_sure(path: str) -> bool:
     """Whether it can be nothing but a path of a file or folder."""
     last = path.rstrip("/").rpartition("/")[2]
     return bool(_ENDING.search(last)) or path.endswith("/") or last in _NAMED
+
+
+def _is_telling(claim: Claim) -> bool:
+    """Whether a claim, by its shape and place, can only be about this repository."""
+    if not claim.sure or _PLACEHOLDER.search(claim.text):
+        return False
+    if claim.kind == "path":
+        return _is_own_path(claim.text)
+    if claim.kind == "symbol":
+        return bool(claim.near) or _is_own_name(claim.text)
+    return False  # flags belong to other programs, and commits are squashed
+
+
+def _is_own_path(path: str) -> bool:
+    names = path.rstrip("/").split("/")
+    if any(_FILE.search(name) for name in names[:-1]):
+        return False  # two files, one as good as the other
+    if path.endswith("/"):
+        return len(names) > 2
+    if len(names) == 1:  # a bare name: of code, since others are made while a program runs
+        return bool(_SOURCE.search(path)) and path == path.lower() and len(path) > _TELLING
+    return bool(_ENDING.search(names[-1])) or names[-1] in _NAMED
+
+
+_SOURCE = re.compile(r"\.(?:py|pyi|ts|tsx|jsx|go|rs|rb|java|kt|swift|cc?|cpp|hpp?|cs|php|sh|sql)$")
+_TELLING = 12
+
+
+def _is_own_name(symbol: str) -> bool:
+    """Whether a name alone is long enough to be the repository's own: `parse_header_line()`."""
+    inner = symbol.removesuffix("()")
+    plain = not re.search(r"\.|::|#", inner)
+    return symbol.endswith("()") and plain and inner.count("_") >= 2 and inner == inner.lower()
 
 
 def _is_symbol(text: str) -> bool:

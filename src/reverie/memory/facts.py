@@ -1,21 +1,23 @@
-"""Whether every fact of a memory folder is still in another state of it.
+"""Whether every fact of a memory folder is still in another state of it: the judge of a dream.
 
 A fact is a sentence, a list item, a table row, a heading, a line of code or a value of the
-frontmatter. It is kept where its words stand in a row anywhere in the new folder, whatever the
-case, the Markdown or the line breaks, and also where one passage says it in other words: then all
-its numbers, names and identifiers are there, most of its other words, and it denies what it
-denied. Anything else is lost, unless a reason stands for it that can be checked: a reason that
-names a file which does not say anything like it, or an expiry that has not come, is no reason.
-A name or description is about its whole file: what it only repeats is no fact of its own, and
-the file it was merged into may say the rest of it anywhere. Of one that was cut, the last word
-may be no word.
+frontmatter. It is kept where all its words stand in a row in one block of the new folder, whatever
+the case, the Markdown or the line breaks, with every sign of its numbers, and where the sentence
+around them does not turn them ("never", "unless", "no longer"). One word less or another word in
+its place is a loss. A date that only the day of writing would tell may be written out.
 
-Pure: it compares what it is given, reads no file and no clock, and judges no text to be wrong.
+What is lost needs a reason that can be checked: the line that replaced it stands in the file that
+is named and speaks of the same; a date that has passed; a pointer that led nowhere. That a fact was
+merged somewhere is no reason: there it must stand.
+
+The measure is the judge's own. It shares none with what makes repairs, and is the stricter one.
+Pure: it compares what it is given, reads no file and no clock.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
@@ -23,9 +25,12 @@ from reverie.errors import InvalidMessage
 from reverie.light import dataclass
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import is_cut, is_index, shown, uncut
+from reverie.memory.format.frontmatter import MAX_BYTES
+from reverie.memory.format.frontmatter import parse as parse_head
 from reverie.memory.hygiene.reading import Passage, PassageKind, passages
-from reverie.text.dates import latest, undated
-from reverie.text.terms import Terms, plain, terms
+from reverie.text.dates import latest, relative
+from reverie.text.terms import plain
+from reverie.text.untrusted import strip
 from reverie.transcript.blocks import dump, parse
 
 DropReason: TypeAlias = Literal[
@@ -41,18 +46,31 @@ DropReason: TypeAlias = Literal[
 WHYS: tuple[DropReason, ...] = get_args(DropReason)
 _WHY: dict[str, DropReason] = {why: why for why in WHYS}
 
-MAX_SOFT = 0.75
-"""Share of a fact's other words that a passage must have to say the same."""
 SAME_SUBJECT = 0.5
-"""Share of a fact's words, but for numbers, that one passage of a file must have to be what
-took its place."""
-SAME_MATTER = 0.6
-"""Share of a fact's words that one passage must have, beside all its numbers, names and
-identifiers, to be what it was merged into."""
-_TOGETHER = 3  # sentences that are looked at as one passage
-_CANDIDATES = 40
-_RARE = 4
-_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type"})
+"""Share of a fact's words, but for values, that the line which took its place must have."""
+MAX_DATE = 6
+"""Words that a date written out may have."""
+_ANY_DAY = 86_400.0 * 10_000
+_NAMELESS = frozenset({"type", "metadata", "originSessionId", "node_type", "trust"})
+_OPEN_HEAD = re.compile(r"---[ \t]*\r?\n(?:[A-Za-z][\w-]*:(?: .*)?\r?\n|[ \t]+\S.*\r?\n)+")
+_MARK = re.compile(r"[*_`~]+(?=\S)|(?<=\S)[*_`~]+|\s{0,2}\(passed\)")
+_LINK = re.compile(r"\]\((?![A-Za-z][\w+.-]*:)[^()\s]*\.md(?:#[^()\s]*)?\)")
+_WORD = re.compile(
+    "[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]"
+    r"|[-+±~≈<>≤≥$€£¥]?\d[\d.,:/]*(?<=\d)[%‰°]?"
+    "|[^\\W\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+"
+)
+_TURNS = frozenset(
+    re.findall(
+        r"\S+",
+        """not no never none neither nor without cannot nothing nobody nowhere unless except until
+        formerly previously longer stop stopped avoid instead rather outdated obsolete wrong false
+        t don doesn didn isn aren wasn weren won wouldn shouldn mustn hasn haven hadn couldn
+        nicht kein keine keinen keinem keiner keines nie niemals ohne außer weder früher
+        ehemals statt falsch 不 没 無 无 未 勿 别 非 禁 除 曾""",
+    )
+)
+"""Words that turn the sentence they stand in."""
 _BLOCK = re.compile(r"^```reasons[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _MOST_REASONS = 20_000
 
@@ -67,14 +85,6 @@ class Fact:
     plain: str
     kind: PassageKind = "sentence"
 
-    @property
-    def terms(self) -> Terms:
-        """What it says, but for dates that only the day of writing would tell."""
-        said = undated(self.text)
-        if self.kind == "value" and is_cut(said):
-            said = uncut(said).rpartition(" ")[0] or said
-        return terms(said, titled=self.kind in ("heading", "value"))
-
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -84,6 +94,18 @@ class Reason:
     file: str
     target: str = ""
     fact: str = ""
+    by: str = ""  # the line that stands in its place
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A fact that is gone for a reason that holds, and the line that replaces it."""
+
+    file: str
+    fact: str
+    why: DropReason
+    target: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +125,15 @@ def facts_of(text: str, file: str = "") -> tuple[Fact, ...]:
     """Every fact of a file's text. Of an index, what its lines say beside the link."""
     if is_index(file):
         return tuple(_of_index(text, file))
-    return _of_passages(passages(text), file)
+    return _of_passages(passages(_closed(text)), file)
+
+
+def _closed(text: str) -> str:
+    """The text with its head closed: one that is not yet says the same once it is."""
+    if parse_head(text[:MAX_BYTES].encode("utf-8", "replace")).present:
+        return text
+    found = _OPEN_HEAD.match(text)
+    return f"{found[0]}---\n{text[found.end() :]}" if found else text
 
 
 def _of_passages(pieces: Sequence[Passage], file: str) -> tuple[Fact, ...]:
@@ -128,14 +158,23 @@ def _of_index(text: str, file: str) -> Iterator[Fact]:
     pointers = {one.number: one for one in indexes.parse(text.encode("utf-8", "replace")).pointers}
     for number, row in enumerate(text.splitlines(), 1):
         pointer = pointers.get(number)
-        said = row if pointer is None else pointer.hook
-        words = plain(said)
-        if words:
-            kind = "heading" if row.lstrip().startswith("#") else "item"
-            yield Fact(file, number, said.strip(), words, kind)
+        parts = (row,) if pointer is None else (pointer.title, pointer.hook)
+        for said in parts:
+            words = plain(said)
+            if words:
+                kind = "heading" if row.lstrip().startswith("#") else "item"
+                yield Fact(file, number, said.strip(), words, kind)
 
 
 # Comparing
+
+
+@dataclass(frozen=True, slots=True)
+class FactVerdict:
+    """What became of the facts that do not stand in the new folder."""
+
+    lost: tuple[Lost, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
 
 
 def lost(
@@ -146,25 +185,38 @@ def lost(
     now: float = 0.0,
 ) -> tuple[Lost, ...]:
     """The facts of `old` that are neither in `new` nor have a reason that holds."""
-    gone: list[Fact] = []
+    return verdict(old, new, reasons, now=now).lost
+
+
+def verdict(
+    old: Mapping[str, bytes],
+    new: Mapping[str, bytes],
+    reasons: Sequence[Reason] = (),
+    *,
+    now: float = 0.0,
+) -> FactVerdict:
+    """What is lost, and what is gone for a reason that holds."""
     changed = [key for key, data in sorted(old.items()) if new.get(key) != data]
-    kept = FolderFacts(new) if changed else None
-    for key in changed:
-        facts = facts_of(shown(old[key]), key)
-        gone += [one for one in facts if kept is not None and not kept.says(one)]
-    if not gone or kept is None:
-        return ()
+    if not changed:
+        return FactVerdict()
+    kept = FolderFacts(new)
+    gone = [one for key in changed for one in facts_of(shown(old[key]), key) if not kept.says(one)]
     judge = _Judge(old, kept, reasons, now)
-    found = ((one, judge.fault(one)) for one in gone)
-    return tuple(Lost(one.file, one.line, one.text, note) for one, note in found if note)
+    missing: list[Lost] = []
+    graves: list[Tombstone] = []
+    for one in gone:
+        found = judge.of(one)
+        if isinstance(found, Tombstone):
+            graves.append(found)
+        else:
+            missing.append(Lost(one.file, one.line, one.text, found))
+    return FactVerdict(tuple(missing), tuple(graves))
 
 
-@dataclass(frozen=True, slots=True)
-class _NewPassage:
-    """A passage of the new folder, with those beside it in the same block."""
-
-    file: str
-    terms: Terms
+def words_of(text: str) -> list[str]:
+    """The words of a text as the judge compares them: all of them, numbers with their signs."""
+    seen = unicodedata.normalize("NFKC", strip(_LINK.sub("] ", _MARK.sub("", text))))
+    return [one.lower() for one in _WORD.findall(seen)]
 
 
 class FolderFacts:
@@ -172,102 +224,101 @@ class FolderFacts:
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = files
-        self._plain: dict[str, str] = {}
-        self._exact: set[str] = set()
-        self._said: list[_NewPassage] = []
+        self._blocks: list[tuple[str, str]] = []  # file, its words in a row, sentences by a bar
         self._by_word: dict[str, list[int]] = {}
-        self._by_part: dict[str, set[str]] = {}
         for key, data in files.items():
             self._read(key, shown(data))
 
     def _read(self, key: str, text: str) -> None:
+        groups: dict[int, list[str]] = {}
         if is_index(key):
-            found = facts_of(text, key)
-            pieces = [Passage("item", one.line, 0, 0, one.text, one.line) for one in found]
+            for number, one in enumerate(facts_of(text, key)):
+                groups[number] = [one.text]
         else:
-            pieces = list(passages(text))
-            found = _of_passages(pieces, key)
-        self._exact.update(one.plain for one in found)
-        words = f" {' '.join(one.plain for one in found)} "
-        self._plain[key] = words
-        for word in set(words.split()):
-            self._by_part.setdefault(word, set()).add(key)
-        self._passages(key, pieces)
-
-    def _passages(self, key: str, pieces: Sequence[Passage]) -> None:
-        single = [terms(one.text) for one in pieces]
-        for at, one in enumerate(pieces):
-            group = [single[at]]
-            self._put(key, single[at])
-            for other in range(at + 1, min(at + _TOGETHER, len(pieces))):
-                if pieces[other].block != one.block:
-                    break
-                group.append(single[other])
-                self._put(key, joined(group))
-
-    def _put(self, key: str, found: Terms) -> None:
-        number = len(self._said)
-        self._said.append(_NewPassage(key, found))
-        for word in found.all:
-            self._by_word.setdefault(word, []).append(number)
+            for piece in passages(_closed(text)):
+                groups.setdefault(piece.block, []).append(piece.text)
+        for group in groups.values():
+            rows = [" ".join(words_of(one)) for one in group]
+            row = f" {' | '.join(filter(None, rows))} "
+            for word in set(row.split()):
+                self._by_word.setdefault(word, []).append(len(self._blocks))
+            self._blocks.append((key, row))
 
     def says(self, fact: Fact) -> bool:
-        """Whether the folder says this, in these words or in others."""
-        if fact.plain in self._exact or self._in_a_row(fact.plain):
-            return True
-        wanted = fact.terms
-        return any(_covers(said.terms, wanted) for said in self._near(wanted))
+        """Whether a block of the folder has the fact's words and does not turn them."""
+        parts = _parts(fact)
+        cut = is_cut(fact.text)  # what would turn it may be what was cut off
+        return not any(parts) or any(_stands(parts, row, cut) for _, row in self._near(parts))
 
-    def in_file(self, key: str, wanted: Terms, share: float, *, turned: bool = False) -> bool:
-        """Whether one passage of a file has all hard terms and this share of all terms."""
-        near = (said.terms for said in self._near(wanted, key))
-        return not wanted.all or any(_alike(said, wanted, share, turned=turned) for said in near)
+    def replaces(self, key: str, fact: Fact, by: str = "") -> str:
+        """The line of a file that speaks of what a fact spoke of, or nothing."""
+        wanted = set(words_of(fact.text)) - _JOINTS
+        wanted = {one for one in wanted if not one[-1].isdigit()} or wanted
+        told = " ".join(words_of(by))
+        best, most = "", SAME_SUBJECT
+        for file, row in self._blocks:
+            if file != key or (told and f" {told} " not in f" {row.replace('|', '').strip()} "):
+                continue
+            for sentence in row.split("|"):
+                share = len(wanted & set(sentence.split())) / max(1, len(wanted))
+                if share >= most:
+                    best, most = sentence.strip(), share
+        return (by or best) if best else ""
 
-    def about(self, key: str, wanted: Terms, share: float) -> bool:
-        """The same of a file as a whole: for what a head says, which is about all of it."""
-        own = [said.terms for said in self._said if said.file == key]
-        return _alike(joined(own), wanted, share, turned=not wanted.denies)
-
-    def _in_a_row(self, words: str) -> bool:
-        keys = [self._by_part.get(word, set[str]()) for word in set(words.split())]
-        rarest = min(keys, key=len, default=set[str]())
-        return any(f" {words} " in self._plain[key] for key in rarest)
-
-    def _near(self, wanted: Terms, key: str = "") -> list[_NewPassage]:
-        """Passages that share the rarest words, those with the most of them first."""
-        rows = sorted((self._by_word.get(w, []) for w in wanted.all), key=len)
-        counts: dict[int, int] = {}
-        for row in [row for row in rows if row][: _RARE if not key else None]:
-            for number in row:
-                if not key or self._said[number].file == key:
-                    counts[number] = counts.get(number, 0) + 1
-        best = sorted(counts, key=lambda n: (-counts[n], n))[:_CANDIDATES]
-        return [self._said[n] for n in best]
+    def _near(self, parts: Sequence[str]) -> Iterator[tuple[str, str]]:
+        words = {word for part in parts[::2] for word in part.split()}
+        words = words or {word for part in parts for word in part.split()}
+        rows = [self._by_word.get(word, []) for word in words]
+        rarest = min(rows, key=len, default=list[int]())
+        return (self._blocks[n] for n in rarest)
 
 
-def joined(group: Sequence[Terms]) -> Terms:
-    """The terms of several passages as one."""
-    none: frozenset[str] = frozenset()
-    return Terms(
-        none.union(*(one.hard for one in group)),
-        none.union(*(one.soft for one in group)),
-        any(one.denies for one in group),
-        none.union(*(one.numbers for one in group)),
+_JOINTS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        a an the of to in on at by for and or is are was be der die das 的
+        """,
     )
+)
 
 
-def _covers(said: Terms, wanted: Terms) -> bool:
-    if said.denies != wanted.denies or not wanted.hard <= said.all:
+def _parts(fact: Fact) -> list[str]:
+    """A fact's words in a row; where a date stands that may be written out, the words before,
+    those of the date, those behind it and so on."""
+    text = fact.text
+    if fact.kind in ("value", "item") and is_cut(text):
+        text = uncut(text).rpartition(" ")[0] or text
+    parts: list[str] = []
+    at = 0
+    for when in relative(text, _ANY_DAY):
+        parts += [" ".join(words_of(text[at : when.start])), " ".join(words_of(when.words))]
+        at = when.end
+    return [*parts, " ".join(words_of(text[at:]))]
+
+
+def _stands(parts: Sequence[str], row: str, cut: bool) -> bool:
+    """Whether the words stand in a row of a block, in a sentence that does not turn them."""
+    flat = row.replace(" | ", " ")
+    if f" {' '.join(filter(None, parts))} " not in flat and not _dated(parts, flat):
         return False
-    soft = wanted.soft
-    return len(soft & said.all) >= MAX_SOFT * len(soft) and bool(len(wanted))
+    if cut:
+        return True
+    own = {word for part in parts[::2] for word in part.split()}
+    around = [set(one.split()) for one in row.split("|")]
+    touched = [one for one in around if one & own]
+    # Of a block with several sentences only those that hold the words can turn them.
+    full = [one for one in touched if own <= one] or touched
+    return any(not (one - own) & _TURNS for one in full)
 
 
-def _alike(said: Terms, wanted: Terms, share: float, *, turned: bool) -> bool:
-    """All hard terms and a share of all; the other meaning counts only where it may be `turned`."""
-    words = wanted.all
-    same = turned or said.denies == wanted.denies
-    return same and wanted.hard <= said.all and len(words & said.all) >= share * len(words)
+def _dated(parts: Sequence[str], flat: str) -> bool:
+    """Whether the words stand there with each date written out."""
+    if len(parts) == 1:
+        return False
+    date = rf"(?: \S+){{0,{MAX_DATE}}}? \S*\d\S*(?: \S+){{0,{MAX_DATE}}}?"
+    said = [rf" {re.escape(part)}" if part else "" for part in parts[::2]]
+    return re.search(rf"{date.join(said)}(?= )", flat) is not None
 
 
 # Reasons
@@ -283,42 +334,43 @@ class _Judge:
     now: float
     _by_file: dict[str, list[Reason]] | None = None
 
-    def fault(self, fact: Fact) -> str:
-        """Why the loss of a fact stands; "" where a reason covers it."""
+    def of(self, fact: Fact) -> Tombstone | str:
+        """The tombstone of a fact that may be gone, else why it may not."""
         if self._by_file is None:
             self._by_file = {}
             for one in self.reasons:
                 self._by_file.setdefault(one.file, []).append(one)
         mine = [one for one in self._by_file.get(fact.file, ()) if _about(one, fact)]
-        if not mine:
-            return Lost("", 0, "").note
-        faults = [self._checked(one, fact) for one in mine]
-        return "" if "" in faults else faults[0]
+        faults: list[str] = []
+        for reason in mine:
+            found = _CHECKS[reason.why](self, reason, fact)
+            if isinstance(found, Tombstone):
+                return found
+            faults.append(found)
+        return faults[0] if faults else Lost("", 0, "").note
 
-    def _checked(self, reason: Reason, fact: Fact) -> str:
-        return _CHECKS[reason.why](self, reason, fact)
-
-    def replaced(self, reason: Reason, fact: Fact, share: float) -> str:
-        key = reason.target
-        if not key or key not in self.new.files:
-            return f"{reason.why} names {key or 'no file'}, which is not there"
-        own = fact.terms
-        turned = reason.why in ("superseded_by", "contradicted_by")
-        wanted = Terms(frozenset(), own.all - own.numbers, own.denies) if turned else own
-        if self.new.in_file(key, wanted, share, turned=turned):
-            return ""
-        merged = reason.why in ("merged_into", "duplicate_of") and fact.kind == "value"
-        if merged and self.new.about(key, own, share):
-            return ""
+    def replaced(self, reason: Reason, fact: Fact) -> Tombstone | str:
+        key = reason.target or reason.file
+        if key not in self.new.files:
+            return f"{reason.why} names {key}, which is not there"
+        by = self.new.replaces(key, fact, reason.by)
+        if by:
+            return Tombstone(fact.file, fact.text, reason.why, key, by)
         return f"{reason.why} names {key}, which says nothing like it"
 
-    def expired(self, fact: Fact) -> str:
+    def moved(self, reason: Reason, _: Fact) -> Tombstone | str:
+        """Merged or repeated: then its words would stand there."""
+        return f"{reason.why} {reason.target or reason.file}, where its words do not stand"
+
+    def expired(self, reason: Reason, fact: Fact) -> Tombstone | str:
         date = latest(fact.text)
         if date is None:
             return "it is said to be expired and has no date"
-        return "" if date < self.now else "it is said to be expired and its date has not passed"
+        if date >= self.now:
+            return "it is said to be expired and its date has not passed"
+        return Tombstone(fact.file, fact.text, "expired", reason.target, reason.by)
 
-    def dangling(self, fact: Fact) -> str:
+    def dangling(self, reason: Reason, fact: Fact) -> Tombstone | str:
         if not is_index(fact.file):
             return "it is said to be a pointer and stands in no index"
         below = fact.file[: fact.file.rfind("/") + 1]
@@ -326,7 +378,7 @@ class _Judge:
         found = next((one for one in pointers if one.number == fact.line), None)
         if found is None or (found.key and below + found.key in self.new.files):
             return "it is said to be a pointer to nothing and is none"
-        return ""
+        return Tombstone(fact.file, fact.text, reason.why, found.target)
 
 
 def _about(reason: Reason, fact: Fact) -> bool:
@@ -336,20 +388,16 @@ def _about(reason: Reason, fact: Fact) -> bool:
     return bool(words) and (f" {words} " in f" {fact.plain} " or f" {fact.plain} " in f" {words} ")
 
 
-_Check: TypeAlias = Callable[[_Judge, Reason, Fact], str]
+_Check: TypeAlias = Callable[[_Judge, Reason, Fact], Tombstone | str]
 _CHECKS: dict[DropReason, _Check] = {
-    "merged_into": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_MATTER),
-    "duplicate_of": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_MATTER),
-    "superseded_by": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_SUBJECT),
-    "contradicted_by": lambda judge, reason, fact: judge.replaced(reason, fact, SAME_SUBJECT),
-    "dated": lambda judge, reason, fact: judge.replaced(
-        Reason("dated", reason.file, reason.target or reason.file), fact, SAME_MATTER
-    ),
-    "shortened": lambda judge, reason, fact: judge.replaced(
-        Reason("shortened", reason.file, reason.target or reason.file), fact, SAME_MATTER
-    ),
-    "expired": lambda judge, _, fact: judge.expired(fact),
-    "pointer": lambda judge, _, fact: judge.dangling(fact),
+    "merged_into": _Judge.moved,
+    "duplicate_of": _Judge.moved,
+    "shortened": _Judge.moved,
+    "superseded_by": _Judge.replaced,
+    "contradicted_by": _Judge.replaced,
+    "dated": _Judge.replaced,
+    "expired": _Judge.expired,
+    "pointer": _Judge.dangling,
 }
 
 
@@ -364,6 +412,7 @@ def reasons_block(reasons: Iterable[Reason]) -> str:
 
 def _value(one: Reason) -> dict[str, str]:
     value = {"file": one.file, "reason": one.why, "target": one.target, "fact": one.fact}
+    value |= {"by": one.by}
     return {name: text for name, text in value.items() if text}
 
 
@@ -389,4 +438,5 @@ def _reason(row: str) -> Reason | None:
     why = _WHY.get(given.get("reason", ""))
     if why is None or not given.get("file"):
         return None
-    return Reason(why, given["file"], given.get("target", ""), given.get("fact", ""))
+    rest = (given.get(name, "") for name in ("target", "fact", "by"))
+    return Reason(why, given["file"], *rest)

@@ -40,14 +40,16 @@ def land(
     changes: Mapping[str, bytes | None],
     here: Mapping[str, bytes],
     origin: Origin,
+    trusts: Mapping[str, Trust] | None = None,
 ) -> str:
     """Write files and remove those that are None; the name of the step in the history.
 
-    `here` is what the changes were made from: where the folder holds something else by now, or a
-    guard refuses one file, nothing is changed.
+    `trusts` gives the trust in a file where it is another than that of the step. `here` is
+    what the changes were made from: where the folder holds something else by now, or a guard
+    refuses one file, nothing is changed.
     """
     before = {key: digest(data) for key, data in here.items()}
-    return land_over(memories, changes, before, origin)
+    return land_over(memories, changes, before, origin, trusts=trusts or {})
 
 
 def land_over(
@@ -56,12 +58,19 @@ def land_over(
     here: Mapping[str, str],
     origin: Origin,
     undoes: tuple[str, ...] = (),
+    *,
+    trusts: Mapping[str, Trust] | None = None,
 ) -> str:
     """The same, where `here` is the SHA-256 of each file, and the step takes others back."""
     with memories.folder.locked():
         finish(memories)
         step = Version("", "", ABSENT, ABSENT, 0.0, origin, memories.history.new_id(), undoes)
         steps = [_planned(memories, key, changes[key], here, step) for key in sorted(changes)]
+        known = trusts or {}
+        steps = [
+            replace(one, origin=replace(origin, trust=known.get(one.key, origin.trust)))
+            for one in steps
+        ]
         if not steps:
             return ""
         for data in changes.values():
@@ -113,16 +122,15 @@ def _carry_out(memories: Memories) -> str:
     steps = _read(memories)
     if not steps:
         return ""
-    first = steps[0]
-    with memories.history.by(first.origin, first.undoes, first.group) as group:
-        try:
-            for step in sorted(steps, key=_place):
+    try:
+        for step in sorted(steps, key=_place):
+            with memories.history.by(step.origin, step.undoes, step.group):
                 _step(memories, step)
-        except (Forgotten, SecretFound, NotFound, Damaged):
-            memories.beside.remove(PLAN)
-            raise
+    except (Forgotten, SecretFound, NotFound, Damaged):
+        memories.beside.remove(PLAN)
+        raise
     memories.beside.remove(PLAN)
-    return group
+    return steps[0].group
 
 
 def _read(memories: Memories) -> Sequence[Version]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
 from reverie.light import dataclass
+from reverie.text.terms import stem
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = {
@@ -45,7 +46,7 @@ _RELATIVE = re.compile(
     rf"|(?P<which>last|next|this|previous|coming)\s+(?P<unit>week|month|quarter|year|{_DAY})"
     rf"|(?:a\s+couple\s+of|(?P<count>{_HOW_MANY}))\s+(?P<span>days?|weeks?|months?|years?)"
     r"\s+(?P<way>ago|from\s+now)"
-    rf"|in\s+(?P<count2>{_HOW_MANY})\s+(?P<span2>days?|weeks?|months?)(?P<way2>\s+time)?)\b"
+    rf"|in\s+(?P<count2>{_HOW_MANY})\s+(?P<span2>days?|weeks?|months?)(?P<way2>['’]?\s+time)?)\b"
     r"(?!['’]s?\s+(?:work|worth))"
     r"|(?P<zh>前天|昨天|昨日|明天|明日|后天|今早|今晚|(?:上|下|这|本)(?:个)?(?:周|星期|月|季度|年)"
     r"(?P<zd>[一二三四五六日天])?|去年|明年|今年|(?P<zn>\d{1,3}|[一二两三四五六七八九十])"
@@ -65,6 +66,47 @@ _PLAN = re.compile(
     r"\b(?:will|due|ends?|starts?|expires?|ships?|launch\w*|leaves?|moves?|is|are|back|happens?)\b"
 )
 _EXAMPLE = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]{1,80}'(?!\w)")
+_WEEKDAY_NAMES = (
+    *(
+        "monday mondays montag montags 周一 星期一 礼拜一",
+        "tuesday tuesdays dienstag dienstags 周二 星期二 礼拜二",
+    ),
+    *(
+        "wednesday wednesdays mittwoch mittwochs 周三 星期三 礼拜三",
+        "thursday thursdays donnerstag donnerstags 周四 星期四 礼拜四",
+    ),
+    *(
+        "friday fridays freitag freitags 周五 星期五 礼拜五",
+        "saturday saturdays samstag samstags sonnabend 周六 星期六 礼拜六",
+    ),
+    "sunday sundays sonntag sonntags 周日 星期日 礼拜日 周天 星期天 礼拜天",
+)
+WEEKDAYS = {
+    word: day
+    for day, names in enumerate(_WEEKDAY_NAMES)
+    for name in names.split()
+    for word in (name, stem(name))
+}
+"""Names of weekdays, also by their stem, from Monday = 0, in English, German and Chinese."""
+_COUNTED = (
+    "zero null 零", "one eins ein eine 一", "two zwei 二 两", "three drei 三", "four vier 四",
+    "five fünf 五", "six sechs 六", "seven sieben 七", "eight acht 八", "nine neun 九",
+    "ten zehn 十", "eleven elf", "twelve zwölf", "thirteen dreizehn", "fourteen vierzehn",
+    "fifteen fünfzehn", "sixteen sechzehn", "seventeen siebzehn", "eighteen achtzehn",
+    "nineteen neunzehn", "twenty zwanzig",
+)  # fmt: skip
+_TENS = (
+    "thirty dreißig", "forty vierzig", "fifty fünfzig", "sixty sechzig", "seventy siebzig",
+    "eighty achtzig", "ninety neunzig", "hundred hundert 百",
+)  # fmt: skip
+NUMBER_WORDS = {
+    word: number
+    for rows, first, step in ((_COUNTED, 0, 1), (_TENS, 30, 10))
+    for number, names in zip(range(first, 1000, step), rows, strict=False)
+    for name in names.split()
+    for word in (name, stem(name))
+}
+"""Numbers written as words, also by their stem."""
 PASSED = "(passed)"
 _MARKED = re.compile(r"\((?:passed|expired|done|met|completed|over)\b", re.IGNORECASE)
 
@@ -158,7 +200,9 @@ def _meant(found: re.Match[str], base: date) -> str:
     back = (found["way"] or "").lower() == "ago"
     if found["span2"] and not found["way2"] and not _is_plan(found):
         return ""
-    return _away(-amount if back else amount, span, base)
+    meant = _away(-amount if back else amount, span, base)
+    about = span == "week" and not back  # nobody means the day
+    return f"around {meant.removeprefix('on ')}" if about and meant else meant
 
 
 def _is_plan(found: re.Match[str]) -> bool:
@@ -182,6 +226,8 @@ def _unit(which: str, unit: str, base: date) -> str:
         ahead = (_DAYS.index(unit) - base.weekday()) % 7
         if step < 0:
             return f"on {base + timedelta(ahead - 7)}"
+        if which == "next" and base.weekday() + ahead < 7 and ahead:
+            return ""  # that of this week to some, of the next to others
         return f"on {base + timedelta(ahead or (7 if step else 0))}"
     if unit == "week":
         monday = base - timedelta(base.weekday()) + timedelta(7 * step)

@@ -50,6 +50,7 @@ class KnownMemory:
     name: str = ""
     description: str = ""
     saved: float = 0.0
+    lines: tuple[float, ...] = ()  # when each line was written, where they differ
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version, trust_in
 from reverie.store import landing
 from reverie.store.memories import Memories
+from reverie.store.written import written_times
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class MemoryFix:
     edits: Mapping[str, int] | None = None
     group: str = ""
     failed: str = ""
+    left: tuple[str, ...] = ()  # changes that were not made, each with its reason
+    dropped: tuple[dict[str, str], ...] = ()  # facts that gave way, and to what
 
     def value(self) -> dict[str, Any]:
         """For JSON."""
@@ -50,6 +53,8 @@ class MemoryFix:
             "edits": dict(self.edits or {}),
             "version": self.group,
             "failed": self.failed,
+            "left": list(self.left),
+            "dropped": list(self.dropped),
         }
 
 
@@ -66,6 +71,7 @@ def report_value(report: HygieneReport) -> dict[str, Any]:
         "score": report.score,
         "memories": report.memories,
         "counts": report.counts,
+        "not_looked_for": list(report.unlooked),
         "findings": [_finding(one) for one in report.findings],
     }
 
@@ -83,13 +89,11 @@ def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
     from reverie.memory.hygiene.check import CheckInput
 
     files: dict[str, bytes] = {}
-    times: dict[str, float] = {}
     unread: set[str] = set()
     for key in memories.folder.all_keys():
         if not key.lower().endswith(".md"):
             continue
         try:
-            found = memories.folder.stat(key)
             data = memories.folder.bytes_of(key, MAX_READ + 1)
         except (NotFound, StoreError):
             unread.add(key)
@@ -97,15 +101,19 @@ def _input(memories: Memories, place: ProjectPlace) -> CheckInput:
         if len(data) > MAX_READ:
             unread.add(key)
             continue
-        files[key], times[key] = data, found.modified / 1e9
+        files[key] = data
+    known = written_times(memories, files, time.time())
+    present, late = _present(files, place)
     return CheckInput(
         files,
-        times,
+        known.files,
         time.time(),
         memories.folder.limits,
-        _present(files, place),
+        present,
         _trust(memories),
         unread=frozenset(unread),
+        lines=known.lines,
+        unlooked=late,
     )
 
 
@@ -121,32 +129,38 @@ def _trust(memories: Memories) -> TrustIn:
     return trust
 
 
-def _present(files: Mapping[str, bytes], place: ProjectPlace) -> Present | None:
-    """Whether the repository has what the memories name; None where there is no repository."""
+def _present(
+    files: Mapping[str, bytes], place: ProjectPlace
+) -> tuple[Present | None, tuple[str, ...]]:
+    """Whether the repository has what the memories name, and what there was no time to look for;
+    nobody to ask where there is no repository."""
     if not (place.root / ".git").exists():
-        return None
+        return None, ()
     from reverie.memory.claims import claims
-    from reverie.session.recall.checked import Repository
+    from reverie.session.recall.checked import LATE, Repository
 
     every = (one for key, data in files.items() if is_topic(key) for one in claims(shown(data)))
-    wanted = list(dict.fromkeys(one for one in every if one.sure))
+    wanted = list(dict.fromkeys(one for one in every if one.stated))
     found = Repository(place.root, seconds=SECONDS).check(wanted)
     gone = {one.claim for one in found if one.status == "gone"}
+    late = tuple(one.claim.text for one in found if one.why == LATE)
 
     def present(claim: Claim) -> bool:
         return claim not in gone
 
-    return present
+    return present, late
 
 
 # --- fixing
 
 
 def fix_memory(memories: Memories, place: ProjectPlace, origin: Origin) -> MemoryFix:
-    """Make the repairs as one step; nothing where a fact would be lost by them."""
-    from reverie.memory.facts import lost
+    """Make the repairs as one step, but for those by which a fact would be lost."""
+    from reverie.memory.branch_changes import verdict
     from reverie.memory.repair.repair import kept, repaired
 
+    with memories.folder.locked():
+        memories.look()
     given = _input(memories, place)
     barred = frozenset(
         key for key, data in given.files.items() if not _allowed(memories, key, data)
@@ -156,21 +170,38 @@ def fix_memory(memories: Memories, place: ProjectPlace, origin: Origin) -> Memor
     done = repaired(given)
     if not done.files:
         return MemoryFix()
-    missing = lost(given.files, kept(given, done), done.reasons, now=given.now)
-    if missing:
-        first = missing[0]
-        return MemoryFix(failed=f"nothing was fixed: {first.file}:{first.line} would lose a fact")
+    found = verdict(
+        given.files,
+        kept(given, done),
+        done.reasons,
+        limits=given.limits,
+        now=given.now,
+        trust=given.trust,
+    )
+    left = tuple(map(str, found.left))
+    files = {
+        key: found.work.get(key)
+        for key in {*given.files, *found.work}
+        if given.files.get(key) != found.work.get(key)
+    }
+    if not files:
+        return MemoryFix(failed=f"nothing was fixed: {left[0]}", left=left)
+    edits = [one for one in done.edits if one.file in files or one.target in files]
     counts: dict[str, int] = {}
-    for one in done.edits:
+    for one in edits:
         counts[one.why] = counts.get(one.why, 0) + 1
     try:
-        group = _land(memories, given, done, origin)
+        group = _land(memories, given, replace(done, files=files, edits=tuple(edits)), origin)
     except ReverieError as error:
         later = "cut off while it landed, which goes on when the memory is next opened: "
         return MemoryFix(failed=f"{later if landing.is_planned(memories) else ''}{error}")
-    written = tuple(sorted(key for key, data in done.files.items() if data is not None))
-    gone = tuple(sorted(key for key, data in done.files.items() if data is None))
-    return MemoryFix(written, gone, counts, group)
+    written = tuple(sorted(key for key, data in files.items() if data is not None))
+    gone = tuple(sorted(key for key, data in files.items() if data is None))
+    graves = tuple(
+        {"file": one.file, "fact": one.fact, "why": one.why, "target": one.target, "by": one.by}
+        for one in found.tombstones
+    )
+    return MemoryFix(written, gone, counts, group, left=left, dropped=graves)
 
 
 def _allowed(memories: Memories, key: str, data: bytes) -> bool:

@@ -10,11 +10,13 @@ as plain files, and importing it into an empty project gives the same project ba
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from reverie.errors import ImportFailed, NotFound, ReverieError
 from reverie.memory.format import entry as entries
@@ -34,6 +36,7 @@ from reverie.world import Notice, Say
 Program = Literal["claude", "codex", "gemini", "agents"]
 
 MEMORY, HISTORY = "memory", "history"
+TIMES = "times.json"
 _LARGEST = 4 * 2**20
 _ABOVE = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "gemini": "GEMINI_HOME"}
 
@@ -74,8 +77,24 @@ def import_file(memories: Memories, found: ImportCandidate, dry_run: bool) -> Im
         done = memories.save(found.key, found.data, origin, exclusive=True, hook=found.hook)
     except ReverieError as error:
         return ImportedFile(where, found.key, f"refused: {error.what}")
+    if done.saved:
+        _keep_time(memories, found.key, _time_of(found.path))
     how = "imported, unverified" if done.unverified else "imported"
     return ImportedFile(where, found.key, how if done.saved else "waits for review")
+
+
+def _time_of(path: Path) -> int:
+    try:
+        return path.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _keep_time(memories: Memories, key: str, at: int) -> None:
+    """A file that came from elsewhere is as old here as it was there."""
+    if at > 0:
+        with suppress(OSError):
+            os.utime(memories.folder.root / key, ns=(at, at), follow_symlinks=False)
 
 
 # --- what other programs keep
@@ -183,6 +202,7 @@ def exported_files(memories: Memories, say: Say) -> Iterator[tuple[str, bytes]]:
     for key in memories.folder.all_keys():
         if not any(part.startswith(".") for part in key.split("/")):
             yield f"{MEMORY}/{key}", memories.folder.files.read(key, single_link=True)
+    yield f"{HISTORY}/{TIMES}", json.dumps(_times(memories), sort_keys=True).encode()
     kept = memories.history
     versions = kept.log()
     if versions:
@@ -196,6 +216,22 @@ def exported_files(memories: Memories, say: Say) -> Iterator[tuple[str, bytes]]:
     for item in memories.review.items():
         key = f"{REVIEW}/{item.id}.json"
         yield key, kept.files.read(key, single_link=True)
+
+
+def _times(memories: Memories) -> dict[str, int]:
+    """The time of each file in nanoseconds: a copy of an export may not keep them."""
+    folder = memories.folder
+    keys = [k for k in folder.all_keys() if not any(p.startswith(".") for p in k.split("/"))]
+    return {key: folder.stat(key).modified for key in keys}
+
+
+def _times_in(source: Folder) -> dict[str, int]:
+    try:
+        value: Any = json.loads(source.read(f"{HISTORY}/{TIMES}"))
+    except (NotFound, ValueError):
+        return {}
+    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return {key: at for key, at in found.items() if type(at) is int and 0 < at < 2**63}
 
 
 def is_export(path: Path) -> bool:
@@ -225,6 +261,7 @@ def _export_topics(folder: Path, trust: Trust) -> Iterator[ImportCandidate]:
 def _put_back(memories: Memories, source: Folder) -> Iterator[ImportedFile]:
     """Versions first, then the files that the last ones are, so that a look finds nothing new."""
     kept = memories.history
+    times = _times_in(source)
     for key in source.list():
         memories.forgotten.guard(key, source.read(key))
     with memories.folder.locked():
@@ -236,7 +273,8 @@ def _put_back(memories: Memories, source: Folder) -> Iterator[ImportedFile]:
             name = key.removeprefix(f"{MEMORY}/")
             data = source.read(key)
             memories.allow(name, data)
-            memories.folder.files.write(name, data)
+            at = times.get(name) or _time_of(source.root / key)
+            memories.folder.files.write(name, data, modified=at)
             yield ImportedFile(str(source.root / key), name, "imported")
         for key in _listed(source, REVIEW):
             kept.files.write(key, source.read(key))

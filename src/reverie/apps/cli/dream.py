@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +85,18 @@ def run(dry_run: bool, model: str, everything: bool, as_json: bool, project: Pat
         document(asdict(done))
     else:
         _told(done)
+        _score(project, place)
     if done.status in ("failed", "killed"):
         raise click.exceptions.Exit(1)
+
+
+def _score(project: Path, place: ProjectPlace) -> None:
+    """What `memory check` says of the folder now: one score for both."""
+    from reverie.upkeep.check import check_memory
+
+    with find_memory(project) as memories:
+        report = check_memory(memories, place)
+    say(f"score {report.score} of 100 (`reverie memory check` tells why)")
 
 
 def _allow(place: ProjectPlace, model: Model) -> None:
@@ -147,14 +158,19 @@ def _progress(dream: Dream) -> None:
 def _told(dream: Dream) -> None:
     from reverie.session.dream.run import told
 
-    style = {"completed": "green", "waiting": "yellow"}.get(dream.status, "red")
-    say(told(dream), style)
+    styles = {"completed": "green", "failed": "red", "killed": "red"}
+    say(told(dream), styles.get(dream.status, "yellow"))
     if dream.status == "waiting":
         say("`reverie dream diff` shows it; `reverie dream accept` or `drop` decides")
     elif dream.status == "completed" and dream.changed:
         say("`reverie dream undo` takes it back")
-    if dream.summary:
+    if dream.summary and dream.status in ("completed", "waiting"):
         say(dream.summary)
+    for one in dream.tombstones[:20]:
+        by = f"; instead: {line(one['by'], 100)}" if one.get("by") else ""
+        say(f"  gone, {one['why'].replace('_', ' ')}: {line(one['fact'], 100)}{by}")
+    for one in dream.left_out[:20]:
+        say(f"  left out: {line(one, 200)}", "yellow")
     for fault in dream.faults[:20]:
         say(f"  {fault}", "yellow")
     if len(dream.faults) > 20:
@@ -204,7 +220,7 @@ def status(dream: str, as_json: bool, project: Path) -> None:
 def _gates(place: ProjectPlace, memories: Memories) -> str:
     """Why none is due, or nothing."""
     from reverie.layers.dreaming import Gates
-    from reverie.session.dream.watch import touched
+    from reverie.session.dream.watch import touched, undistilled
     from reverie.store.consolidation import Consolidation
 
     settings = place.loaded().settings
@@ -217,7 +233,9 @@ def _gates(place: ProjectPlace, memories: Memories) -> str:
     def counted(since: float) -> int:
         return touched(library, since) if library else 0
 
-    return Gates(place.flags(), lock.last, counted).shut(settings, time.time())
+    days = partial(undistilled, memories)
+    gates = Gates(place.flags(), lock.last, counted, None, days)
+    return gates.shut(settings, time.time())
 
 
 @app.command()

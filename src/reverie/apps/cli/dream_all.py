@@ -24,7 +24,7 @@ from reverie.errors import Held
 from reverie.layers.dreaming import Gates
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import Dreamer, dream, told
-from reverie.session.dream.watch import touched
+from reverie.session.dream.watch import touched, undistilled
 from reverie.upkeep.background import closing
 from reverie.upkeep.place import ProjectPlace
 
@@ -93,7 +93,8 @@ async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
 
 def gates(dreamer: Dreamer) -> str:
     """Why no dream is due, or nothing."""
-    found = Gates(dreamer.flags, dreamer.lock.last, partial(touched, dreamer.library))
+    days = partial(undistilled, dreamer.memories)
+    found = Gates(dreamer.flags, dreamer.lock.last, partial(touched, dreamer.library), None, days)
     return found.shut(dreamer.settings, dreamer.clock.now())
 
 

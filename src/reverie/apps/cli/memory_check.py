@@ -54,6 +54,11 @@ def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:
         say("Nothing to fix.")
     if done.failed:
         note(done.failed)
+    for one in done.dropped[:20]:
+        by = f"; instead: {line(reveal(one['by']), 100)}" if one["by"] else ""
+        note(f"gone, {one['why'].replace('_', ' ')}: {line(reveal(one['fact']), 100)}{by}")
+    for left in done.left[:20]:
+        note(f"left out: {line(reveal(left), 200)}")
     if report.findings:
         columns = [Column("kind"), Column("where"), Column("evidence", wraps=True)]
         table(columns, [_row(one) for one in report.findings[:_SHOWN]])
@@ -62,6 +67,10 @@ def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:
     memories = plural(report.memories, "memory", "memories")
     counts = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in report.counts.items())
     say(f"score {report.score} of 100: {memories}, {counts or 'no faults found'}")
+    if report.unlooked:
+        names = line(reveal(", ".join(report.unlooked)), 120)
+        told = plural(len(report.unlooked), "name")
+        note(f"There was no time to look for {told} in the repository: {names}")
     fixable = sum(one.fix is not None for one in report.findings)
     if fixable and not fix:
         note(f"{plural(fixable, 'fault')} can be fixed: `reverie memory check --fix`")

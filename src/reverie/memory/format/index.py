@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from reverie.light import dataclass, pattern
 from reverie.memory.format.frontmatter import BOM, newline
+from reverie.text.markdown import MarkdownBlock, blocks
 from reverie.text.untrusted import find, reveal, strip
 
 LOOKED_AT = 2_000
@@ -257,6 +258,65 @@ def _cut_out(data: bytes, lines: Sequence[Pointer]) -> bytes:
     return kept + data[at:]
 
 
+# Content
+
+
+@dataclass(frozen=True, slots=True)
+class IndexContent:
+    """Lines of an index that belong into a topic: those of one section, with its heading where
+    nothing else stands below it. Numbers count from 1."""
+
+    title: str
+    lines: tuple[int, ...]
+    heading: int = 0
+
+
+def contents(index: Index) -> tuple[IndexContent, ...]:
+    """What stands in an index and is no pointer: lists, tables, code, and the text of sections
+    that hold nothing else. Words beside pointers, and before the first section, introduce them
+    and are left alone."""
+    text = index.data.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff")
+    if len(index.pointers) >= len([row for row in text.split("\n") if row.strip()]):
+        return ()
+    return tuple(_contents(text, {one.number for one in index.pointers}))
+
+
+def _contents(text: str, pointers: set[int]) -> Iterator[IndexContent]:
+    every = blocks(text)
+    tops = [one.level for one in every if one.kind == "heading"]
+    top = min([level for level in tops if level > 1], default=2)
+    groups: list[list[MarkdownBlock]] = [[]]
+    for one in every:
+        if one.kind == "heading" and one.level <= top:
+            groups.append([])
+        groups[-1].append(one)
+    for group in groups:
+        head = group[0] if group and group[0].kind == "heading" else None
+        rest = group[1:] if head else group
+        listed = any(number in pointers for one in rest for number in _numbers(one))
+        section = head is not None and head.level > 1 and not listed
+        wrong = [one for one in rest if _is_content(one, section, pointers)]
+        if not any(one.kind != "heading" for one in wrong):
+            continue
+        whole = section and head is not None
+        rows = [number for one in wrong for number in _numbers(one) if number not in pointers]
+        if section:
+            last = max(rows)
+            rows = list(range(wrong[0].line, last + 1))
+        title = text[head.start : head.end] if head is not None and head.level > 1 else ""
+        yield IndexContent(title, tuple(rows), head.line if whole and head is not None else 0)
+
+
+def _numbers(one: MarkdownBlock) -> range:
+    return range(one.line, one.last + 1)
+
+
+def _is_content(one: MarkdownBlock, section: bool, pointers: set[int]) -> bool:
+    if section:
+        return True
+    return one.kind in ("item", "row", "code") and one.line not in pointers
+
+
 # Faults
 
 
@@ -266,15 +326,15 @@ def check(index: Index, keys: Collection[str], *, width: int = WIDTH) -> tuple[I
     faults = _of_pointers(index, known)
     pointed = {one.key for one in index.pointers}
     numbers = {one.number for one in index.pointers}
+    wrong = {number for one in contents(index) for number in one.lines}
     for number, row in enumerate(index.data.splitlines(), 1):
-        bare = row.removeprefix(BOM).strip() if number == 1 else row.strip()
         text = row[: 4 * max(width, LOOKED_AT)].decode("utf-8", "replace")
         if find(text.removeprefix("\ufeff")):
             reason = f"the line hides characters: {reveal(text)[:LOOKED_AT]}"
             faults.append(IndexFault("hidden", number, "", reason))
-        if len(text) > width:
+        if len(text) > width and number in numbers:
             faults.append(IndexFault("long", number, "", f"the line is over {width} characters"))
-        if bare and number not in numbers and not bare.startswith((b"#", b"<!--")):
+        if number in wrong:
             faults.append(IndexFault("content", number, "", "the line is no pointer"))
     missing = [key for key in sorted(known) if key not in pointed]
     faults += [IndexFault("unlisted", 0, key, "no line of the index names it") for key in missing]

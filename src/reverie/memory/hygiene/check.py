@@ -31,6 +31,7 @@ from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import INDEX, TopicFile, index_of, is_index, is_topic
 from reverie.memory.hygiene import odds
 from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, junk
+from reverie.memory.hygiene.form import form_faults
 from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
 from reverie.memory.trust import Trust, reads_like_instruction
@@ -46,6 +47,7 @@ FindingKind: TypeAlias = Literal[
     "instruction_like",
     "index",
     "link",
+    "form",
 ]
 POINTS: dict[FindingKind, float] = {
     "secret": 5.0,
@@ -57,6 +59,7 @@ POINTS: dict[FindingKind, float] = {
     "stale_reference": 0.5,
     "index": 0.5,
     "link": 0.25,
+    "form": 0.5,
 }
 
 
@@ -91,6 +94,7 @@ class HygieneReport:
 
     findings: tuple[Finding, ...]
     memories: int
+    unlooked: tuple[str, ...] = ()  # what there was no time to look for in the repository
 
     @property
     def score(self) -> int:
@@ -132,11 +136,13 @@ class CheckInput:
     trust: TrustIn = by_agent
     guarded: bool = True  # whether to look for secrets and instructions too
     unread: frozenset[str] = frozenset()  # files that are there and whose text is not known
+    lines: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    unlooked: tuple[str, ...] = ()  # what there was no time to look for in the repository
 
 
 def check(given: CheckInput) -> HygieneReport:
     """Everything that is wrong with a memory folder."""
-    memories = read(given.files, given.times)
+    memories = read(given.files, given.times, given.lines)
     every = list(memories.values())
     found: list[Finding] = []
     there = memories.keys() | given.unread
@@ -153,7 +159,7 @@ def check(given: CheckInput) -> HygieneReport:
     found += [_odds(one) for one in odds.contradictions(every, pairs)]
     found += _indexes(given, memories)
     order = sorted(found, key=lambda one: (one.file, one.line, one.kind, one.evidence))
-    return HygieneReport(tuple(order), len(every))
+    return HygieneReport(tuple(order), len(every), given.unlooked)
 
 
 # One memory
@@ -165,12 +171,24 @@ def _of_one(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:
     if spoilt is not None:
         evidence = f"{spoilt.rule}: {_cut(spoilt.words)}"
         yield Finding("junk", memory.key, spoilt.line, evidence, rule=spoilt.rule)
+    yield from _form(memory)
     yield from _dates(memory, given.now)
     if given.present is not None:
         for one in gone(memory, given.present):
             yield Finding(
                 "stale_reference", memory.key, one.line, f"{one.kind} {_cut(one.text)} is gone"
             )
+
+
+def _form(memory: ReadMemory) -> Iterator[Finding]:
+    for one in form_faults(memory):
+        fix = (
+            Fix("duplicate_of", memory.key, one.start, one.end, one.new) if one.start >= 0 else None
+        )
+        if one.rule == "heading":
+            fix = Fix("merged_into", memory.key)
+        words = f"{one.rule}: {_cut(one.words)}"
+        yield Finding("form", memory.key, one.line, words, fix=fix, rule=one.rule)
 
 
 def _guarded(memory: ReadMemory, given: CheckInput) -> Iterator[Finding]:
@@ -201,11 +219,13 @@ def _dates(memory: ReadMemory, now: float) -> Iterator[Finding]:
             continue
         first, last = _inside(memory.text, piece)
         raw = memory.text[first:last]
-        for when in relative(raw, memory.written or now):
+        written = memory.when(piece.line)
+        for when in relative(raw, written or now):
             fix = Fix("dated", "", first + when.start, first + when.end, when.meant)
-            words = f"“{when.words}” says nothing later: {when.meant}"
+            meant = when.meant if written else "nobody knows when it was written"
+            words = f"“{when.words}” says nothing later: {meant}"
             line = piece.line + raw.count("\n", 0, when.start)
-            mends = fix if memory.written else None
+            mends = fix if written else None
             yield Finding("stale_date", memory.key, line, words, fix=mends, rule="relative")
         for _, end, day in expired(raw, now):
             fix = Fix("expired", "", first + end, first + end, f" {PASSED}")

@@ -22,17 +22,19 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from itertools import combinations
 from typing import TypeVar
 
 from reverie.light import dataclass
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import ReadMemory, statements
-from reverie.text.terms import terms
+from reverie.text.markdown import without_code
+from reverie.text.terms import plain, terms
 
 K = TypeVar("K", bound=Hashable)
 
-SAME = 0.55
+SAME = 0.5
 """Share of the weight of two files' terms that both must have to be duplicates."""
 LEAST_TERMS = 5
 """Files with fewer terms are too short to be told apart from another by them."""
@@ -110,10 +112,49 @@ def duplicates(memories: Sequence[ReadMemory]) -> list[tuple[ReadMemory, ReadMem
     found: list[tuple[ReadMemory, ReadMemory, float]] = []
     for a, b in candidates(sets, weight):
         share = overlap(sets[a], sets[b], weight)
-        if share >= SAME:
+        if share >= SAME and not are_parallel(memories[a], memories[b]):
             pair = sorted((memories[a], memories[b]), key=lambda one: (one.written, one.key))
             found.append((pair[0], pair[1], share))
     return sorted(found, key=lambda pair: (pair[0].key, pair[1].key))
+
+
+def are_parallel(one: ReadMemory, other: ReadMemory) -> bool:
+    """Whether two files say alike of two things: hardly a statement is the same, and most differ
+    by a word or two in the same place. "Releases of the reader need two days" is no duplicate of
+    what another file says of the portal."""
+    mine, theirs = _bodies(one), _bodies(other)
+    same = len(mine & theirs)
+    rest = sorted(mine - theirs)[:_LOOKED_AT], sorted(theirs - mine)[:_LOOKED_AT]
+    long = min(len(mine), len(theirs)) > _SHORT
+    if long or 2 * same >= min(len(mine), len(theirs)) or not all(rest):
+        return False
+    few, many = sorted(rest, key=len)
+    alike = sum(any(_differ_in_place(a, b) for b in many) for a in few)
+    return 2 * alike >= len(few)
+
+
+_LOOKED_AT = 40  # statements of each file
+_SHORT = 8  # statements of a file that may be on one thing
+_IN_PLACE = 3  # words that may differ in one place, and places
+
+
+def _bodies(memory: ReadMemory) -> set[tuple[str, ...]]:
+    said = (one.passage for one in statements(memory) if one.passage.kind != "value")
+    return {tuple(_signs(one.text)) for one in said}
+
+
+def _signs(text: str) -> Iterator[str]:
+    for word in plain(text).split():
+        yield from word if word[0] >= "\u2e80" else (word,)
+
+
+def _differ_in_place(a: Sequence[str], b: Sequence[str]) -> bool:
+    if abs(len(a) - len(b)) > _IN_PLACE or 2 * len(set(a) & set(b)) < len(set(a)):
+        return False
+    steps = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    apart = [step for step in steps if step[0] != "equal"]
+    small = all(max(s[2] - s[1], s[4] - s[3]) <= _IN_PLACE for s in apart)
+    return small and len(apart) <= _IN_PLACE and all(step[0] == "replace" for step in apart)
 
 
 _BLANK = re.compile(
@@ -233,7 +274,6 @@ Present = Callable[[Claim], bool]
 _LINK = re.compile(
     r"\[(?P<text>[^\[\]\n]*)\]\((?P<target><[^<>\n]+>|[^()\s]+)(?:[ \t]+\"[^\"\n]*\")?\)"
 )
-_CODE = re.compile(r"(?ms)^[ \t>]*(`{3,}|~{3,}).*?(?:^[ \t>]*\1|\Z)|`[^`\n]*`")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -253,7 +293,7 @@ def broken(
 ) -> Iterator[Reference]:
     """Links to memories that are not there; `names` gives the memories of each file name."""
     below = posixpath.dirname(memory.key)
-    seen = _CODE.sub(lambda found: " " * len(found[0]), memory.text)
+    seen = without_code(memory.text)
     for found in _LINK.finditer(seen):
         raw = found["target"].strip("<>")
         target, _, anchor = raw.partition("#")
@@ -272,6 +312,13 @@ def broken(
         yield Reference(raw, line, *found.span("target"), to)
 
 
+def linked(key: str, text: str) -> set[str]:
+    """The files that a text links to, by their keys."""
+    below = posixpath.dirname(key)
+    found = (one["target"].strip("<>").partition("#")[0] for one in _LINK.finditer(text))
+    return {posixpath.normpath(posixpath.join(below, one)) for one in found if one}
+
+
 def called(text: str, subject: frozenset[str]) -> bool:
     """Whether words name a memory that is called so: they share half of the fewer words."""
     words = terms(text, titled=True).all
@@ -281,7 +328,7 @@ def called(text: str, subject: frozenset[str]) -> bool:
 def relinked(key: str, text: str, moved: Mapping[str, str]) -> str:
     """A text whose links to files that were merged lead to where they went."""
     below = posixpath.dirname(key)
-    seen = _CODE.sub(lambda found: " " * len(found[0]), text)
+    seen = without_code(text)
     for found in reversed(list(_LINK.finditer(seen))):
         target, mark, anchor = found["target"].strip("<>").partition("#")
         went = moved.get(posixpath.normpath(posixpath.join(below, target)))
@@ -294,4 +341,4 @@ def relinked(key: str, text: str, moved: Mapping[str, str]) -> str:
 
 def gone(memory: ReadMemory, present: Present) -> Iterator[Claim]:
     """What a memory names of the repository and the repository does not have."""
-    return (one for one in claims(memory.text) if one.sure and not present(one))
+    return (one for one in claims(memory.text) if one.stated and not present(one))

@@ -5,7 +5,8 @@ stands, so that it can be shown or replaced. White space, a `>` before a quotati
 of a list are no part of it. Every character that is a letter or a digit is in exactly one
 passage; the cut is one pass, and nothing is changed.
 
-`written` is the time a file was last changed; a daily log's is the day that it is of. Statements
+`written` is the time a file was last changed, 0 where nobody knows; a line may have one of its
+own; a daily log's is the day that it is of. Statements
 are the passages that claim something: sentences, items and values, without headings, lead-ins
 that end in a colon, code, tables and lines that only point elsewhere.
 """
@@ -15,22 +16,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import LOGS, is_index, is_topic, shown, stem, type_of
+from reverie.text.markdown import BlockKind, blocks
 from reverie.text.terms import Terms, terms
 
 PassageKind: TypeAlias = Literal["sentence", "item", "heading", "row", "code", "value"]
 
-_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:[ \t]+|$)")
-_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_QUOTE = re.compile(r"[ \t]*(?:>[ \t]*)+")
-_RULE = re.compile(r"[\s|:=_*+.-]*\Z")
-_SETEXT = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*\Z")
 _END = re.compile(r"[.!?](?:[\"')\]*_`”’]{0,4})[ \t\n]+(?=[\"'(\[*_`“‘]{0,4}[^\W_a-z])|[。！？]")
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|Dr|Mr|Ms|No|Fig|[A-Z])|\.\.)\.\Z")
 _ANY = re.compile(r"[^\W_]")
@@ -67,8 +64,17 @@ def passages(text: str) -> tuple[Passage, ...]:
     return tuple(cut.found)
 
 
+_KINDS: dict[BlockKind, PassageKind] = {
+    "paragraph": "sentence",
+    "item": "item",
+    "heading": "heading",
+    "row": "row",
+    "code": "code",
+}
+
+
 class _BodyCut:
-    """One pass over the lines of a body."""
+    """The blocks of a body, cut into sentences."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -76,71 +82,19 @@ class _BodyCut:
         self.block = 0
         self.under = ""
         self._starts = [0, *(m.end() for m in re.finditer(r"\n", text))]
-        self._open: tuple[PassageKind, int, int] | None = (
-            None  # kind, start, end of what is gathered
-        )
 
     def line(self, at: int) -> int:
         return bisect_right(self._starts, at)
 
-    def body(self, start: int) -> None:
-        fence = ""
-        for at, end in self._rows(start):
-            row = self.text[at:end]
-            mark = _FENCE.match(row)
-            if fence:
-                closes = mark is not None and mark[1].startswith(fence)
-                fence = "" if closes else fence
-                if not closes:
-                    self._add("code", at, end)
-            elif mark is not None:
-                self._flush()
-                fence = mark[1]
-                self._add("code", at + mark.end(), end)
-            else:
-                self._take(row, at, end)
-        self._flush()
-
-    def _rows(self, start: int) -> Iterator[tuple[int, int]]:
-        at = start
-        while at < len(self.text):
-            end = self.text.find("\n", at)
-            end = len(self.text) if end < 0 else end
-            yield at, end
-            at = end + 1
-
-    def _take(self, row: str, at: int, end: int) -> None:
-        bare = _QUOTE.sub("", row, count=1) if row.lstrip()[:1] == ">" else row
-        shift = len(row) - len(bare)
-        if not bare.strip() or (_RULE.match(bare) and not _SETEXT.match(bare)):
-            self._flush()
-        elif heading := _HEADING.match(bare):
-            self._flush()
-            self._add("heading", at + shift + heading.end(), end)
-            self.under = bare[heading.end() :].strip(" \t#")
-        elif bare.lstrip()[:1] == "|":
-            self._flush()
-            self._add("row", at, end)
-        elif item := _ITEM.match(row):
-            self._flush()
-            self._open = ("item", at + item.end(), end)
-        elif self._open is None:
-            if not _RULE.match(bare):
-                self._open = ("sentence", at + shift, end)
-        else:
-            self._open = (self._open[0], self._open[1], end)
-
-    def _flush(self) -> None:
-        if self._open is not None:
-            kind, start, end = self._open
-            self._open = None
+    def body(self, first: int) -> None:
+        for one in blocks(self.text[first:]):
             self.block += 1
-            for low, high in _sentences(self.text, start, end):
+            start, end, kind = first + one.start, first + one.end, _KINDS[one.kind]
+            whole = kind in ("heading", "row", "code")
+            for low, high in ((start, end),) if whole else _sentences(self.text, start, end):
                 self._put(kind, low, high)
-
-    def _add(self, kind: PassageKind, start: int, end: int) -> None:
-        self.block += 1
-        self._put(kind, start, end)
+            if kind == "heading":
+                self.under = self.text[start:end].strip()
 
     def _put(self, kind: PassageKind, start: int, end: int) -> None:
         text = self.text[start:end]
@@ -181,16 +135,24 @@ class ReadMemory:
     subject: frozenset[str]  # the terms of its name, or of its first heading
     body: str
     type: str
+    times: tuple[float, ...] = ()  # of its lines, where they are not all of one time
+
+    def when(self, line: int) -> float:
+        """When a line was written; 0 where nobody knows."""
+        return self.times[line - 1] if 0 < line <= len(self.times) else self.written
 
     @property
     def all(self) -> frozenset[str]:
         """Every term of its text, those of its type and name left to their passages."""
         none: frozenset[str] = frozenset()
         pairs = zip(self.passages, self.terms, strict=True)
-        return none.union(*(own.all for one, own in pairs if one.under not in _NO_SUBJECT))
+        return none.union(
+            *(own.all for one, own in pairs if one.kind != "value" or one.under in HEAD_WORDS)
+        )
 
 
-_NO_SUBJECT = frozenset({"type", "metadata", "originSessionId"})
+HEAD_WORDS = frozenset({"name", "description"})
+"""What of a head says something about its matter; the rest is about the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +163,20 @@ class Statement:
     passage: Passage
     terms: Terms
 
+    @property
+    def written(self) -> float:
+        return self.memory.when(self.passage.line)
 
-def read(files: Mapping[str, bytes], times: Mapping[str, float]) -> dict[str, ReadMemory]:
+
+def read(
+    files: Mapping[str, bytes],
+    times: Mapping[str, float],
+    lines: Mapping[str, tuple[float, ...]] | None = None,
+) -> dict[str, ReadMemory]:
     """The topics of a folder by their keys, sorted."""
+    of_lines = lines or {}
     return {
-        key: one(key, shown(data), times.get(key, 0.0))
+        key: replace(one(key, shown(data), times.get(key, 0.0)), times=of_lines.get(key, ()))
         for key, data in sorted(files.items())
         if is_topic(key)
     }
@@ -243,7 +214,8 @@ def statements(memory: ReadMemory) -> list[Statement]:
     found: list[Statement] = []
     for piece, own in zip(memory.passages, memory.terms, strict=True):
         named = piece.kind == "value" and piece.under == "name"
-        if piece.kind not in _SAID or piece.under in _NO_SUBJECT or named:
+        of_the_file = piece.kind == "value" and piece.under not in HEAD_WORDS
+        if piece.kind not in _SAID or of_the_file or named:
             continue
         if piece.text.rstrip("*_` ").endswith((":", "：")) or _POINTS.match(piece.text):
             continue

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from reverie.light import dataclass
+from reverie.text.markdown import blocks
 from reverie.transcript.blocks import Block, Json
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 
@@ -35,7 +36,6 @@ ROLES = frozenset({"user", "assistant", "tool"})
 
 _QUESTION = re.compile(r"[^.!?\n]*\?")
 _ENDS_ASKING = re.compile(r"\?\s*(?:\[[^\]]*\]\s*)?\Z|[？]\s*\Z")
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|my|me|we|our)\b|我")
 
 
@@ -121,7 +121,9 @@ def _texts(content: Json) -> Iterator[str]:
 
 def headings(body: str) -> str:
     """The headings of a Markdown text, a line each."""
-    return "\n".join(found[1] for found in _HEADING.finditer(body))
+    if "#" not in body and "==" not in body and "--" not in body:
+        return ""
+    return "\n".join(body[one.start : one.end] for one in blocks(body) if one.kind == "heading")
 
 
 def best_lines(body: str, terms: Iterable[tuple[str, float]]) -> tuple[int, str]:

@@ -1,15 +1,10 @@
-"""Edits with reasons: near-duplicates made one, and an index mended.
-
-Of two duplicates the older file stays and takes in what only the other says. A passage of the
-other that the older file already has, word for word or in other words with all its numbers, names
-and identifiers, is not repeated. Everything else is put behind what is there, in the order and
-the words it had, code and tables whole. Nothing is reworded. A name or description that was cut
-is left out where what it was cut from is there.
+"""Edits with reasons, and an index mended.
 
 An index has one pointer a memory, none to nothing, short lines and no content. What a line says
-beyond the width goes into the memory it points to, and a line that is no pointer becomes a memory
-of its own: the words move, none is lost. A pointer to a file that was merged points to where it
-went; one whose file lies elsewhere under the same name is led there.
+beyond the width goes into the memory it points to, and a section with content becomes a memory of
+its own, heading and all: the words move, none is lost. Words that introduce pointers stay. A
+pointer to a file that was merged points to where it went; one whose file lies elsewhere under the
+same name is led there.
 """
 
 from __future__ import annotations
@@ -20,13 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from reverie.light import dataclass
-from reverie.memory.facts import SAME_MATTER, DropReason, Fact, FolderFacts, Reason, repeats
+from reverie.memory.facts import DropReason, Reason
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import (
     INDEX,
     TopicFile,
     index_of,
-    is_cut,
     is_index,
     is_topic,
     key_for,
@@ -36,10 +30,13 @@ from reverie.memory.format.entry import (
     title_of,
     uncut,
 )
+from reverie.memory.format.frontmatter import BOM
 from reverie.memory.format.index import Index, Pointer
 from reverie.memory.hygiene.faults import called
-from reverie.memory.hygiene.reading import Passage, PassageKind, passages
+from reverie.memory.hygiene.reading import passages
 from reverie.memory.ranking import IndexLimits
+from reverie.memory.repair.merging import has_words, merged
+from reverie.text.dates import relative
 from reverie.text.terms import plain, terms
 
 
@@ -56,7 +53,8 @@ class Edit:
     @property
     def reason(self) -> Reason:
         """Without words before it, it is about the whole file."""
-        return Reason(self.why, self.file, self.target, self.before)
+        by = self.after or "" if self.why in ("contradicted_by", "superseded_by") else ""
+        return Reason(self.why, self.file, self.target, self.before, " ".join(by.split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,6 @@ class Repaired:
         return tuple(dict.fromkeys(one.reason for one in self.edits))
 
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-
-
 def clusters(pairs: Sequence[tuple[str, str]], times: Mapping[str, float]) -> list[list[str]]:
     """Files that are duplicates of one another, in groups, the oldest of each first."""
     group: dict[str, set[str]] = {}
@@ -86,81 +81,7 @@ def clusters(pairs: Sequence[tuple[str, str]], times: Mapping[str, float]) -> li
     return sorted(rows)
 
 
-def merged(key: str, text: str, other: str) -> str:
-    """The text of a file with what only the other one says behind it."""
-    known = FolderFacts({key: text.encode("utf-8", "replace")})
-    entry = TopicFile(key, other.encode("utf-8", "replace"))
-    said = list(_only_in(entry.body, key, known))
-    whole = FolderFacts({key: "\n\n".join([text, *said]).encode("utf-8", "replace")})
-    parts = [*_head(entry, key, whole), *said]
-    if not parts:
-        return text
-    end = "\r\n" if "\r\n" in text else "\n"
-    added = "\n\n".join(parts).replace("\r\n", "\n").replace("\n", end)
-    return f"{text.rstrip()}{end}{end}{added}{end}"
-
-
-def _head(entry: TopicFile, key: str, whole: FolderFacts) -> Iterator[str]:
-    """What the head of the other file says and the merged one does not."""
-    for value in dict.fromkeys((entry.front.get("name"), entry.description)):
-        if not value or repeats(plain(value), plain(entry.body)):
-            continue
-        fact = Fact(key, 0, value, plain(value), "value")
-        cut = is_cut(value) and whole.about(key, fact.terms, SAME_MATTER)
-        if not cut and not says(whole, key, value, "value"):
-            yield uncut(value)
-
-
-def _only_in(body: str, key: str, known: FolderFacts) -> Iterator[str]:
-    for chunk in _chunks(body):
-        pieces = [one for one in passages(chunk) if not says(known, key, one.text, one.kind)]
-        if not pieces:
-            continue
-        if any(one.kind in ("code", "row") for one in pieces):
-            yield chunk.strip("\n")
-        else:
-            yield from _lines(pieces)
-
-
-def _lines(pieces: Sequence[Passage]) -> Iterator[str]:
-    """Passages as they stood: headings and sentences on their own, items as a list."""
-    items = [f"- {one.text}" for one in pieces if one.kind == "item"]
-    for one in pieces:
-        if one.kind == "heading":
-            yield f"## {one.text}"
-        elif one.kind == "sentence":
-            yield one.text
-    if items:
-        yield "\n".join(items)
-
-
-def says(known: FolderFacts, key: str, text: str, kind: PassageKind = "sentence") -> bool:
-    """Whether a file has a passage's words, or all that it tells in other words."""
-    fact = Fact(key, 0, text, plain(text), kind)
-    if not fact.plain or known.says(fact):
-        return True
-    return known.in_file(key, fact.terms, SAME_MATTER)
-
-
-def _chunks(body: str) -> Iterator[str]:
-    """A body cut at blank lines, but for those inside code."""
-    rows: list[str] = []
-    fence = ""
-    for row in body.splitlines():
-        mark = _FENCE.match(row)
-        if mark is not None:
-            closes = bool(fence) and mark[1].startswith(fence)
-            fence = "" if closes else fence or mark[1]
-        if row.strip() or fence:
-            rows.append(row)
-        elif rows:
-            yield "\n".join(rows)
-            rows = []
-    if rows:
-        yield "\n".join(rows)
-
-
-_PLAIN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*")
+_BLANKS = re.compile(rb"(\r?\n)(?:[ \t]*\r?\n){2,}")
 
 
 @dataclass(slots=True)
@@ -196,30 +117,38 @@ class Pointers:
     # Lines that are no pointers
 
     def _contents(self, data: bytes) -> bytes:
-        index = indexes.parse(data)
-        faults = indexes.check(index, (), width=self.limits.width)
-        wrong = {fault.line for fault in faults if fault.kind == "content"}
+        """Each section that holds content becomes a memory; its lines leave the index."""
+        found = indexes.contents(indexes.parse(data))
         rows = data.splitlines(keepends=True)
-        kept: list[bytes] = []
-        for number, row in enumerate(rows, 1):
-            text = _PLAIN.sub("", shown(row).strip())
-            if number in wrong and re.search(r"\w", text):
-                self._into_memory(text)
-            else:
-                kept.append(row)
-        return b"".join(kept)
+        if not found or shown(data).encode() != data.removeprefix(BOM):
+            return data
+        gone: set[int] = set()
+        for one in found:
+            lines = [shown(rows[number - 1]).rstrip("\r\n") for number in one.lines]
+            self._into_memory(one.title, "\n".join(lines).strip("\n"))
+            gone.update((*one.lines, one.heading))
+        kept = [row for number, row in enumerate(rows, 1) if number not in gone]
+        return _BLANKS.sub(rb"\1\1", b"".join(kept))
 
-    def _into_memory(self, text: str) -> None:
-        folder = FolderFacts({k: v for k, v in self.files.items() if _is_own(k, self.key)})
-        home = next((key for key in folder.files if says(folder, key, text)), "")
-        if not home:
-            title, kind = title_of(text), sort_of(text)
-            taken = frozenset(self.files)
-            home = self.below + key_for(title, kind, taken)
-            about = indexes.shorten(text, self.limits.width)
-            made = new(home, name=title, description=about, type=kind, body=text)
-            self.files[home] = made.data
-        self.edits.append(Edit(self.key, text, None, "merged_into", home))
+    def _into_memory(self, title: str, text: str) -> None:
+        first = next((one.text for one in passages(text) if one.kind != "heading"), text)
+        name = " ".join(title.split()) or title_of(first)
+        body = f"# {name}\n\n{text}" if title else text
+        same = [key for key in self.own().values() if self._is_called(key, name)]
+        if len(same) == 1:
+            home = same[0]
+            made = merged(home, shown(self.files[home]), body).encode("utf-8", "replace")
+        else:
+            home = self.below + key_for(name, "", frozenset(self.files))
+            about = indexes.shorten(" ".join(first.split()), self.limits.width)
+            made = new(home, name=name, description=about, type=sort_of(text), body=body).data
+        self.files[home] = made
+        self.edits.append(Edit(self.key, name if title else first, None, "merged_into", home))
+
+    def _is_called(self, key: str, name: str) -> bool:
+        if key in self.unread:
+            return False
+        return plain(TopicFile(key, self.files[key]).title) == plain(name)
 
     # Pointers
 
@@ -260,29 +189,34 @@ class Pointers:
         return alike[0] if called(one.title, terms(title, titled=True).all) else ""
 
     def _gone(self, one: Pointer, why: str, target: str) -> None:
-        """Say why a pointer goes; what its hook alone says is kept."""
+        """Say why a pointer goes; what it alone says is kept."""
         went = self.moved.get(self.below + one.key, "")
         if went:
+            self._keep(one.title, went)
+            self._keep(one.hook, went)
             self.edits.append(Edit(self.key, one.hook, None, "merged_into", went))
         elif why == "duplicate_of":
+            self._keep(one.title, target)
             self._keep(one.hook, target)
             self.edits.append(Edit(self.key, one.hook, None, "duplicate_of", target))
         else:
-            self.edits.append(Edit(self.key, one.hook, None, "pointer"))
+            said = f"{one.title} — {one.hook}" if one.hook else one.title
+            self.edits.append(Edit(self.key, said, None, "pointer"))
 
     def _line(self, one: Pointer, key: str, raw: bytes) -> bytes:
         """A pointer's line as it should be: the file it leads to, a hook that holds, its width."""
         file = self.below + key
         text = shown(raw).rstrip("\r\n")
-        hook, why = one.hook, ""
+        hook = one.hook
+        why: DropReason | None = None
         was, now = self.hooks.get(file, ("", ""))
         if was != now and was and one.hook and was.startswith(one.hook.rstrip("…").rstrip()):
-            hook, why = now, "contradicted_by"
+            hook, why = now, self._why(was, file)
         short = len(text) <= self.limits.width and not why
         if (key == one.key and short) or file in self.unread:
             return raw
         if len(text) > self.limits.width:
-            self._keep(hook, file)
+            self._keep(one.hook, file)
         end = raw[len(raw.rstrip(b"\r\n")) :]
         made = indexes.line(key, one.title, hook, width=self.limits.width).encode()
         if made.strip() == raw.strip():
@@ -290,18 +224,23 @@ class Pointers:
         if key != one.key:
             self.edits.append(Edit(self.key, one.hook, hook, "pointer", file))
         elif why:
-            self.edits.append(Edit(self.key, one.hook, hook, "contradicted_by", file))
+            self.edits.append(Edit(self.key, one.hook, hook, why, file))
         else:
             self.edits.append(Edit(self.key, one.hook, hook, "shortened", file))
         return made + end
+
+    def _why(self, was: str, file: str) -> DropReason:
+        """Why a description is another one now."""
+        if relative(was, 1.0):
+            return "dated"
+        return "superseded_by" if has_words(shown(self.files[file]), was) else "contradicted_by"
 
     def _keep(self, hook: str, file: str) -> None:
         """What a hook says, in the memory it points to."""
         if file in self.unread:
             return
         text = shown(self.files[file])
-        folder = FolderFacts({file: self.files[file]})
-        if hook and not says(folder, file, uncut(hook)):
+        if hook and not has_words(text, hook):
             self.files[file] = f"{text.rstrip()}\n\n{uncut(hook)}\n".encode()
 
     def _unlisted(self, data: bytes) -> bytes:

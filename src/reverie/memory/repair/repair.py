@@ -20,9 +20,11 @@ from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import is_index, is_topic, shown
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check
 from reverie.memory.hygiene.faults import relinked
+from reverie.memory.hygiene.form import joined_sections
 from reverie.memory.hygiene.reading import logs, read
 from reverie.memory.repair.daily import distilled
-from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters, merged
+from reverie.memory.repair.edits import Edit, Pointers, Repaired, all_indexes, clusters
+from reverie.memory.repair.merging import merged
 
 ROUNDS = 5
 """How often a folder is looked at again; what is not mended by then stays as it is."""
@@ -53,10 +55,17 @@ class _Work:
     moved: dict[str, str] = field(default_factory=dict[str, str])
 
     def round(self) -> None:
-        seen = replace(self.given, files=self.files, guarded=False)
+        # A line's own time holds for the lines as they were given.
+        lines = {k: v for k, v in self.given.lines.items() if self._is_as_given(k)}
+        times = {
+            k: 0.0 if k in self.given.lines.keys() - lines.keys() else at
+            for k, at in self.given.times.items()
+        }
+        seen = replace(self.given, files=self.files, guarded=False, lines=lines, times=times)
         report = check(seen)
         about = self._descriptions()
         self._texts(report)
+        self._sections(report)
         self._merge(report)
         if daily := logs(self.files):
             topics = read(self.files, self.given.times)
@@ -68,6 +77,9 @@ class _Work:
                 key, self.files, self.moved, hooks, self.given.limits, self.given.unread
             )
             self.edits += mend.mend()
+
+    def _is_as_given(self, key: str) -> bool:
+        return self.files.get(key) == self.given.files.get(key)
 
     def settled(self) -> list[Edit]:
         """The edits, each naming where its target went in the end."""
@@ -109,10 +121,26 @@ class _Work:
             self.edits.append(Edit(key, said, fix.new, fix.why, fix.target or key))
         self.files[key] = text.encode()
 
+    def _sections(self, report: HygieneReport) -> None:
+        """A section that stands in two parts is put together."""
+        for key in dict.fromkeys(one.file for one in report.of("form") if one.rule == "heading"):
+            text = shown(self.files[key])
+            if text.encode() != self.files[key] or "\r" in text:
+                continue
+            front = frontmatter.parse(self.files[key])
+            body = len(self.files[key][: front.body].decode()) if front.present else 0
+            made = joined_sections(text, body)
+            if made != text:
+                self.files[key] = made.encode()
+                self.edits.append(Edit(key, "", made, "merged_into", key))
+
     # Duplicates
 
     def _merge(self, report: HygieneReport) -> None:
+        """Duplicates become one, but for those at odds of which nobody knows the newer."""
+        odd = {frozenset((o.file, o.with_file)) for o in report.of("contradiction") if not o.fix}
         pairs = [(one.with_file, one.file) for one in report.of("duplicate")]
+        pairs = [pair for pair in pairs if frozenset(pair) not in odd]
         for keep, *others in clusters(pairs, self.given.times):
             for key in others:
                 if not self._mergeable(keep, key):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -18,6 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 from reverie.errors import NotFound, StoreError
 from reverie.light import dataclass
 from reverie.memory.branch import joined
+from reverie.memory.branch_changes import changes
 from reverie.memory.format.entry import TEAM
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
@@ -53,7 +55,10 @@ class Dream:
     touched: tuple[str, ...] = ()  # files it wrote in its copy
     changed: tuple[str, ...] = ()  # files that landed, or would
     conflicts: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()  # why nothing of it landed
+    left_out: tuple[str, ...] = ()  # changes that did not land, each with its reason
+    drawn: tuple[dict[str, str], ...] = ()  # from which file something went into which
+    tombstones: tuple[dict[str, str], ...] = ()  # facts that went, why, and what replaces them
     reason: str = ""
     summary: str = ""
     requests: int = 0
@@ -125,6 +130,14 @@ class Branch:
             for key in keys
             if key.lower().endswith(".md")
         }
+
+    def settle(self, work: Mapping[str, bytes]) -> None:
+        """Leave in the copy what may land, and nothing else; a file that goes is empty."""
+        known = self.state("work")
+        for key in {*known, *work}:
+            data = work.get(key, b"")
+            if known.get(key) != data:
+                self.files.write(f"work/{key}", data, durable=False)
 
     def strangers(self) -> tuple[str, ...]:
         """What the dream left that is no plain Markdown file."""
@@ -210,23 +223,70 @@ class LandedDream:
     conflicts: tuple[str, ...] = ()
 
 
+def sources_of(dream: Dream) -> dict[str, set[str]]:
+    """For each file, those from which something went into it."""
+    found: dict[str, set[str]] = {}
+    for one in dream.drawn:
+        found.setdefault(one.get("to", ""), set()).add(one.get("from", ""))
+    return found
+
+
 def dreams_folder(memories: Memories) -> Path:
     return memories.beside.root.parent / FOLDER
 
 
 def land(
-    memories: Memories, branch: Branch, base: Mapping[str, bytes], work: Mapping[str, bytes]
+    memories: Memories,
+    branch: Branch,
+    base: Mapping[str, bytes],
+    work: Mapping[str, bytes],
+    drawn: Mapping[str, Collection[str]] | None = None,
+    most: Trust = Trust.AGENT,
 ) -> LandedDream:
-    """Merge a dream's work into the folder as it is now, and write it."""
+    """Merge a dream's work into the folder as it is now, and write it. Each change is as trusted
+    as the least of what it was made from: its own files, and what was `drawn` on for each."""
     with memories.folder.locked():
         landing.finish(memories)
         memories.look()
         here = snapshot(memories.folder)
         found = joined(base, work, here)
-        drawn_on = [key for key in found.changes if key in here]
-        trust = landing.least_trusted(memories, drawn_on, Trust.AGENT)
-        landing.land(memories, found.changes, here, _origin(branch.id, trust))
+        trusts: dict[str, Trust] = {}
+        for group in changes(base, work):
+            sources = {*group, *(one for key in group for one in (drawn or {}).get(key, ()))}
+            known = [key for key in sources if key in here]
+            level = landing.least_trusted(memories, known, most if known else Trust.AGENT)
+            trusts |= dict.fromkeys(group, level)
+        origin = _origin(branch.id, Trust.AGENT)
+        stamps = _stamps(memories, here)
+        landing.land(memories, found.changes, here, origin, trusts)
+        _keep_times(memories, found.changes, changes(base, work), drawn or {}, stamps)
         return LandedDream(tuple(sorted(found.changes)), found.conflicts)
+
+
+def _stamps(memories: Memories, keys: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key in keys:
+        with suppress(NotFound, StoreError):
+            found[key] = memories.folder.stat(key).modified
+    return found
+
+
+def _keep_times(
+    memories: Memories,
+    landed: Mapping[str, bytes | None],
+    groups: Iterable[Collection[str]],
+    drawn: Mapping[str, Collection[str]],
+    stamps: Mapping[str, int],
+) -> None:
+    """What was tidied is no younger for it: as old as the newest of what it was made from."""
+    for group in groups:
+        for key in group:
+            sources = {*group, *drawn.get(key, ())} if key not in stamps else {key, *group}
+            newest = max((stamps[one] for one in sources if one in stamps), default=0)
+            if newest and landed.get(key) is not None:
+                with suppress(OSError):
+                    path = memories.folder.root / key
+                    os.utime(path, ns=(newest, newest), follow_symlinks=False)
 
 
 def _origin(dream: str, trust: Trust) -> Origin:

@@ -22,6 +22,7 @@ from reverie.session.dream.branch import (
     dreams,
     dreams_folder,
     land,
+    sources_of,
 )
 from reverie.store.consolidation import Consolidation
 from reverie.store.lock import alive
@@ -85,7 +86,7 @@ def accept(
             base = branch.state("base")
             work = branches.settled(branch.state("work"), base)
             with lock.landing(taken):
-                done = land(memories, branch, base, work)
+                done = land(memories, branch, base, work, sources_of(dream))
             branch.write(replace(dream, status="completed", changed=done.changed, reason=""))
             branch.drop_copies()
             return done

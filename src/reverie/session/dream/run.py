@@ -3,14 +3,16 @@
 The agent is fresh: it knows no conversation, works on a copy with guarded tools, and its cost is
 counted before each request leaves. A transcript that outgrows its window is compacted like a
 session's. It ends by itself, at its limit of rounds or time, or when somebody kills it. Then its
-work is judged (`memory.branch.faults`) and lands, waits for review, or is refused with the
-reasons; a dream that does not land gives the lock back as it found it. Nothing that the agent
-writes reaches the memory folder but through the landing.
+work is judged change by change (`memory.branch_changes`): what is wrong goes back to a model twice,
+what is still wrong is left out and told, and the rest lands or waits for review. A dream of which
+nothing lands gives the lock back as it found it. Nothing that the agent writes reaches the memory
+folder but through the landing.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,12 +29,22 @@ from reverie.alone import alone
 from reverie.layers import dreaming
 from reverie.light import dataclass
 from reverie.memory import branch as branches
-from reverie.memory.facts import reasons_in
+from reverie.memory.branch_changes import BranchVerdict, verdict
+from reverie.memory.facts import Tombstone, reasons_in
+from reverie.memory.format.entry import TopicFile, is_topic, shown
 from reverie.memory.secrets import removed
+from reverie.memory.trust import Trust
 from reverie.session import fork as forks
 from reverie.session.budget import Budget, weight
 from reverie.session.conversation import ConversationParts
-from reverie.session.dream.branch import Branch, Dream, dreams_folder, land, snapshot
+from reverie.session.dream.branch import (
+    Branch,
+    Dream,
+    dreams_folder,
+    land,
+    snapshot,
+    sources_of,
+)
 from reverie.session.fork import Worker
 from reverie.session.library import Library
 from reverie.settings import Settings
@@ -40,6 +52,8 @@ from reverie.store.consolidation import Consolidation, Taken
 from reverie.store.landing import is_planned
 from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
+from reverie.store.written import WrittenTimes, written_times
+from reverie.text.counts import plural
 from reverie.tools import StoredResults, ToolContext
 from reverie.tools.guard import Guards
 from reverie.tools.sealed import SealedCalls
@@ -65,6 +79,10 @@ POLL = 0.2
 WRITES = ("Edit", "Write")
 READ_BACK = "ReadBack"  # what was stored, or gave way to a summary
 MAX_SHOWN = 2_000
+MAX_NAMED = 8
+RETRIES = 2
+"""How often what is wrong with its work goes back to a model."""
+_REASONS = re.compile(r"^```reasons[ \t]*\n.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 SYSTEM = (
     "You keep the long-term memory of a software project in order. You work alone, with files, "
     "and nobody answers you. Be exact, and change no more than is needed."
@@ -147,7 +165,7 @@ class DreamRun:
         self.now = replace(self.now, pid=os.getpid(), began=now)
         self.worker: Worker | None = None
         self.base: dict[str, bytes] = {}
-        self.times: dict[str, float] = {}
+        self.times = WrittenTimes()
         self.settled = False
 
     async def run(self) -> Dream:
@@ -181,8 +199,10 @@ class DreamRun:
         with folder.locked():
             self.dreamer.memories.look()
             self.base = snapshot(folder)
-            self.times = {key: folder.stat(key).modified / 1e9 for key in self.base}
-        self.branch.begin(self.base, self.times)
+            stamps = {key: folder.stat(key).modified / 1e9 for key in self.base}
+            now = self.dreamer.clock.now()
+            self.times = written_times(self.dreamer.memories, self.base, now)
+        self.branch.begin(self.base, stamps)
 
     # The agent
 
@@ -217,7 +237,16 @@ class DreamRun:
         guards = replace(self.dreamer.guards, context=lambda: self._context(worker))
         tools = guards(spec, also_readable=(self.branch.work, self.library.path))
         try:
-            return await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
+            result = await forks.run(worker, spec, self.dreamer.model, tools, self._saw)
+            for _ in range(0 if self.dreamer.model.capabilities.free else RETRIES):
+                found = await to_thread.run_sync(partial(self._verdict, result.text))
+                if not found.left:
+                    break
+                again = replace(spec, instruction=dreaming.faults_told(map(str, _all(found))))
+                more = await forks.run(worker, again, self.dreamer.model, tools, self._saw)
+                written = tuple(dict.fromkeys((*result.written, *more.written)))
+                result = replace(more, text=f"{result.text}\n\n{more.text}", written=written)
+            return result
         finally:
             tools.close()
 
@@ -239,14 +268,24 @@ class DreamRun:
             transcripts=transcripts,
             root=str(dreamer.root),
             now=now,
-            memories=tuple(KnownMemory(key, saved=at) for key, at in sorted(self.times.items())),
+            memories=self._manifest(),
             index_lines=settings.index_lines,
             index_bytes=settings.index_bytes,
         )
         today = datetime.fromtimestamp(now, UTC).strftime("%A, %Y-%m-%d")
-        text = dreaming.instruction(work, transcripts, today, settings)
+        texts = {key: shown(data) for key, data in sorted(self.base.items())}
+        text = dreaming.instruction(work, transcripts, today, settings, task.memories, texts)
         rounds = settings.dream_rounds
         return ForkSpec(dreaming.NAME, text, task, rounds, (*dreaming.TOOLS, READ_BACK), (work,))
+
+    def _manifest(self) -> tuple[KnownMemory, ...]:
+        """The files of the copy, with what is known of each."""
+        found: list[KnownMemory] = []
+        for key, at in sorted(self.times.files.items()):
+            entry = TopicFile(key, self.base[key])
+            about = (entry.type, entry.name, entry.description) if is_topic(key) else ("", "", "")
+            found.append(KnownMemory(key, *about, at, self.times.lines.get(key, ())))
+        return tuple(found)
 
     async def _hired(self) -> Worker:
         dreamer = self.dreamer
@@ -309,33 +348,46 @@ class DreamRun:
     # The outcome
 
     async def _judged(self, result: ForkResult) -> Dream:
-        strangers = self.branch.strangers()
-        work = branches.settled(self.branch.state("work"), self.base)
-        keys = branches.changed(self.base, work)
-        said, _ = removed(result.text.partition("```reasons")[0].strip())
-        summary = said[:MAX_SHOWN]
-        self.now = replace(self.now, touched=result.written, changed=keys, summary=summary)
-        faults = await to_thread.run_sync(lambda: self._faults(work, result.text))
-        told = (*(f"name: {key}: this is no memory file" for key in strangers), *map(str, faults))
-        if told:
-            return await self._failed(False, f"{len(told)} faults: {told[0]}", told)
+        strangers = [f"{key}: this is no memory file" for key in self.branch.strangers()]
+        found = await to_thread.run_sync(partial(self._verdict, result.text))
+        keys = branches.changed(self.base, found.work)
+        said = removed(_REASONS.sub("", result.text).strip())[0]
+        self.now = replace(
+            self.now,
+            touched=result.written,
+            changed=keys,
+            summary=said[:MAX_SHOWN],
+            left_out=tuple(removed(one)[0] for one in (*strangers, *map(str, found.left))),
+            drawn=_drawn(result.text),
+            tombstones=tuple(_grave(one) for one in found.tombstones),
+        )
+        if not keys and found.left:
+            told = tuple(map(str, _all(found)))
+            reason = f"none of {plural(len(found.left), 'change')} could be used: {told[0]}"
+            return await self._failed(False, removed(reason)[0], [removed(one)[0] for one in told])
+        await to_thread.run_sync(partial(self.branch.settle, found.work))
         if keys and (self.dry_run or self.dreamer.settings.dream_review):
             return await self._waits()
-        return await self._landed(work)
+        return await self._landed(found.work)
 
-    def _faults(self, work: branches.FolderFiles, text: str) -> Sequence[branches.BranchFault]:
-        return branches.faults(
+    def _verdict(self, text: str) -> BranchVerdict:
+        work = branches.settled(self.branch.state("work"), self.base)
+        return verdict(
             self.base,
             work,
             reasons_in(text),
             limits=self.dreamer.memories.folder.limits,
             now=self.dreamer.clock.now(),
+            trust=self.dreamer.memories.trust,
         )
 
     async def _landed(self, work: branches.FolderFiles) -> Dream:
         def step() -> Any:
             with self.lock.landing(self.taken):
-                return land(self.dreamer.memories, self.branch, self.base, work)
+                free = self.dreamer.model.capabilities.free  # and puts in no word of its own
+                most = Trust.USER if free else Trust.AGENT
+                drawn = sources_of(self.now)
+                return land(self.dreamer.memories, self.branch, self.base, work, drawn, most)
 
         found, error = await alone(to_thread.run_sync(step), None)
         if found is None and is_planned(self.dreamer.memories):
@@ -379,20 +431,45 @@ class DreamRun:
         self.shown(self.now)
 
 
+def _all(found: BranchVerdict) -> list[branches.BranchFault]:
+    return [fault for one in found.left for fault in one.faults]
+
+
+def _drawn(text: str) -> tuple[dict[str, str], ...]:
+    pairs = {(one.file, one.target) for one in reasons_in(text) if one.target}
+    return tuple({"from": a, "to": b} for a, b in sorted(pairs) if a != b)
+
+
+def _grave(one: Tombstone) -> dict[str, str]:
+    """A fact that went, as it is kept; nothing secret with it."""
+    found = {"file": one.file, "fact": one.fact, "why": one.why, "target": one.target, "by": one.by}
+    return {name: removed(text)[0] for name, text in found.items() if text}
+
+
 _LEVELS: dict[str, Literal["info", "warning", "error"]] = {"failed": "warning"}
 
 
 def told(dream: Dream) -> str:
-    """How a dream ended, in a sentence."""
-    files = f"{len(dream.changed)} file{'' if len(dream.changed) == 1 else 's'}"
+    """How a dream ended, in a sentence that names the files."""
+    files = f"{plural(len(dream.changed), 'file')} ({_listed(dream.changed)})"
     match dream.status:
         case "completed" if dream.changed:
             more = f"; look at {', '.join(dream.conflicts)}" if dream.conflicts else ""
-            return f"a dream changed {files}{more}; it can be undone"
+            left = f"; {plural(len(dream.left_out), 'change')} left out" if dream.left_out else ""
+            return f"a dream changed {files}{more}{left}; it can be undone"
         case "completed":
             return "a dream found nothing to change"
         case "waiting":
             return f"a dream would change {files}: look at it, then accept or drop it"
+        case "undone" | "dropped":
+            return f"a dream was {dream.status}"
+        case "running":
+            return f"a dream is under way: {dream.phase}"
         case _:
             how = "was killed" if dream.status == "killed" else "failed"
             return f"a dream {how}: {dream.reason or dream.status}"
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - MAX_NAMED:,} more" if len(keys) > MAX_NAMED else ""
+    return ", ".join(keys[:MAX_NAMED]) + more

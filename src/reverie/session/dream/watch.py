@@ -10,18 +10,24 @@ the flag `dream` off none begins, also where a person asks.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from reverie.errors import Held
+from reverie.errors import Held, NotFound, StoreError
 from reverie.layers.dreaming import NAME, Gates
+from reverie.memory.format.entry import LOGS
+from reverie.session.extraction.run import guards_at
 from reverie.session.host import Host
 from reverie.session.library import Library
 from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
+from reverie.store.memories import Memories
+from reverie.tools.guard import Guards
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -75,7 +81,8 @@ class DreamWatch:
             self.looked = now
             return touched(host.library, since, host.id)
 
-        gates = Gates(world.flags, lock.last, counted, self.looked)
+        days = partial(undistilled, memories)
+        gates = Gates(world.flags, lock.last, counted, self.looked, days)
         shut = await to_thread.run_sync(lambda: gates.shut(settings, now))
         if shut or NAME in host.jobs.running:
             return
@@ -118,8 +125,6 @@ def dreamer_of(host: Host) -> Dreamer | None:
     if memories is None or world.model is None:
         return None
     root = Path(host.view.started.project if host.view.started else ".")
-    from reverie.session.extraction.run import guards_at
-    from reverie.tools.guard import Guards
 
     if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
         guards = guards_at(root, host.library.path, memories, world)
@@ -141,6 +146,16 @@ def dreamer_of(host: Host) -> Dreamer | None:
 def touched(library: Library, since: float, current: str = "") -> int:
     """How many sessions were used since, but for the current one."""
     return sum(1 for one in library.sessions() if one.id != current and one.mtime > since)
+
+
+def undistilled(memories: Memories, since: float) -> int:
+    """How many days of the daily log were written to since."""
+    found = 0
+    for key in memories.folder.all_keys():
+        if key.startswith(f"{LOGS}/") and key.endswith(".md"):
+            with suppress(NotFound, StoreError):
+                found += memories.folder.stat(key).modified / 1e9 > since
+    return found
 
 
 def allowed(host: Host) -> bool:

@@ -29,6 +29,7 @@ Status: TypeAlias = Literal["present", "moved", "gone", "unverifiable"]
 
 SECONDS = 2.0
 """Time for all claims of a text, where nobody waits for a request."""
+LATE = "there was no time to look"
 MAX_FILES = 50_000
 MAX_FILE = 1024 * 1024
 MAX_SHOWN = 12
@@ -92,6 +93,7 @@ class Repository:
         self._commits = Commits(self._git) if self._git is not None else None
         self._known: list[str] | None = None
         self._others: list[str] | None = None
+        self._tops: set[str] | None = None
         self._whole = True  # whether the list of files is complete
 
     @property
@@ -125,9 +127,18 @@ class Repository:
             return self._file_name(claim, key)
         if not claim.sure:
             return CheckedClaim(claim, "unverifiable", why="it may be no path")
+        return self._elsewhere(claim, key)
+
+    def _elsewhere(self, claim: Claim, key: str) -> CheckedClaim:
+        """A path that is not where it says: below a package, moved, not ours, or gone."""
+        below = self._from_a_package_down(key)
+        if below:
+            return CheckedClaim(claim, "present", below)
         where = self._moved(key)
         if where:
             return CheckedClaim(claim, "moved", where)
+        if not self._is_ours(key):
+            return CheckedClaim(claim, "unverifiable", why="it may lie elsewhere")
         return CheckedClaim(claim, "gone") if self.left > 0 else _late(claim)
 
     def _key(self, text: str) -> str | None:
@@ -137,6 +148,34 @@ class Repository:
         given = text if os.path.isabs(text) else os.path.join(self.root, text)
         key = os.path.relpath(os.path.normpath(given), self.root)
         return None if key == ".." or key.startswith("../") else key
+
+    def _from_a_package_down(self, key: str) -> str:
+        """The file or folder that a path names which begins below the root."""
+        end = f"/{key.rstrip('/')}"
+        return next((f for f in self._files() if f.endswith(end) or f"{end}/" in f"/{f}"), "")
+
+    def _is_ours(self, key: str) -> bool:
+        """Whether a path that is not there would be the repository's: it begins at what git
+        tracks, and is not what git ignores, which a program makes while it runs."""
+        first = key.partition("/")[0]
+        if self._tops is None:
+            if self._known is None:
+                self._known = self._tracked()
+            self._tops = {one.partition("/")[0] for one in self._known}
+        if self._git is not None and self._tops and first not in self._tops:
+            return False
+        return not self._is_ignored(key)
+
+    def _is_ignored(self, key: str) -> bool:
+        try:
+            rows = (read_plain(self.root / ".gitignore", MAX_FILE) or b"").decode(
+                "utf-8", "replace"
+            )
+        except (OSError, ValueError):
+            return False
+        path = f"/{key.strip('/')}/"
+        names = (row.strip().strip("/*") for row in rows.splitlines() if row[:1] not in ("#", "!"))
+        return any(f"/{name}/" in path for name in names if name)
 
     def _is_there(self, key: str) -> bool:
         try:
@@ -370,7 +409,7 @@ def _missing(claim: Claim) -> CheckedClaim:
 
 
 def _late(claim: Claim) -> CheckedClaim:
-    return CheckedClaim(claim, "unverifiable", why="there was no time to look")
+    return CheckedClaim(claim, "unverifiable", why=LATE)
 
 
 def line(found: Sequence[CheckedClaim], most: int = MAX_SHOWN) -> str:
