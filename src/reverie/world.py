@@ -8,7 +8,7 @@ of each. This module holds types alone; it opens, reads and asks nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
@@ -43,6 +43,19 @@ class Disk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Prices:
+    """What tokens cost in units of one input token, and how long a cache entry lives. The
+    defaults hold where a provider tells nothing."""
+
+    read: float = DEFAULTS.price_read
+    write: float = DEFAULTS.price_write_short
+    write_long: float = DEFAULTS.price_write_long
+    output: float = DEFAULTS.price_output
+    short: float = DEFAULTS.cache_short_minutes * 60  # seconds
+    long: float = DEFAULTS.cache_long_minutes * 60
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a provider and model can do. The defaults are those of a plain one."""
 
@@ -60,6 +73,7 @@ class Capabilities:
     min_cacheable: int = 1024
     thinking: tuple[str, ...] = ()  # in which ways it can be asked to think: adaptive, budget
     efforts: bool = False  # whether it can be told how hard to work
+    prices: Prices = field(default_factory=Prices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +266,24 @@ def say_nothing(notice: Notice) -> None:
     """A `Say` for where nobody listens."""
 
 
+def overridden(known: Prices, settings: Settings) -> Prices:
+    """A model's prices, but where somebody set others than the defaults."""
+    named = {
+        "read": ("price_read", 1),
+        "write": ("price_write_short", 1),
+        "write_long": ("price_write_long", 1),
+        "output": ("price_output", 1),
+        "short": ("cache_short_minutes", 60),
+        "long": ("cache_long_minutes", 60),
+    }
+    chosen = {
+        price: getattr(settings, name) * unit
+        for price, (name, unit) in named.items()
+        if getattr(settings, name) != getattr(DEFAULTS, name)
+    }
+    return replace(known, **chosen) if chosen else known
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """Everything a layer may use."""
@@ -275,6 +307,7 @@ class World:
     way_back: WayBack = field(default_factory=WayBack)
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window
+    prices: Prices = field(init=False)  # of the model, but where the settings name others
 
     def __post_init__(self) -> None:
         window = context_window(
@@ -286,6 +319,8 @@ class World:
         )
         object.__setattr__(self, "window", window)  # worked out once: it is asked each round
         object.__setattr__(self, "scaled", self.settings.scaled(window))
+        known = self.model.capabilities.prices if self.model else Prices()
+        object.__setattr__(self, "prices", overridden(known, self.settings))
 
     @property
     def binds(self) -> bool:
