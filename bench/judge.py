@@ -86,8 +86,18 @@ def texts(step: Step) -> list[str]:
 
 
 def _inputs(step: Step) -> str:
-    found = [b["input"] for b in step["blocks"] if b["type"] == "tool_use"]
-    return " ".join(json.dumps(i, ensure_ascii=False).replace("\\n", "\n") for i in found)
+    """What calls were given; the parameters' own names stand in the tools' definitions."""
+    return "\n".join(_values([b["input"] for b in step["blocks"] if b["type"] == "tool_use"]))
+
+
+def _values(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _values(list(value.values()))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _values(one)
 
 
 def _content(block: dict[str, Any]) -> str:

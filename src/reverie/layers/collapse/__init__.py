@@ -53,7 +53,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     kept = _kept_from(view, kept_tokens(settings))
     # what already stands for others (a snip's mark, a summary) stays where it is
     old = list(takewhile(_is_live, view.items[first:kept]))
-    text = seal_lines(settings, old)
+    text = seal_lines(settings, old, view.items.since(first + len(old)))
     if not text:
         return ()
     intro = text_block(INTRO.format(tool=world.way_back.tool))

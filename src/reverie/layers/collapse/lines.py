@@ -21,27 +21,34 @@ from reverie.transcript.recorded import asked
 
 RESULT_NAMES = 320  # characters of names kept of a result, at most
 STORED_NAMES = 900  # the same of one that was stored as it arrived
-WRITTEN_NAMES = 160  # the same of what a call wrote: names that nobody but the model knows
+WRITTEN_NAMES = 800  # the same of what a call wrote: names that nobody but the model knows
+WRITTEN_AT = 6_000  # characters of it that are searched
 NAMES_SHARE = 6  # and never more than this part of the result
-LOOKED_AT = 4  # characters that are searched, for each of names
+LONG_SHARE = 16  # of a long one, this part, up to what a stored one has
+LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 CHANGED = 40  # characters of each side of an edit
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _TROUBLE = ("Error", "FAILED", "error:", "panic:", "Traceback")
 _PATH_KEYS = ("file_path", "path", "notebook_path")
-_WRITTEN = ("new_string", "content", "new_source", "command")
+_WRITTEN = ("new_string", "content", "new_source", "command", "todos", "edits", "prompt")
 _LISTS = ("Grep", "Glob", "LS")
 
 
-def seal_lines(settings: Settings, items: Sequence[Item]) -> str:
-    """The lines of some rounds. A name is given once: `said` are those given so far."""
-    sealing = _Sealing(settings, items)
+def seal_lines(settings: Settings, items: Sequence[Item], behind: Sequence[Item] = ()) -> str:
+    """The lines of some rounds, and what stands behind them in plain sight: whether the user
+    replied is told by that."""
+    sealing = _Sealing(settings, items, behind)
     return "\n".join([line for at in range(len(items)) for line in sealing.item(at)])
 
 
 class _Sealing:
-    def __init__(self, settings: Settings, items: Sequence[Item]) -> None:
-        self.items = items
+    """`said` are the names given so far: each is given once."""
+
+    def __init__(
+        self, settings: Settings, items: Sequence[Item], behind: Sequence[Item]
+    ) -> None:
+        self.items = [*items, *behind]
         self.width = settings.collapse_line
         self.bytes = settings.text_bytes_per_token
         self.said: set[str] = set()
@@ -119,12 +126,12 @@ class _Sealing:
 
     def _names(self, text: str, given: Json) -> list[str]:
         """What a call and its result name, for the first time."""
-        found = first_names(_written(given), WRITTEN_NAMES, LOOKED_AT * WRITTEN_NAMES, self.said)
+        found = first_names(_written(given), WRITTEN_NAMES, WRITTEN_AT, self.said)
         if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
             told = text.partition(_NAMES)[2].partition("\n")[0]
             return found + first_names(told, STORED_NAMES, len(told), self.said)
-        most = min(RESULT_NAMES, len(text) // NAMES_SHARE)
-        return found + first_names(text, most, LOOKED_AT * RESULT_NAMES, self.said)
+        most = min(max(RESULT_NAMES, len(text) // LONG_SHARE), len(text) // NAMES_SHARE, STORED_NAMES)
+        return found + first_names(text, most, LOOKED_AT * most, self.said)
 
 
 def _is_replied_to(items: Sequence[Item], at: int) -> bool:
@@ -142,7 +149,7 @@ def _is_replied_to(items: Sequence[Item], at: int) -> bool:
 def _written(given: Json) -> str:
     if not isinstance(given, dict):
         return ""
-    return "\n".join([v for k in _WRITTEN if isinstance(v := given.get(k), str)])
+    return "\n".join([_words(given[k], WRITTEN_AT) for k in _WRITTEN if k in given])
 
 
 def _changed(old: str, new: str) -> str:
