@@ -251,7 +251,6 @@ class WayBack:
 
     tool: str = "ReadBack"  # takes a reference
     files: bool = True  # a stored result is a file, and has a path beside its reference
-    messages: bool = False  # whether what was said has references too, not calls alone
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""

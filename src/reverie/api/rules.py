@@ -67,7 +67,7 @@ def world_of(
         say=say,
         model_name=bare(model) if window is not None else model,
         tool_limits={via: None},
-        way_back=WayBack(via, files=False, messages=True),
+        way_back=WayBack(via, files=False),
     )
 
 

@@ -16,10 +16,10 @@ kept is stripped in the same record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import takewhile
 
-from reverie.layers.collapse.folding import FOLDED, SEALED, fold_lines, folded
+from reverie.layers.collapse import pastes
+from reverie.layers.collapse.folding import FOLDED, SEALED, fold_lines, folded, framed
 from reverie.layers.collapse.lines import seal_lines
 from reverie.layers.collapse.price import is_due, kept_tokens, priced
 from reverie.transcript.blocks import Block, text_block
@@ -36,7 +36,8 @@ INTRO = (
     "<user> is what the user said, word for word; <assistant> an answer of yours, - what you said "
     "beside a call; > a tool call of yours with its reference, under it = how it ended, ! an "
     "error, then names from it. `{tool}` with a reference such as r:abc123 gives that call with "
-    "its result, or that message, whole: use it before you rely on what a line leaves out.]"
+    "its result, or that message, whole: use it before you rely on what a line leaves out. Behind "
+    "the last [end] the conversation goes on as it is.]"
 )
 
 
@@ -46,6 +47,8 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     # a message whose calls still wait is not touched; a fork goes on with its parent's bytes
     if settings.context_policy != "collapse" or view.open_calls or view.is_fork:
         return ()
+    if found := pastes.cut(view, world):
+        return found
     price = priced(view, world, settings)
     if not (is_due(view, world, price, limit) and world.collapses):
         return ()
@@ -58,7 +61,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
         return ()
     intro = text_block(INTRO.format(tool=world.way_back.tool))
     head = _explanation(view)
-    lines = text_block(_stamp(world) + text)
+    lines = text_block(framed(view, old, text, "sealed"))
     record = Replaced(
         old[0].id,
         old[-1].id,
@@ -85,12 +88,6 @@ def _explanation(view: View) -> str:
         if item.reason in (SEALED, FOLDED) and item.pieces[0].block.get("text").startswith(start):
             return item.id
     return ""
-
-
-def _stamp(world: World) -> str:
-    """When it was sealed; nothing where there is no clock."""
-    now = world.clock.now()
-    return f"[{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC]\n" if now > 0 else ""
 
 
 def _kept_from(view: View, budget: int) -> int:

@@ -8,7 +8,8 @@ still stands whole. One announced move.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 
 from reverie.layers.collapse import words
@@ -46,13 +47,24 @@ def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
 def folded(view: View, old: Sequence[Item], intro: Block | None, settings: Settings) -> Replaced | None:
     """The record that folds these lines; None where it would save nothing."""
     size = sum([i.tokens for i in old])
-    text = folded_text(view, old, settings)
-    block = text_block(text)
+    block = text_block(framed(view, old, folded_text(view, old, settings), "folded"))
     if block.tokens >= size:
         return None
     blocks = (block,) if intro is None else (intro, block)
     why = f"sealed lines had {size:,} tokens"
     return Replaced(old[0].id, old[-1].id, (Stand("user", blocks),), FOLDED, why=why)
+
+
+def framed(view: View, items: Iterable[Item], text: str, what: str) -> str:
+    """Lines between marks that say of when they are, where that is known, and where they end."""
+    found = [view.entries.find(ident) for item in items for ident in item.covers or (item.id,)]
+    at = [entry.at for entry in found if entry is not None and entry.at > 0]
+    when = f" {_time(min(at))} to {_time(max(at))[11:]} UTC" if at else ""
+    return f"[{what}{when}]\n{text}\n[end]"
+
+
+def _time(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
 def folded_text(view: View, items: Sequence[Item], settings: Settings) -> str:

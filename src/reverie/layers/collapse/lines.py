@@ -9,6 +9,7 @@ is given once in a seal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from reverie.layers.collapse import words
@@ -29,7 +30,7 @@ LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 CHANGED = 40  # characters of each side of an edit
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
-_TROUBLE = ("Error", "FAILED", "error:", "panic:", "Traceback")
+_TROUBLE = re.compile(r"(?<![\w.])(?:\w*Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)")
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _WRITTEN = ("new_string", "content", "new_source", "command", "todos", "edits", "prompt")
 _LISTS = ("Grep", "Glob", "LS")
@@ -200,7 +201,7 @@ def _last_line(text: str, width: int) -> str:
 def _trouble(text: str, last: str, width: int) -> Iterator[str]:
     """The line a command's output ends in trouble with, if it does."""
     end = text[-TROUBLE_AT:]
-    at = max([end.rfind(word) for word in _TROUBLE if word in end], default=-1)
+    at = max([found.start() for found in _TROUBLE.finditer(end)], default=-1)
     if at >= 0:
         start = end.rfind("\n", 0, at) + 1
         line = one_line(end[max(start, at - width) :].partition("\n")[0], width)
