@@ -109,113 +109,116 @@ def _content(block: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "\n".join(map(_content, content))
 
 
+class Judge:
+    """The judge, to be joined with the shared bench's `Run`, which lives outside the project."""
+
+    identifiers: Callable[[str], list[str]]
+    trace: Trace
+    manager: Any
+    requests: int
+
+    def __init__(self, trace: Trace, manager: Any, window: int | None = 200_000) -> None:
+        super().__init__(trace, watched(manager), window)  # pyright: ignore[reportCallIssue]
+        steps = trace["steps"]
+        self.coined_at = coined(steps, self.identifiers)
+        self.tools = {b["id"]: b["name"] for s in steps for b in s["blocks"] if "name" in b}
+        self.sent: dict[str, Any] | None = None
+        self.last_sent: dict[str, Any] = {"messages": []}
+        self.found: dict[str, list[int]] = {
+            key: [0, 0]
+            for key in ("explained", "references", "answers", "replied", "words", "coined")
+        }
+        self.tokens = [0, 0]
+        self.holders: dict[str, list[str]] = {}
+
+    def request(self) -> dict[str, Any]:
+        self.sent = super().request()  # pyright: ignore[reportAttributeAccessIssue]
+        return self.sent
+
+    def add(self, usage: Any, summary: bool = False) -> None:
+        super().add(usage, summary)  # pyright: ignore[reportAttributeAccessIssue]
+        if not summary and self.sent is not None:
+            sent, self.sent = self.sent, None
+            self.last_sent = sent
+            self.look(sent, self.manager.steps_seen)
+
+    def count(self, key: str, good: bool) -> None:
+        row = self.found[key]
+        row[0] += good
+        row[1] += 1
+
+    def look(self, sent: dict[str, Any], at: int) -> None:
+        ours, context = shown(sent)
+        refs = references(ours)
+        if refs:
+            self.count("explained", explains(ours))
+        for name in self.coined_at.get(at, ()):
+            self.count("coined", name in context)
+        answer = self.replied_to(at)
+        if answer:
+            self.count("replied", all(text in context for text in answer))
+        if self.requests % EVERY == 0:
+            self.look_back(context, refs, at)
+
+    def look_back(self, context: str, refs: set[str], at: int) -> None:
+        store = dict(self.manager.store.items())
+        for ref in refs:
+            self.count("references", bool(store.get(ref)))
+        for step in self.trace["steps"][:at]:
+            if step["role"] == "assistant":
+                for text in texts(step):
+                    self.count("answers", self.reachable(text, context, refs, store))
+            for words in said_in_results(step, self.tools):
+                self.count("words", words in context)
+
+    def reachable(self, text: str, context: str, refs: set[str], store: dict[str, str]) -> bool:
+        if text in context:
+            return True
+        known = self.holders.get(text)
+        if known is None:
+            known = [ref for ref, whole in store.items() if text in whole]
+            self.holders[text] = known
+        return any(ref in refs for ref in known)
+
+    def replied_to(self, at: int) -> list[str]:
+        """The answer before the user's newest words."""
+        steps = self.trace["steps"]
+        said = max((n for n in range(at) if steps[n]["role"] == "user"), default=0)
+        before = steps[said - 1] if said else None
+        return texts(before) if before and before["role"] == "assistant" else []
+
+    def exposure(self, blocks: list[dict[str, Any]]) -> None:
+        super().exposure(blocks)  # pyright: ignore[reportAttributeAccessIssue]
+        now = {
+            b["tool_use_id"]: len(_content(b))
+            for m in self.last_sent["messages"]
+            for b in (m["content"] if isinstance(m["content"], list) else ())
+            if b["type"] == "tool_result"
+        }
+        for block in blocks:
+            whole = len(_content(block))
+            self.tokens[1] += whole
+            self.tokens[0] += min(whole, now.get(block["tool_use_id"], 0))
+
+    def report(self, last: Any, cpu: float, unit: float) -> dict[str, Any]:
+        row = super().report(last, cpu, unit)  # pyright: ignore[reportAttributeAccessIssue]
+        ours, context = shown(self.last_sent)
+        steps = self.trace["steps"]
+        self.look_back(context, references(ours), self.manager.steps_seen - 1)
+        typed = [
+            t for s in steps if s["role"] == "user" for t in texts(s) if not _NOT_TYPED.match(t)
+        ]
+        facts = dict.fromkeys(f for t in typed for f in self.identifiers(t)[:8])
+        here = [f in context for f in facts]
+        row |= {key: list(value) for key, value in self.found.items()}
+        row |= {"shown_tokens": list(self.tokens), "typed": [sum(here), len(here)]}
+        row["said"] = words_left(steps, context)
+        return row
+
+
 def judged(run: type, identifiers: Callable[[str], list[str]]) -> type:
-    """The shared bench's `Run`, with a judge in it."""
-
-    class Judged(run):  # pyright: ignore[reportGeneralTypeIssues] - a class of the shared bench
-        def __init__(self, trace: Trace, manager: Any, window: int | None = 200_000) -> None:
-            super().__init__(trace, watched(manager), window)
-            steps = trace["steps"]
-            self.coined_at = coined(steps, identifiers)
-            self.tools = {b["id"]: b["name"] for s in steps for b in s["blocks"] if "name" in b}
-            self.sent: dict[str, Any] | None = None
-            self.last_sent: dict[str, Any] = {"messages": []}
-            self.found: dict[str, list[int]] = {
-                key: [0, 0]
-                for key in ("explained", "references", "answers", "replied", "words", "coined")
-            }
-            self.tokens = [0, 0]
-            self.holders: dict[str, list[str]] = {}
-
-        def request(self) -> dict[str, Any]:
-            self.sent = super().request()
-            return self.sent
-
-        def add(self, usage: Any, summary: bool = False) -> None:
-            super().add(usage, summary)
-            if not summary and self.sent is not None:
-                sent, self.sent = self.sent, None
-                self.last_sent = sent
-                self.look(sent, self.manager.steps_seen)
-
-        def count(self, key: str, good: bool) -> None:
-            row = self.found[key]
-            row[0] += good
-            row[1] += 1
-
-        def look(self, sent: dict[str, Any], at: int) -> None:
-            ours, context = shown(sent)
-            refs = references(ours)
-            if refs:
-                self.count("explained", explains(ours))
-            for name in self.coined_at.get(at, ()):
-                self.count("coined", name in context)
-            answer = self.replied_to(at)
-            if answer:
-                self.count("replied", all(text in context for text in answer))
-            if self.requests % EVERY == 0:
-                self.look_back(context, refs, at)
-
-        def look_back(self, context: str, refs: set[str], at: int) -> None:
-            store = dict(self.manager.store.items())
-            for ref in refs:
-                self.count("references", bool(store.get(ref)))
-            for step in self.trace["steps"][:at]:
-                if step["role"] == "assistant":
-                    for text in texts(step):
-                        self.count("answers", self.reachable(text, context, refs, store))
-                for words in said_in_results(step, self.tools):
-                    self.count("words", words in context)
-
-        def reachable(self, text: str, context: str, refs: set[str], store: dict[str, str]) -> bool:
-            if text in context:
-                return True
-            known = self.holders.get(text)
-            if known is None:
-                known = [ref for ref, whole in store.items() if text in whole]
-                self.holders[text] = known
-            return any(ref in refs for ref in known)
-
-        def replied_to(self, at: int) -> list[str]:
-            """The answer before the user's newest words."""
-            steps = self.trace["steps"]
-            said = max((n for n in range(at) if steps[n]["role"] == "user"), default=0)
-            before = steps[said - 1] if said else None
-            return texts(before) if before and before["role"] == "assistant" else []
-
-        def exposure(self, blocks: list[dict[str, Any]]) -> None:
-            super().exposure(blocks)
-            now = {
-                b["tool_use_id"]: len(_content(b))
-                for m in self.last_sent["messages"]
-                for b in (m["content"] if isinstance(m["content"], list) else ())
-                if b["type"] == "tool_result"
-            }
-            for block in blocks:
-                whole = len(_content(block))
-                self.tokens[1] += whole
-                self.tokens[0] += min(whole, now.get(block["tool_use_id"], 0))
-
-        def report(self, last: Any, cpu: float, unit: float) -> dict[str, Any]:
-            row = super().report(last, cpu, unit)
-            ours, context = shown(self.last_sent)
-            steps = self.trace["steps"]
-            self.look_back(context, references(ours), self.manager.steps_seen - 1)
-            typed = [
-                t
-                for s in steps
-                if s["role"] == "user"
-                for t in texts(s)
-                if not _NOT_TYPED.match(t)
-            ]
-            facts = dict.fromkeys(f for t in typed for f in identifiers(t)[:8])
-            here = [f in context for f in facts]
-            row |= {key: list(value) for key, value in self.found.items()}
-            row |= {"shown_tokens": list(self.tokens), "typed": [sum(here), len(here)]}
-            row["said"] = words_left(steps, context)
-            return row
-
-    return Judged
+    """The shared bench's `Run`, with the judge in it."""
+    return type("Judged", (Judge, run), {"identifiers": staticmethod(identifiers)})
 
 
 def watched(manager: Any) -> Any:
@@ -259,6 +262,8 @@ def explains(text: str) -> bool:
 
 def words_left(steps: list[Step], context: str) -> list[int]:
     """Plain words of the assistant's texts that the last request still holds, and all."""
-    said = {w for s in steps if s["role"] == "assistant" for t in texts(s) for w in _WORD.findall(t)}
+    said = {
+        w for s in steps if s["role"] == "assistant" for t in texts(s) for w in _WORD.findall(t)
+    }
     here = set(_WORD.findall(context))
     return [len(said & here), len(said)]

@@ -22,7 +22,7 @@ from reverie.layers.collapse import pastes
 from reverie.layers.collapse.folding import FOLDED, SEALED, fold_lines, folded, framed
 from reverie.layers.collapse.lines import seal_lines
 from reverie.layers.collapse.price import is_due, kept_tokens, priced
-from reverie.transcript.blocks import Block, text_block
+from reverie.transcript.blocks import text_block
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Record, Replaced, Stand
 from reverie.transcript.view import STANDING, View

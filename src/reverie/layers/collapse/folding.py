@@ -44,7 +44,9 @@ def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
     return lines[:count]
 
 
-def folded(view: View, old: Sequence[Item], intro: Block | None, settings: Settings) -> Replaced | None:
+def folded(
+    view: View, old: Sequence[Item], intro: Block | None, settings: Settings
+) -> Replaced | None:
     """The record that folds these lines; None where it would save nothing."""
     size = sum([i.tokens for i in old])
     block = text_block(framed(view, old, folded_text(view, old, settings), "folded"))

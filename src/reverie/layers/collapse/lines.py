@@ -30,7 +30,9 @@ LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 CHANGED = 40  # characters of each side of an edit
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
-_TROUBLE = re.compile(r"(?<![\w.])(?:\w*Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)")
+_TROUBLE = re.compile(
+    r"(?<![\w.])(?:\w*Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)"
+)
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _WRITTEN = ("new_string", "content", "new_source", "command", "todos", "edits", "prompt")
 _LISTS = ("Grep", "Glob", "LS")
@@ -46,9 +48,7 @@ def seal_lines(settings: Settings, items: Sequence[Item], behind: Sequence[Item]
 class _Sealing:
     """`said` are the names given so far: each is given once."""
 
-    def __init__(
-        self, settings: Settings, items: Sequence[Item], behind: Sequence[Item]
-    ) -> None:
+    def __init__(self, settings: Settings, items: Sequence[Item], behind: Sequence[Item]) -> None:
         self.items = [*items, *behind]
         self.width = settings.collapse_line
         self.bytes = settings.text_bytes_per_token
@@ -131,7 +131,9 @@ class _Sealing:
         if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
             told = text.partition(_NAMES)[2].partition("\n")[0]
             return found + first_names(told, STORED_NAMES, len(told), self.said)
-        most = min(max(RESULT_NAMES, len(text) // LONG_SHARE), len(text) // NAMES_SHARE, STORED_NAMES)
+        most = min(
+            max(RESULT_NAMES, len(text) // LONG_SHARE), len(text) // NAMES_SHARE, STORED_NAMES
+        )
         return found + first_names(text, most, LOOKED_AT * most, self.said)
 
 
