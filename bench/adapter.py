@@ -168,3 +168,6 @@ def manager(base: type, settings: Settings, name: str = "reverie", **members: An
 
 def collapsed(tail: int) -> Settings:
     return replace(DEFAULTS, context_policy="collapse", collapse_tail=tail)
+
+
+CLASSIC_SETTINGS = replace(DEFAULTS, context_policy="classic")

@@ -352,7 +352,10 @@ def test_who_switches_notes_off():
         assert not notes.due(view, with_model(settings=off))
     assert not notes.due(view, with_model(flags=FixedFlags({"session_memory": False})))
     collapse = replace(DEFAULTS, context_policy="collapse")
-    assert notes.due(view, with_model(settings=collapse))
+    assert not notes.due(view, with_model(settings=collapse))  # no summary will read them
+    assert notes.due(
+        view, with_model(settings=collapse, flags=FixedFlags({"context_collapse": False}))
+    )
     child = branch(view, Entry("x", "", 1.0, Started("s", "/p", "/p", "0", "agent:explore", "a")))
     assert not notes.due(child, with_model())
     other = replace(talk.view.entries[0], record=Started("s", "/p", "/p", "0", "agent:explore"))

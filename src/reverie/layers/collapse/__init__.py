@@ -73,8 +73,17 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     gone = fold_lines(view, settings, lines.tokens)
     if not gone:
         return (record,)
-    fold = folded(view, gone, intro if head in [i.id for i in gone] else None, settings)
+    told = await _summary(gone, world)
+    fold = folded(view, gone, intro if head in [i.id for i in gone] else None, settings, told)
     return (record, fold) if fold is not None else (record,)
+
+
+async def _summary(gone: Sequence[Item], world: World) -> str:
+    if world.summariser is None:
+        return ""
+    from reverie.layers.collapse import summary  # only where a model is asked
+
+    return await summary.written(gone, world)
 
 
 def _is_live(item: Item) -> bool:

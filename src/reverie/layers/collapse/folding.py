@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from reverie.layers.collapse import words
-from reverie.layers.collapse.lines import subject
+from reverie.layers.collapse.lines import FOREIGN, subject
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.messages import Item
@@ -45,11 +45,13 @@ def fold_lines(view: View, settings: Settings, coming: int) -> list[Item]:
 
 
 def folded(
-    view: View, old: Sequence[Item], intro: Block | None, settings: Settings
+    view: View, old: Sequence[Item], intro: Block | None, settings: Settings, summary: str = ""
 ) -> Replaced | None:
-    """The record that folds these lines; None where it would save nothing."""
+    """The record that folds these lines, with a model's summary where there is one; None where
+    it would save nothing."""
     size = sum([i.tokens for i in old])
-    block = text_block(framed(view, old, folded_text(view, old, settings), "folded"))
+    text = "\n".join(filter(None, (folded_text(view, old, settings), summary)))
+    block = text_block(framed(view, old, text, "folded"))
     if block.tokens >= size:
         return None
     blocks = (block,) if intro is None else (intro, block)
@@ -96,7 +98,8 @@ def _told(view: View, record: UserMessage, ref: str, bytes_per_token: int) -> li
     for block in record.blocks:
         if block.type == "tool_result":
             known = view.calls.get(block.call)
-            _, said = asked.apart(block, known.name if known else "")
+            name = known.name if known else ""
+            said = "" if name.startswith(FOREIGN) else asked.apart(block, name)[1]
             out += [f"<user>{said}</user>"] if said else []
         elif block.type != "text":
             out.append(f"[{block.type}] {ref}")

@@ -29,6 +29,7 @@ LONG_SHARE = 16  # of a long one, this part, up to what a stored one has
 LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 CHANGED = 40  # characters of each side of an edit
+FOREIGN = "mcp__"  # how clients name the tools of other servers
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _TROUBLE = re.compile(
     r"(?<![\w.])(?:\w*Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)"
@@ -102,7 +103,9 @@ class _Sealing:
         asked_for = self._given(given, max(20, self.width - len(name) - len(ref)))
         yield f"> {name} {asked_for} {ref}"
         if result is not None:
-            result, spoken = asked.apart(result, name)
+            spoken = ""
+            if not name.startswith(FOREIGN):  # what such a tool returns is nobody's word
+                result, spoken = asked.apart(result, name)
             text = text_of(result.value.get("content"))
             failed = result.value.get("is_error") is True
             yield from _outcome(name, given, text, failed, self.width)
@@ -187,7 +190,7 @@ def _outcome(name: str, given: Json, text: str, failed: bool, width: int) -> Ite
         if last:
             yield f"  = {last}"
     elif failed:
-        yield f"  ! {one_line(text, width)}"
+        yield f"  ! {one_line(text, 2 * width)}"
     elif name in _LISTS and not text.startswith(_STORED):
         yield f"  = {text.count(chr(10)) + 1:,} lines" if text.strip() else "  = nothing"
 

@@ -56,18 +56,26 @@ def of_assistant(text: str, reference: str, limit: int | None = SAID) -> str:
     """An answer, with its lines; over the limit its beginning."""
     whole = limit is None or len(text) <= limit
     shown = text if whole else text[:limit].rstrip() + " …"
-    return f"<assistant {reference}>{_MARKS.sub('&lt;', shown)}</assistant>"
+    return f"<assistant {reference}>{told_apart(shown)}</assistant>"
 
 
 def in_passing(text: str, limit: int = SAID) -> str:
     """What was said beside a call, on one line; the call's reference opens it."""
-    return "- " + _MARKS.sub("&lt;", one_line(text, limit))
+    return "- " + one_line(text, limit)
 
 
 def one_line(text: str, width: int) -> str:
-    """The beginning of a text on one line, and a mark where there is more."""
+    """The beginning of a text on one line, and a mark where there is more. It cannot look like
+    somebody's words."""
     line = " ".join(text[: width * 2].split())
-    return line if len(line) <= width and len(text) <= width * 2 else line[:width] + "…"
+    if len(line) > width or len(text) > width * 2:
+        line = line[:width] + "…"
+    return told_apart(line)
+
+
+def told_apart(text: str) -> str:
+    """A text that holds no mark of ours."""
+    return _MARKS.sub("&lt;", text) if "<" in text else text
 
 
 def texts(blocks: Sequence[Block]) -> str:
