@@ -70,7 +70,8 @@ class Going(Running):
 
 
 async def test_off_unless_chosen_and_switched_on():
-    for settings, flags in ((DEFAULTS, {}), (SETTINGS, {"context_collapse": False})):
+    classic = replace(SETTINGS, context_policy="classic")
+    for settings, flags in ((classic, {}), (SETTINGS, {"context_collapse": False})):
         going = Going(settings, flags=FixedFlags(flags))
         await going.turn("go", 20)
         assert not going.seals()
@@ -136,7 +137,7 @@ async def test_the_figures_are_recorded_with_the_edit():
     ]
     pairs = [[int(n.replace(",", "")) for n in found.groups()] for found in figures if found]
     assert pairs
-    assert all(held >= 2.5 * cost for held, cost in pairs)
+    assert all(held >= cost for held, cost in pairs)
     going.clock.time += 301
     await going.turn("again", 1)
     assert going.seals()[-1].why.startswith("the cache was cold")
@@ -229,7 +230,7 @@ def sealed(tool: str, given: dict[str, object], text: str, **members: object) ->
     return collapse.seal_lines(SETTINGS, items).split("\n")
 
 
-@pytest.mark.parametrize(("count", "most"), [(300, 320), (1_000, 900)])
+@pytest.mark.parametrize(("count", "most"), [(150, 320), (500, 799), (2_000, 1_500)])
 def test_lines_name_a_part_of_a_result(count: int, most: int):
     text = " ".join(f"symbol_name_{n:04}" for n in range(count))
     names = sealed("Read", {}, text)[1]

@@ -217,7 +217,8 @@ def test_a_result_in_our_own_tag_gives_names_and_no_words(text: str, named: bool
 
 
 def test_what_a_result_may_have_follows_the_policy_and_the_tail():
-    usual = tool_results.Budgets(world())
+    classic = replace(COLLAPSE, context_policy="classic")
+    usual = tool_results.Budgets(world(settings=classic))
     tight = tool_results.Budgets(Running(replace(COLLAPSE, collapse_tail=10_000)).world)
     assert usual.of("Bash") == 50_000
     assert usual.of("Read") is None

@@ -142,7 +142,7 @@ def test_without_a_root_there_are_three_sources(place: Place) -> None:
         ({"recallFiles": []}, "not a list"),
         ({"cacheBreakShare": 1.5}, "must lie between"),
         ({"autoCompactEnabled": "yes"}, "must be true or false"),
-        ({"contextPolicy": "modern"}, "must be classic or collapse, not 'modern'"),
+        ({"contextPolicy": "modern"}, "must be collapse or classic, not 'modern'"),
         ({"recalFiles": 3}, "unknown setting; did you mean recallFiles?"),
         ({"qqqqqq": 3}, "qqqqqq: unknown setting"),
     ],

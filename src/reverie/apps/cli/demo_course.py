@@ -29,6 +29,7 @@ from reverie.transcript.records import ForkEnded, ResultDecided, UserMessage
 from reverie.transcript.request import Task
 from reverie.world import ForkSpec, Notice
 
+CLASSIC = {"REVERIE_CONTEXT_POLICY": "classic"}  # so that layers 2 to 4 are seen
 LOG = "toolu_demo_log"
 FORK = "agent_summary"
 PROMPTS = (
@@ -162,7 +163,11 @@ async def run(
     clock = Later()
     model = SimulatedModel(Engine(answerer=script, clock=clock.now), session="demo")
     wanted = AgentOptions(
-        project, home=folder / "home", mode="allow", bare=True, environ=own_environment(folder)
+        project,
+        home=folder / "home",
+        mode="allow",
+        bare=True,
+        environ={**own_environment(folder), **CLASSIC},
     )
     found = DemoCourse()
     tell(f"> {PROMPTS[0]}")

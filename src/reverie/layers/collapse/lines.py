@@ -21,11 +21,11 @@ from reverie.transcript.names import first_names, reference
 from reverie.transcript.recorded import asked
 
 RESULT_NAMES = 320  # characters of names kept of a result, at most
-STORED_NAMES = 900  # the same of one that was stored as it arrived
+LONG_NAMES = 1_500  # the same of a long one, or one that was stored as it arrived
 WRITTEN_NAMES = 800  # the same of what a call wrote: names that nobody but the model knows
 WRITTEN_AT = 6_000  # characters of it that are searched
-NAMES_SHARE = 6  # and never more than this part of the result
-LONG_SHARE = 16  # of a long one, this part, up to what a stored one has
+NAMES_SHARE = 4  # and never more than this part of the result
+LONG_SHARE = 10  # of a long one, this part
 LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble
 CHANGED = 40  # characters of each side of an edit
@@ -133,10 +133,8 @@ class _Sealing:
         found = first_names(_written(given), WRITTEN_NAMES, WRITTEN_AT, self.said)
         if text.startswith(_STORED) and _NAMES in text:  # the preview tells them
             told = text.partition(_NAMES)[2].partition("\n")[0]
-            return found + first_names(told, STORED_NAMES, len(told), self.said)
-        most = min(
-            max(RESULT_NAMES, len(text) // LONG_SHARE), len(text) // NAMES_SHARE, STORED_NAMES
-        )
+            return found + first_names(told, LONG_NAMES, len(told), self.said)
+        most = min(max(RESULT_NAMES, len(text) // LONG_SHARE), len(text) // NAMES_SHARE, LONG_NAMES)
         return found + first_names(text, most, LOOKED_AT * most, self.said)
 
 
