@@ -2,9 +2,10 @@
 
 Five sessions in the project of the first: one under the policy `classic` that is told things and
 reads until its window is full, one that asks for what was told, one that says it again, one as
-it is by default whose old rounds are sealed, one after which the memory is dreamt about. Nothing here calls a layer: each fires
-where the agent has it, and what is counted is read from the transcripts and the memory folder.
-Between two turns the demo waits for background work, so that every run goes the same way.
+it is by default whose old rounds are sealed, one after which the memory is dreamt about. Nothing
+here calls a layer: each fires where the agent has it, and what is counted is read from the
+transcripts and the memory folder. Between two turns the demo waits for background work, so that
+every run goes the same way.
 """
 
 from __future__ import annotations

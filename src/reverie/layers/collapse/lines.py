@@ -32,7 +32,7 @@ CHANGED = 40  # characters of each side of an edit
 FOREIGN = "mcp__"  # how clients name the tools of other servers
 _STORED, _NAMES = "<persisted-output>", "Names in it: "
 _TROUBLE = re.compile(
-    r"(?<![\w.])(?:\w*Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)"
+    r"(?<![\w.])(?:(?:[A-Z]\w*)?Error|FAILED|FAIL|Traceback|(?:error|fatal|panic)(?=:))(?!\w)"
 )
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _WRITTEN = ("new_string", "content", "new_source", "command", "todos", "edits", "prompt")
