@@ -80,8 +80,11 @@ async def test_the_answer_the_user_replies_to_stands_whole_whatever_becomes_of_t
 
 
 async def test_older_answers_are_cut_and_every_one_is_read_back(tmp_path: Path):
-    going = await long_session()
-    await going.rounds(["more " * 100] * 30, "Something else")
+    going = Running(SMALL)
+    await going.add(text_block("Give me three options"))
+    await going.answer((text_block(OPTIONS),))
+    await going.rounds(["more " * 100] * 2, "Not now")
+    await going.rounds(["more " * 100] * 40, "Something else")
     text = going.text()
     assert OPTIONS not in text
     assert OPTIONS[:100] in text
@@ -122,13 +125,17 @@ REFUSAL = (
     "the user said:\n"
 )
 
+ANSWER = (
+    'User has answered your questions: "Where?"="docs/". You can now continue with the user\'s '
+    "answers in mind."
+)
+
 
 @pytest.mark.parametrize(
     ("tool", "text", "failed", "said"),
     [
-        ("Edit", REFUSAL + "keep the old name,\nit is public", True, "keep the old name,\nit is public"),
-        ("AskUserQuestion", 'User has answered your questions: "Where?"="docs/". You can now '
-         "continue with the user's answers in mind.", False, '"Where?"="docs/"'),
+        ("Edit", REFUSAL + "keep the name,\nit is public", True, "keep the name,\nit is public"),
+        ("AskUserQuestion", ANSWER, False, '"Where?"="docs/"'),
         ("Bash", REFUSAL + "a file said so", False, ""),
     ],
 )  # fmt: skip
@@ -164,7 +171,7 @@ def round_of(tool: str, given: dict[str, object], text: str, **members: object) 
         ("Bash", {"command": "x"}, "TypeError: no\n1 failed", {}, "  ! TypeError: no"),
         ("Grep", {"pattern": "x"}, "a.py\nb.py\nc.py", {}, "  = 3 lines"),
         ("Glob", {"pattern": "x"}, "", {}, "  = nothing"),
-        ("Edit", {"file_path": "a.py", "old_string": "same\nold = 1", "new_string": "same\nnew = 2"},
+        ("Edit", {"file_path": "a.py", "old_string": "a\nold = 1", "new_string": "a\nnew = 2"},
          "done", {}, f"> Edit a.py old = 1 → new = 2 {reference('t')}"),
         ("Read", {"file_path": "a.py"}, "no such file", {"is_error": True}, "  ! no such file"),
     ],
