@@ -183,9 +183,8 @@ def _spoken(messages: list[Any], form: Format) -> list[str]:
 
 
 def _stands(text: str, there: str) -> bool:
-    """Whether a text is still in a list: in its own message, or line by line as the user's."""
-    words = json.dumps(text, ensure_ascii=False)[1:-1]
-    return words in there or words.replace("\\n", "\\nuser: ") in there
+    """Whether a text is still in a list: in its own message, or among the sealed ones."""
+    return json.dumps(text, ensure_ascii=False)[1:-1] in there
 
 
 def _is_ours(sent: reverie.Fitted[Any], ref: str, form: Format) -> bool:

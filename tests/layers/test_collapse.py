@@ -230,7 +230,7 @@ def sealed(tool: str, given: dict[str, object], text: str, **members: object) ->
     return collapse.seal_lines(SETTINGS, items).split("\n")
 
 
-@pytest.mark.parametrize(("count", "most"), [(150, 320), (500, 849), (2_000, 1_500)])
+@pytest.mark.parametrize(("count", "most"), [(150, 640), (500, 849), (2_000, 1_500)])
 def test_lines_name_a_part_of_a_result(count: int, most: int):
     text = " ".join(f"symbol_name_{n:04}" for n in range(count))
     names = sealed("Read", {}, text)[1]

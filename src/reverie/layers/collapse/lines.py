@@ -20,11 +20,11 @@ from reverie.transcript.messages import Item
 from reverie.transcript.names import first_names, reference
 from reverie.transcript.recorded import asked
 
-RESULT_NAMES = 320  # characters of names kept of a result, at most
+RESULT_NAMES = 640  # characters of names kept of a result, at most
 LONG_NAMES = 1_500  # the same of a long one, or one that was stored as it arrived
 WRITTEN_NAMES = 800  # the same of what a call wrote: names that nobody but the model knows
 WRITTEN_AT = 6_000  # characters of it that are searched
-NAMES_SHARE = 4  # and never more than this part of the result
+NAMES_SHARE = 3  # and never more than this part of the result
 LONG_SHARE = 10  # of a long one, this part
 LOOKED_AT = 16  # characters that are searched, for each of names
 TROUBLE_AT = 600  # characters at its end that are searched for trouble

@@ -22,7 +22,10 @@ PASTED = "paste"
 
 
 def cut(view: View, world: World) -> Sequence[Record]:
-    """The unsent messages of the user's whose longest texts have to be cut."""
+    """The unsent messages of the user's whose longest texts have to be cut. A list that is only
+    fitted is its caller's: there a message too long for the window is refused, not cut."""
+    if not world.way_back.files:
+        return ()
     new = [i for i in view.unsent() if i.kind == "message" and i.role == "user" and not i.results]
     excess = sum([i.tokens for i in new]) - world.scaled.collapse_tail
     if excess <= 0:
