@@ -138,7 +138,7 @@ class Summed:
         far = [sum(column) for column in zip(*(r["far"] for r in rows), strict=True)]
         self.cost = add("cost") / base
         self.score = (add("cost") + add("recovery") + add("refind")) / base
-        self.near = near[0] / max(1, sum(near))
+        self.near = near[0] / sum(near) if sum(near) else 1.0
         self.far = far[0] / max(1, sum(far))
         self.lost = near[3] + far[3]
         self.shown = add("shown") / len(rows)
