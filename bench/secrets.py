@@ -1,10 +1,10 @@
 """The secret scanner: what it finds, what it refuses wrongly, and how long it takes.
 
 It is judged by tokens made from its own rules, by a list of secrets people have that was written
-before them (`secret_shapes`), by one that was written without knowledge of them (`secret_list`),
-and by prose without secrets; then beside detect-secrets on the same texts, and on texts that are
-made to be slow. Prose needs the shared data (`REVERIE_SHARED`); the comparison needs
-`pip install detect-secrets` and is left out without it.
+before them (`secret_shapes`), by four that were each measured before the rules were changed for
+them (`secret_list`, `…_second`, `…_third`, `…_fourth`), and by prose without secrets; then beside
+detect-secrets on the same texts, and on texts that are made to be slow. Prose needs the shared data
+(`REVERIE_SHARED`); the comparison needs `pip install detect-secrets` and is left out without it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench import secret_list, secret_list_fourth, secret_list_second, secret_list_third
 from bench.__main__ import ROOT_SHARED, Row
-from bench.secret_list import harmless, planted
+from bench.secret_list import Planted
 from bench.secret_shapes import shapes
 from reverie.memory.secrets import removed, scan
 from reverie.memory.secrets.own import TOKENS
 from reverie.memory.secrets.patterns import TOKEN_FLOOR
 from reverie.memory.secrets.removal import mark
 
+LISTS: dict[str, Callable[[], Iterator[Planted]]] = {
+    "first": secret_list.planted,
+    "second": secret_list_second.planted,
+    "third": secret_list_third.planted,
+    "fourth": secret_list_fourth.planted,
+}
+LOOK_ALIKES = {"first": secret_list.harmless, "second": secret_list_second.harmless}
 SAMPLES = 10
 SIZE = 200_000
 PIECE = 6  # letters of a secret that would tell it
@@ -49,7 +57,7 @@ def measure(out: Path) -> Iterator[Row]:
     del out
     yield own_shapes()
     yield from listed_shapes()
-    yield from list_by_another()
+    yield from lists_by_others()
     yield from false_alarms()
     for name, text in HOSTILE.items():
         took = least(lambda text=text: scan(text))
@@ -105,29 +113,28 @@ def listed_shapes() -> Iterator[Row]:
     yield "shapes of which some text was missed", f"{len(short)} ({told})", "", None
 
 
-def list_by_another() -> Iterator[Row]:
-    """The list whose author had not read the rules; which kinds were missed of it was known when
-    the rules were last changed."""
-    tried: Counter[str] = Counter()
-    found: Counter[str] = Counter()
-    left = 0
-    for text in planted():
-        tried[text.shape] += 1
-        found[text.shape] += bool(scan(text.text))
-        left += stays(text.text, text.secret)
-    share = found.total() / tried.total()
-    what = f"list by another, {len(tried)} shapes, {tried.total():,} texts"
+def lists_by_others() -> Iterator[Row]:
+    """Lists that were each measured once before any rule was changed for what they showed; that
+    figure stands in docs/secrets.md. What is measured here is how they do since."""
+    for name, texts in LISTS.items():
+        yield from _list(name, list(texts()))
+    for name, clean in LOOK_ALIKES.items():
+        false = sum(bool(scan(text)) for text in clean())
+        what = f"{name} list, refused of {len(clean())} texts without secrets"
+        yield what, str(false), "0", false == 0
+
+
+def _list(name: str, texts: list[Planted]) -> Iterator[Row]:
+    tried = Counter(text.shape for text in texts)
+    found = Counter(text.shape for text in texts if scan(text.text))
+    share = found.total() / len(texts)
+    what = f"{name} list, {len(tried)} shapes, {len(texts):,} texts"
     yield what, f"{share:.2%} ({found.total():,})", "95 %", share >= 0.95
-    yield "list by another, found and not wholly removed", str(left), "0", left == 0
-    for told, names in (
-        ("missed wholly", [name for name in tried if not found[name]]),
-        ("missed in part", [name for name in tried if 0 < found[name] < tried[name]]),
-    ):
-        yield f"list by another, {told}", f"{len(names)} ({', '.join(names) or 'none'})", "", None
-    clean = harmless()
-    false = sum(bool(scan(text)) for text in clean)
-    what = f"list by another, refused of {len(clean)} texts without secrets"
-    yield what, str(false), "0", false == 0
+    left = sum(stays(text.text, text.secret) for text in texts)
+    yield f"{name} list, found and not wholly removed", str(left), "0", left == 0
+    missed = [shape for shape in tried if found[shape] < tried[shape]]
+    told = ", ".join(missed) or "none"
+    yield f"{name} list, missed wholly or in part", f"{len(missed)} ({told})", "", None
 
 
 def stays(text: str, secret: str) -> bool:

@@ -3,10 +3,12 @@
 A part is a list of test files. A slice is one run of them at proof scale: its seed is the
 one given plus its number, and the random examples double from slice to slice up to a bound.
 A finished slice is noted at once, so that a run that was stopped goes on with the slice it
-was in; and it adds a row to bench/RESULTS.md. A slice that fails is noted too and ends the
-run; it is run again next time. Nothing else is written.
+was in; and it adds a row to bench/RESULTS.md with what the tests say they have tried, and how much
+of it a minute. A slice that fails is noted too and ends the run; it is run again next time.
+Nothing else is written.
 
-    python -m scripts.endurance --part kills|power|properties --seed N [--hours H] [--slices N]
+    python -m scripts.endurance --part kills|cancels|power|faults|journals|properties --seed N
+                                [--hours H] [--slices N] [--jobs N]
 """
 
 from __future__ import annotations
@@ -23,21 +25,28 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.tally import total
+
 ROOT = Path(__file__).resolve().parent.parent
 STATE = "bench/out/endurance.json"
 RESULTS = "bench/RESULTS.md"
 FIRST_EXAMPLES = 1_000
 MAX_EXAMPLES = 64_000
-KILLS = re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(")
-PROPERTIES = re.compile(r"^from hypothesis", re.MULTILINE)
-POWER = re.compile(r"\bpower_states\(")
-PARTS = {"kills": KILLS, "power": POWER, "properties": PROPERTIES}
+PARTS = {
+    "kills": re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\("),
+    "cancels": re.compile(r"\bcancelled_at\("),
+    "power": re.compile(r'\bcounted\("power-cut states"'),
+    "faults": re.compile(r"\bevery_error\(|\bfailed_anywhere\("),
+    "journals": re.compile(r'\bcounted\("journal mutations"'),
+    "properties": re.compile(r"^from hypothesis", re.MULTILINE),
+}
+TALLY = "bench/out/tally"
 HEAD = """# What ran for hours
 
 `make endurance` adds a row for each slice it finishes.
 
-| day | part | seed | slice | examples | seconds | outcome |
-|---|---|---|---|---|---|---|
+| day | part | seed | slice | examples | seconds | tried | outcome |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -86,12 +95,15 @@ def note_finished(state: Path, done: Mapping[str, int]) -> None:
 
 def run_slice(root: Path, one: Slice, jobs: int) -> tuple[int, str]:
     """Runs one slice; its exit code, and pytest's last word on it."""
+    tally = root / TALLY
+    tally.parent.mkdir(parents=True, exist_ok=True)
+    tally.write_text("", encoding="utf-8")
     options = ["-q", "-n", str(jobs), "--dist", "loadfile", "--timeout", "0", "--tb=short"]
     seeded = f"--hypothesis-seed={one.seed + one.number}"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, seeded, *test_files(root, one.part)],
         cwd=root,
-        env={**os.environ, **one.environ},
+        env={**os.environ, **one.environ, "REVERIE_TALLY": str(tally)},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -107,11 +119,19 @@ def last_word(output: str) -> str:
     return ", ".join(dict.fromkeys(counts)) or "no test ran"
 
 
+def tried(tally: Path, seconds: float) -> str:
+    """What a slice tried, and how much of it a minute."""
+    found = total(tally).most_common()
+    parts = (f"{count:,} {what} ({count / seconds * 60:,.0f} a minute)" for what, count in found)
+    return "; ".join(parts) or "-"
+
+
 def add_row(results: Path, one: Slice, seconds: float, outcome: str) -> str:
     """The row that a slice leaves; the file is begun where it is not there."""
+    did = tried(results.parent.parent / TALLY, max(seconds, 0.001))
     day = datetime.now(UTC).date().isoformat()
     row = f"| {day} | {one.part} | {one.seed} | {one.number} | {one.examples:,} |"
-    row += f" {seconds:.0f} | {outcome} |"
+    row += f" {seconds:.0f} | {did} | {outcome} |"
     if not results.is_file():
         results.write_text(HEAD, encoding="utf-8")
     with results.open("a", encoding="utf-8") as file:

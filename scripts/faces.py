@@ -1,64 +1,166 @@
-"""The async face of a class, written from the class: `python -m scripts.faces [--write]`.
+"""The other faces of classes, written from the classes: `python -m scripts.faces [--write]`.
 
-`Memory` is written once, blocking; `Memory.aio` runs the same methods in a worker thread. Its
-types are a Protocol with the same signatures, generated here from the source text, so that the
-two cannot differ. Without `--write` it says whether the file is as it should be.
+`Memory`, `Fitter` and `Toolset` are written once, blocking; `.aio` runs the same methods in a
+worker thread. `Session` and `Agent` are written once, async; `blocking(...)` waits for them. The
+types of each other face are a Protocol with the same signatures, generated here from the source
+text, so that the two cannot differ. Without `--write` it says whether the files are as they should
+be.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src" / "reverie" / "api" / "memory.py"
-FACE = ROOT / "src" / "reverie" / "api" / "async_memory.py"
-HEAD = '''"""The types of `Memory.aio`, made from `Memory` by `python -m scripts.faces --write`.
+API = ROOT / "src" / "reverie" / "api"
+HEAD = '''"""The types of `{name}.aio`, made from `{name}` by `python -m scripts.faces --write`.
 
 Every method is the one of the same name, as a coroutine; nothing here runs.
 """
 
 from __future__ import annotations
 
+{imports}
+
+
+class Async{name}(Protocol):
+    """`{name}` for tasks."""
+'''
+
+
+@dataclass(frozen=True)
+class Face:
+    """One class, and what its async face needs to name its types."""
+
+    name: str
+    source: str
+    file: str
+    imports: str
+
+    @property
+    def path(self) -> Path:
+        return API / self.file
+
+    def text(self) -> str:
+        """The text of the generated file."""
+        tree = ast.parse((API / self.source).read_text(encoding="utf-8"))
+        classes = (one for one in tree.body if isinstance(one, ast.ClassDef))
+        made = next(one for one in classes if one.name == self.name)
+        methods = [one for one in made.body if isinstance(one, ast.FunctionDef) and _is_public(one)]
+        parts = [HEAD.format(name=self.name, imports=self.imports), *map(_as_async, methods)]
+        if any(method.name == "close" for method in methods):
+            parts.append(
+                f"    async def __aenter__(self) -> Async{self.name}: ...\n\n"
+                "    async def __aexit__(self, *ended: object) -> None: ...\n"
+            )
+        return "\n".join(parts)
+
+
+FACES = (
+    Face(
+        "Memory",
+        "memory.py",
+        "async_memory.py",
+        """\
 import builtins
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from reverie.api.toolset import Toolset
 from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.world import Model""",
+    ),
+    Face(
+        "Fitter",
+        "fitting.py",
+        "async_fitter.py",
+        """\
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from reverie.api.fitted import Fitted
+from reverie.api.toolset import Toolset
+from reverie.api.values import Saved
 from reverie.world import Model
 
+T = TypeVar("T")""",
+    ),
+    Face(
+        "Toolset",
+        "toolset.py",
+        "async_toolset.py",
+        """\
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-class AsyncMemory(Protocol):
-    """`Memory` for tasks."""
+from reverie.api.toolset import Toolset""",
+    ),
+)
+
+
+BLOCKING = API / "blocking_faces.py"
+BLOCKING_HEAD = '''"""The types of what `blocking` gives, made by `python -m scripts.faces --write`.
+
+Every method is the one of the same name, waited for; nothing here runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Protocol
+
+from reverie.api.memory import Memory
+from reverie.api.toolset import Toolset
+from reverie.api.turns import Event, Turn
+from reverie.session.compaction.compacting import Compacted
+from reverie.session.turn import TurnEnding
+from reverie.wire.given import Addable
+from reverie.wire.replies import Reply
+from reverie.wire.sending import Request
 '''
+Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def face() -> str:
-    """The text of the generated file."""
-    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
-    (made,) = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "Memory")
-    methods = [one for one in made.body if isinstance(one, ast.FunctionDef) and _is_public(one)]
-    parts = [HEAD, *map(_as_async, methods)]
-    parts.append(
-        "    async def __aenter__(self) -> AsyncMemory: ...\n\n"
-        "    async def __aexit__(self, *ended: object) -> None: ...\n"
-    )
+def blocking_faces() -> str:
+    """The text of the file for `blocking`."""
+    parts = [BLOCKING_HEAD]
+    for name, source in (("Session", "session.py"), ("Agent", "agents.py")):
+        parts.append(f'\nclass Blocking{name}(Protocol):\n    """`{name}` without a loop."""\n')
+        tree = ast.parse((API / source).read_text(encoding="utf-8"))
+        (made,) = (o for o in tree.body if isinstance(o, ast.ClassDef) and o.name == name)
+        methods = (one for one in made.body if isinstance(one, Method) and _is_public(one))
+        parts += map(_as_blocking, methods)
     return "\n".join(parts)
 
 
-def _is_public(method: ast.FunctionDef) -> bool:
+def _as_blocking(method: Method) -> str:
+    returned = ast.unparse(method.returns) if method.returns else "None"
+    for old, new in (("AsyncGenerator[", "Generator["), ("Session", "BlockingSession")):
+        returned = returned.replace(old, new)
+    return _written(
+        "    @property\n    def" if method.decorator_list else "    def", method, returned
+    )
+
+
+def _is_public(method: Method) -> bool:
     by_class = any(isinstance(d, ast.Name) and d.id == "classmethod" for d in method.decorator_list)
     return not method.name.startswith("_") and method.name != "aio" and not by_class
 
 
 def _as_async(method: ast.FunctionDef) -> str:
-    is_property = bool(method.decorator_list)
     returned = ast.unparse(method.returns) if method.returns else "None"
+    kind = "    @property\n    def" if method.decorator_list else "    async def"
+    return _written(kind, method, returned)
+
+
+def _written(kind: str, method: Method, returned: str) -> str:
     given = ast.unparse(method.args)
-    doc = ast.get_docstring(method) or ""
-    kind = "    @property\n    def" if is_property else "    async def"
+    doc = (ast.get_docstring(method) or "").replace("\n", "\n        ")
     noqa = "  # noqa: A002" if "type: str" in given else ""
     line = f"{kind} {method.name}({given}) -> {returned}:"
     if len(line) > 92:
@@ -67,25 +169,29 @@ def _as_async(method: ast.FunctionDef) -> str:
         line = line.replace("type: str='',", "type: str='',  # noqa: A002")
         noqa = ""
     text = f'{line}{noqa}\n        """{doc}"""\n        ...\n'
-    return (
-        text.replace("=''", ' = ""')
-        .replace("='memory'", ' = "memory"')
-        .replace("=None", " = None")
-        .replace("=False", " = False")
-        .replace("int=", "int = ")
-    )
+    text = re.sub(r"='([^']*)'", r' = "\1"', text)
+    return text.replace("=None", " = None").replace("=False", " = False").replace("int=", "int = ")
 
 
 def _split(given: str) -> list[str]:
-    return given.split(", ")
+    """Arguments one by one; a comma inside brackets parts none."""
+    parts, depth, start = list[str](), 0, 0
+    for at, sign in enumerate(given):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and not depth:
+            parts.append(given[start:at])
+            start = at + 2
+    return [*parts, given[start:]]
 
 
 def main() -> int:
-    """Write the file, or say whether it is current."""
+    """Write the files, or say whether they are current."""
+    made = [*((face.path, face.text()) for face in FACES), (BLOCKING, blocking_faces())]
     if "--write" in sys.argv[1:]:
-        FACE.write_text(face(), encoding="utf-8")
+        for path, text in made:
+            path.write_text(text, encoding="utf-8")
         return 0
-    current = FACE.read_text(encoding="utf-8") == face()
+    current = all(path.read_text(encoding="utf-8") == text for path, text in made)
     print("current" if current else "run: python -m scripts.faces --write")
     return 0 if current else 1
 

@@ -37,7 +37,7 @@ PROOF = os.environ.get("REVERIE_SCALE", "small") == "proof"
 SHARED = Path(os.environ.get("REVERIE_SHARED") or ROOT.parent / "shared")
 OURS = frozenset(
     f"REVERIE_{name}"
-    for name in ("REQUIRE", "SCALE", "DOORS", "SHARED", "BUDGET", "EXAMPLES", "SEED")
+    for name in ("REQUIRE", "SCALE", "DOORS", "SHARED", "BUDGET", "EXAMPLES", "SEED", "TALLY")
 )
 NEED = re.compile(r"needs ([\w.-]+):")
 PACKAGES = {

@@ -28,6 +28,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from tests.tally import counted
+
 WRITES = (
     "os.open",
     "os.write",
@@ -197,6 +199,7 @@ def every_error(
                 break
             check(outcome)
             points += 1
+    counted("fault points", points)
     return points
 
 
@@ -218,6 +221,7 @@ def every_kill(
             if not death.hit:
                 break
             points += 1
+    counted("kills", points)
     return points
 
 

@@ -46,7 +46,9 @@ def pins(root: Path, tier: str) -> dict[str, str]:
 
 
 @pytest.mark.spec("project.locks")
-@pytest.mark.parametrize("tier", ["run", "anthropic", "openai", "all", "dev", "proof"])
+@pytest.mark.parametrize(
+    "tier", ["run", "anthropic", "openai", "semantic", "minilm", "all", "dev", "proof"]
+)
 def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None:
     text = (root / "locks" / f"{tier}.txt").read_text()
     assert not tree.ADDRESS.search(text)
@@ -59,7 +61,7 @@ def test_a_lock_pins_by_hash_and_names_no_address(root: Path, tier: str) -> None
 def test_each_lock_holds_the_smaller_one(root: Path) -> None:
     run, all_, dev, proof = (pins(root, tier) for tier in ("run", "all", "dev", "proof"))
     assert run.items() <= all_.items() <= dev.items() <= proof.items()
-    for extra in ("anthropic", "openai"):
+    for extra in ("anthropic", "openai", "semantic"):
         assert run.items() < pins(root, extra).items() < all_.items()
 
 
@@ -74,6 +76,7 @@ def test_the_locks_fit_what_the_project_asks_for(root: Path) -> None:
         "run": raw["project"]["dependencies"] + plain["build"],
         "anthropic": optional["anthropic"],
         "openai": optional["openai"],
+        "semantic": optional["semantic"],
         "all": extras,
         "dev": plain["dev"] + extras,
         "proof": plain["proof"],

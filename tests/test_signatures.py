@@ -9,10 +9,12 @@ import dataclasses
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import reverie
+from reverie import layers, models, testing
 
 FILE = Path(__file__).parent / "fixtures" / "signatures.txt"
 
@@ -20,19 +22,33 @@ FILE = Path(__file__).parent / "fixtures" / "signatures.txt"
 def lines() -> Iterator[str]:
     """The public names with their signatures, and those of their public members."""
     for name in sorted(reverie.__all__):
-        found = getattr(reverie, name)
-        if not isinstance(found, type):
-            yield f"{name}{inspect.signature(found)}"
-            continue
-        yield name if _has_no_own_init(found) else f"{name}{inspect.signature(found)}"
-        for member in sorted(vars(found)):
-            if not member.startswith("_"):
-                yield from _member(name, member, inspect.getattr_static(found, member), found)
+        yield from _name(name, getattr(reverie, name))
+    for room in (layers, models, testing):
+        names = getattr(room, "__all__", None) or _own(room)
+        for name in sorted(names):
+            yield from _name(f"{room.__name__.partition('.')[2]}.{name}", getattr(room, name))
+
+
+def _own(room: ModuleType) -> list[str]:
+    """The names that a module defines itself."""
+    known = vars(room).items()
+    found = [n for n, v in known if getattr(v, "__module__", "") == room.__name__]
+    return [name for name in found if not name.startswith("_")]
+
+
+def _name(name: str, found: object) -> Iterator[str]:
+    if not isinstance(found, type):
+        yield f"{name}{inspect.signature(found)}" if inspect.isroutine(found) else name
+        return
+    yield name if _has_no_own_init(found) else f"{name}{inspect.signature(found)}"
+    for member in sorted(vars(found)):
+        if not member.startswith("_"):
+            yield from _member(name, member, inspect.getattr_static(found, member), found)
 
 
 def _has_no_own_init(found: type) -> bool:
-    is_table = found is reverie.Settings  # which docs/settings.md holds
-    return is_table or "__init__" not in vars(found) or getattr(found, "_is_protocol", False)
+    is_given = found in (reverie.Settings, layers.World)  # a table of its own; handed in
+    return is_given or "__init__" not in vars(found) or getattr(found, "_is_protocol", False)
 
 
 def _member(owner: str, name: str, static: object, found: type) -> Iterator[str]:

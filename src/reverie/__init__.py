@@ -13,18 +13,25 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
+    from reverie.api.agents import Agent
+    from reverie.api.bridge import blocking
     from reverie.api.fitting import Fitted, Fitter, fit
     from reverie.api.memory import Memory
     from reverie.api.report import Report, report
+    from reverie.api.session import Session
     from reverie.api.toolset import Owner, Toolset, tools
+    from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, Saved
     from reverie.errors import ReverieError
-    from reverie.session.session import Session
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
-    from reverie.world import Model, Notice, Reply
+    from reverie.wire.replies import Reply
+    from reverie.wire.sending import Request
+    from reverie.world import Model, Notice, ToolCall
 
 __all__ = [
+    "Agent",
+    "Event",
     "Fitted",
     "Fitter",
     "Found",
@@ -33,11 +40,15 @@ __all__ = [
     "Notice",
     "Reply",
     "Report",
+    "Request",
     "ReverieError",
     "Saved",
     "Session",
     "Settings",
+    "ToolCall",
     "Toolset",
+    "Turn",
+    "blocking",
     "fit",
     "report",
     "tool_result",
@@ -46,17 +57,23 @@ __all__ = [
 ]
 
 _PLACES = {
+    "Agent": "reverie.api.agents",
+    "Event": "reverie.api.turns",
+    "Request": "reverie.wire.sending",
+    "ToolCall": "reverie.world",
+    "Turn": "reverie.api.turns",
+    "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
     "Memory": "reverie.api.memory",
     "Fitted": "reverie.api.fitting",
     "Fitter": "reverie.api.fitting",
     "Model": "reverie.world",
     "Notice": "reverie.world",
-    "Reply": "reverie.world",
+    "Reply": "reverie.wire.replies",
     "Report": "reverie.api.report",
     "ReverieError": "reverie.errors",
     "Saved": "reverie.api.values",
-    "Session": "reverie.session.session",
+    "Session": "reverie.api.session",
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
     "Toolset": "reverie.api.toolset",

@@ -1,29 +1,37 @@
 """In-memory twins of everything outside, for your tests and ours.
 
-`ScriptedModel` answers from a list, `MemoryDisk` keeps files in a dict and can be told
-to fail, `ManualClock` moves when you move it. They implement the Protocols of
+`provider` is a model provider on a loopback port, with a prompt cache, for any client;
+`home` an empty home. `ScriptedModel` answers from a list, `MemoryDisk` keeps files in a dict
+and can be told to fail, `ManualClock` moves when you move it. They implement the Protocols of
 `reverie.world` and nothing of the library is replaced by them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anyio
 
-from reverie.errors import NotFound, ProviderError, StoreError
-from reverie.transcript.blocks import Block, block_of, text_block
+from reverie.errors import NotAvailable, NotFound, ProviderError, StoreError
+from reverie.transcript.blocks import Block, block_of, dump, parse, text_block
 from reverie.transcript.records import Usage
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Delta, Event, Reply, World
 
+if TYPE_CHECKING:
+    from reverie.simulator import Engine, Logged
+
 ScriptedAnswer: TypeAlias = "str | Reply | Sequence[Mapping[str, Any]] | Exception"
 
 
-def call(name: str, ident: str, **arguments: Any) -> Block:
-    """A tool call as a model would make it."""
+def call(name: str, ident: str = "", **arguments: Any) -> Block:
+    """A tool call as a model would make it; without an id it gets one when it is sent."""
     return block_of({"type": "tool_use", "id": ident, "name": name, "input": arguments})
 
 
@@ -53,6 +61,7 @@ class ScriptedModel:
         self._name = name
         self._capabilities = capabilities or Capabilities(marks=4, lifetimes=("5m", "1h"))
         self.requests: list[Request] = []
+        self._calls = 0
 
     @property
     def name(self) -> str:
@@ -82,10 +91,17 @@ class ScriptedModel:
             whole = answer
         else:
             whole = reply(*(block_of(b) for b in answer))
+        whole = replace(whole, blocks=tuple(map(self._identified, whole.blocks)))
         if whole.usage is not None:
             return whole
         output = sum(b.tokens for b in whole.blocks)
         return replace(whole, usage=Usage(uncached=request.tokens, output=output))
+
+    def _identified(self, block: Block) -> Block:
+        if block.type != "tool_use" or block.call:
+            return block
+        self._calls += 1
+        return block.with_member("id", dump(f"call_{self._calls}"))
 
 
 @dataclass
@@ -153,3 +169,141 @@ def tool_definition(name: str, **properties: Any) -> dict[str, Any]:
         "description": f"The tool {name}.",
         "input_schema": {"type": "object", "properties": properties},
     }
+
+
+# --- a provider, for agents that bring their own client
+
+LEAST = 1_024
+"""Tokens from which on a provider caches a prompt."""
+
+
+@dataclass(frozen=True)
+class ProviderRequest:
+    """One request as it arrived: its body, what it was answered, what it was charged."""
+
+    path: str
+    body: Mapping[str, Any]
+    status: int
+    error: str
+    tokens: int  # of the whole prompt
+    read: int  # of them from the cache
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages or items it carried."""
+        found = self.body.get("messages", self.body.get("input"))
+        return cast("list[Any]", found) if isinstance(found, list) else [found]
+
+    def extends(self, earlier: ProviderRequest) -> bool:
+        """Whether it begins with all of an earlier one, so that the prompt cache holds."""
+        head = ("model", "system", "instructions", "tools")
+        same = all(self.body.get(name) == earlier.body.get(name) for name in head)
+        before = [_unmarked(one) for one in earlier.messages]
+        return same and [_unmarked(one) for one in self.messages[: len(before)]] == before
+
+
+def _unmarked(value: Any) -> Any:
+    """Without cache marks, which move on; a text counts as the one block it stands for."""
+    if isinstance(value, dict):
+        known = cast("dict[str, Any]", value)
+        out = {k: _unmarked(v) for k, v in known.items() if k != "cache_control"}
+        if "role" in out and isinstance(out.get("content"), str):
+            out["content"] = [{"type": "text", "text": out["content"]}]
+        return out
+    if isinstance(value, list):
+        return [_unmarked(one) for one in cast("list[Any]", value)]
+    return value
+
+
+@dataclass(frozen=True)
+class ProviderBill:
+    """What all requests together came to."""
+
+    requests: int
+    tokens: int
+    read: int
+    output: int
+    cost: float  # in units of one plain input token
+    hit_rate: float  # of what an earlier request had sent and a cache may hold
+
+
+class Provider:
+    """A loopback provider: hand its addresses to a client, then look at what came."""
+
+    def __init__(self, engine: Engine, url: str) -> None:
+        self._engine = engine
+        self.anthropic_url = url
+        self.openai_url = f"{url}/v1"
+
+    @property
+    def requests(self) -> list[ProviderRequest]:
+        """Every request that arrived, refused ones too."""
+        return [_request(one) for one in self._engine.log]
+
+    @property
+    def bill(self) -> ProviderBill:
+        """What the answered requests cost, and how well the cache held."""
+        good = [one for one in self._engine.log if one.status == 200]
+        totals = [one.charge.total for one in good]
+        shared = [min(pair) for pair in pairwise(totals)]
+        again = [(n, size) for n, size in enumerate(shared, 1) if size >= LEAST]
+        could, read = sum(size for _, size in again), sum(good[n].charge.read for n, _ in again)
+        return ProviderBill(
+            len(good),
+            sum(totals),
+            sum(one.charge.read for one in good),
+            sum(one.output for one in good),
+            sum(one.cost for one in good),
+            min(1.0, read / could) if could else 1.0,
+        )
+
+
+def _request(one: Logged) -> ProviderRequest:
+    body = parse(one.body) if one.body else {}
+    known: Mapping[str, Any] = cast("Any", body) if isinstance(body, dict) else {}
+    charge = one.charge
+    return ProviderRequest(one.path, known, one.status, one.error, charge.total, charge.read)
+
+
+@contextmanager
+def provider(
+    answers: Iterable[str | Block | Sequence[Block]] | Callable[[Mapping[str, Any]], Any],
+) -> Generator[Provider]:
+    """A model provider on a loopback port, for as long as the block runs: the Messages API, chat
+    completions and responses over one prompt cache. It answers from the list, or by asking a
+    function, and refuses what the real ones refuse."""
+    try:
+        from reverie.simulator import Engine, script
+        from reverie.simulator.server import serving
+    except ModuleNotFoundError as error:
+        from reverie.providers.extras import install_command
+
+        raise NotAvailable(
+            f"a provider for tests needs {error.name}",
+            do=f"{install_command('starlette')} {install_command('uvicorn').rpartition(' ')[2]}",
+        ) from error
+    given: Any = answers if callable(answers) else script(*map(_blocks, answers))
+    engine = Engine(given)
+    with serving(engine) as url:
+        yield Provider(engine, url)
+
+
+def _blocks(answer: str | Block | Sequence[Block]) -> Any:
+    return [answer] if isinstance(answer, Block) else answer
+
+
+@contextmanager
+def home() -> Generator[Path]:
+    """An empty home for everything of Reverie's, removed with all it holds at the end."""
+    from tempfile import TemporaryDirectory
+
+    before = os.environ.get("REVERIE_HOME")
+    with TemporaryDirectory(prefix="reverie-") as folder:
+        os.environ["REVERIE_HOME"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            if before is None:
+                del os.environ["REVERIE_HOME"]
+            else:
+                os.environ["REVERIE_HOME"] = before

@@ -8,15 +8,23 @@ of each. This module holds types alone; it opens, reads and asks nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from reverie.errors import ProviderError
+from reverie.errors import InvalidMessage, ProviderError
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings, SettingValue
-from reverie.transcript.blocks import Block, members
+from reverie.transcript.blocks import Block, block_of, dump, members, parse
 from reverie.transcript.messages import Item
-from reverie.transcript.records import AssistantMessage, Record, Strip, Ttl, Usage
+from reverie.transcript.records import (
+    AssistantMessage,
+    Record,
+    Strip,
+    Ttl,
+    Usage,
+    UserMessage,
+)
 from reverie.transcript.request import Request, Task
 from reverie.transcript.tokens import context_window
 from reverie.transcript.view import View
@@ -67,6 +75,7 @@ class Capabilities:
     thinking_binding: bool = False
     diagnostics: bool = False
     free: bool = False  # nothing is billed: no budget is needed
+    rules: bool = False  # typed tasks are answered by fixed rules: no tool has to be offered
     images: bool = True
     window: int | None = None
     max_output: int | None = None
@@ -78,11 +87,47 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model made; `input` is the raw JSON text it wrote."""
+    """A call the model made; `raw` is what it was given, as the model wrote it."""
 
     id: str
     name: str
-    input: str
+    raw: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was given, as a dict. Arguments that are no JSON object stand as their text
+        under `INVALID_JSON`, so that the tool can refuse them and the model reads why."""
+        try:
+            found = parse(self.raw)
+        except InvalidMessage:
+            found = None
+        return dict(found) if isinstance(found, dict) else {"INVALID_JSON": self.raw}
+
+    def result(self, content: object, *, is_error: bool = False) -> UserMessage:
+        """What the tool answered, for `Session.add`: a text, content blocks, or any other value,
+        which the model gets as JSON."""
+        value: dict[str, Any] = {"type": "tool_result", "tool_use_id": self.id}
+        value["content"] = _content(content, self.name)
+        return UserMessage((block_of({**value, "is_error": True} if is_error else value),), "tool")
+
+
+def _are_blocks(given: object) -> bool:
+    parts = cast("Sequence[object]", given) if isinstance(given, (list, tuple)) else ()
+    return bool(parts) and all(isinstance(part, Mapping) and "type" in part for part in parts)
+
+
+def _content(given: object, name: str) -> object:
+    """A text or content blocks as they are; any other value as its JSON."""
+    if isinstance(given, str) or _are_blocks(given):
+        return given
+    try:
+        return dump(given)
+    except InvalidMessage as error:
+        raise InvalidMessage(
+            f"a result is a text, content blocks, or what JSON can say: {error.what}",
+            where=f"{name}: {type(given).__name__}",
+            do="Make a text of it first",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +294,41 @@ BOUND_THEMSELVES: Mapping[str, int | None] = MappingProxyType({"Read": None, "Re
 class WayBack:
     """How the model reads back what left the context: the words of stubs and lines."""
 
-    tool: str = "ReadBack"  # takes a reference
+    tool: str = "ReadBack"  # takes a reference; empty where the model has no such tool
     files: bool = True  # a stored result is a file, and has a path beside its reference
+    reader: str = ""  # a tool that reads files, where no tool takes a reference
+    folder: str = ""  # where each reference is a file, for a tool that reads files
 
     def stored(self, path: str, reference: str) -> str:
         """Where a stored result is, and how to get at it."""
+        if self.folder:
+            return f"and is whole in {self.file(reference)}\n{self.tool} of that file gives it."
         where = f"is stored whole in {path}" if self.files else "is kept whole"
+        if not self.tool:
+            return f"and {where}{f'; {self.reader} reads it' if self.reader else ''}"
         return (
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."
         )
+
+    def named(self) -> str:
+        """What a reference in a line gives, and how."""
+        if self.folder:
+            return (
+                f"What r:abc123 names is whole in {self.file('r:abc123')}; `{self.tool}` reads it."
+            )
+        return (
+            f"`{self.tool}` with a reference such as r:abc123 gives that call with its result, or "
+            "that message, whole."
+        )
+
+    def file(self, reference: str) -> str:
+        """Where what a reference names lies."""
+        return f"{self.folder}/{reference.removeprefix('r:')}.txt"
+
+    def reads(self, tool: str, given: str) -> bool:
+        """Whether a call reads back: what it returns is never stored away again."""
+        return tool == self.tool and (not self.folder or self.folder in given)
 
 
 def say_nothing(notice: Notice) -> None:
@@ -304,6 +374,7 @@ class World:
     # characters a tool's result may have, or None where the tool bounds its own output
     tool_limits: Mapping[str, int | None] = field(default_factory=lambda: BOUND_THEMSELVES)
     way_back: WayBack = field(default_factory=WayBack)
+    repeatable: frozenset[str] = frozenset()  # tools of a caller's whose results can be had again
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window
     prices: Prices = field(init=False)  # of the model, but where the settings name others

@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import threading
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
-from reverie import Memory
+from reverie import Agent, Fitter, Memory, Session, Toolset
+from reverie.api.async_fitter import AsyncFitter
 from reverie.api.async_memory import AsyncMemory
+from reverie.api.async_toolset import AsyncToolset
+from reverie.api.blocking_faces import BlockingAgent, BlockingSession
 from reverie.errors import InvalidInput, StoreError
 from scripts import faces
 
@@ -21,20 +25,46 @@ def public(of: type) -> set[str]:
     return {name for name in vars(of) if not name.startswith("_")}
 
 
-def test_both_faces_have_the_same_names_and_signatures() -> None:
-    assert public(Memory) - {"aio", "personal"} == public(AsyncMemory)
-    for name in public(AsyncMemory):
-        blocking, waiting = getattr(Memory, name), getattr(AsyncMemory, name)
-        if isinstance(blocking, property):
-            assert isinstance(waiting, property)
+FACES: list[tuple[Any, Any]] = [
+    (Memory, AsyncMemory),
+    (Fitter, AsyncFitter),
+    (Toolset, AsyncToolset),
+]
+
+
+@pytest.mark.parametrize(("blocking", "waiting"), FACES)
+def test_both_faces_have_the_same_names_and_signatures(blocking: Any, waiting: Any) -> None:
+    assert public(blocking) - {"aio", "personal"} == public(waiting)
+    for name in public(waiting):
+        one, other = getattr(blocking, name), getattr(waiting, name)
+        if isinstance(one, property):
+            assert isinstance(other, property)
             continue
-        assert inspect.signature(blocking) == inspect.signature(waiting), name
-        assert inspect.iscoroutinefunction(waiting)
-        assert inspect.getdoc(blocking) == inspect.getdoc(waiting)
+        assert inspect.signature(one) == inspect.signature(other), name
+        assert inspect.iscoroutinefunction(other)
+        assert inspect.getdoc(one) == inspect.getdoc(other)
 
 
-def test_the_generated_types_are_current() -> None:
-    assert faces.FACE.read_text(encoding="utf-8") == faces.face()
+@pytest.mark.parametrize("face", faces.FACES, ids=lambda face: face.name)
+def test_the_generated_types_are_current(face: faces.Face) -> None:
+    assert face.path.read_text(encoding="utf-8") == face.text()
+
+
+def test_a_fitter_and_a_toolset_wait_in_a_worker_thread(home: Path) -> None:
+    async def work() -> None:
+        memory = Memory("shop")
+        await memory.aio.add("The shop sells zebras", name="zebra")
+        messages = [{"role": "user", "content": "Which zebras does the shop sell?"}]
+        async with Fitter(model="gpt-5", memory=memory).aio as fitter:
+            sent = await fitter.fit(messages)
+            assert "sells zebras" in str(sent[1])
+            assert await fitter.learn(messages) == []
+        function = {"name": "search_memory", "arguments": '{"query": "zebra"}'}
+        asked = {"id": "c1", "type": "function", "function": function}
+        answer = await memory.tools.aio.handle(asked)
+        assert "sells zebras" in answer["content"]
+
+    anyio.run(work)
 
 
 def test_a_task_keeps_and_finds_in_a_worker_thread(home: Path) -> None:
@@ -65,3 +95,21 @@ def test_what_is_no_method_is_as_it_was_and_nothing_private_shows(home: Path) ->
         with pytest.raises(AttributeError):
             getattr(face, name)
     assert repr(face) == "<Memory shop>.aio"
+
+
+@pytest.mark.parametrize(("made", "face"), [(Session, BlockingSession), (Agent, BlockingAgent)])
+def test_what_waits_has_the_names_and_signatures_of_what_is_async(made: type, face: type) -> None:
+    assert public(made) - {"open", "start"} == public(face)
+    for name in public(face):
+        waited, async_ = getattr(face, name), getattr(made, name)
+        if isinstance(async_, property):
+            assert isinstance(waited, property)
+            continue
+        given = inspect.signature(async_).parameters
+        assert list(given.values()) == list(inspect.signature(waited).parameters.values()), name
+        assert not inspect.iscoroutinefunction(waited)
+        assert inspect.getdoc(async_) == inspect.getdoc(waited)
+
+
+def test_the_generated_types_of_blocking_are_current() -> None:
+    assert faces.BLOCKING.read_text(encoding="utf-8") == faces.blocking_faces()

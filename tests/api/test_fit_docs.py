@@ -13,9 +13,9 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re
 
 
 @pytest.mark.parametrize("at", range(len(BLOCKS)))
-def test_a_block_runs(at: int):
+def test_a_block_runs(at: int, home: Path):
     exec(compile(BLOCKS[at], f"fitting.md block {at + 1}", "exec"), {})
 
 
 def test_there_are_blocks():
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 8

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,8 @@ from reverie.transcript.messages import INTERRUPTED
 from reverie.transcript.names import reference
 from reverie.wire.reading import Format
 from tests.api.lists import FORMS, MODELS, answered, call, calls_of, results_of
+from tests.api.rounds import one_round
+from tests.api.rounds import rounds as large_rounds
 
 pytestmark = [pytest.mark.spec("18.wire"), pytest.mark.spec("18.fit")]
 LONG = "src/reverie/api/fitting.py line of text\n" * 1_000
@@ -289,3 +295,70 @@ def test_a_layer_of_ones_own_that_fails_fails_alone():
     )
     assert list(fitter.fit(rounds(2))) == rounds(2)
     assert notices == ["the layer failed: ValueError: no"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_line_longer_than_a_page_is_read_on_by_column(form: Format):
+    text = "".join(f"{n:06d}," for n in range(30_000))  # one line of 210,000 characters
+    messages = [*rounds(0, form), *one_round(0, "build", text, form)]
+    sent = reverie.fit(messages, model=MODELS[form], tools=reverie.tools())
+    (ref,) = {f"r:{found}" for found in re.findall(r"r:(\w{6})", json.dumps(list(sent)))}
+    got, place = "", {"offset": 1, "column": 1}
+    while True:
+        page = answered(sent.handle(call("read_back", form, reference=ref, **place)), form)
+        rows = page.split("\n")[1:]
+        more = re.search(r"go on with offset (\d+)(?: and column (\d+))?", rows[-1])
+        got += "".join(row.partition("\t")[2] for row in rows)
+        if more is None:
+            break
+        place = {"offset": int(more[1]), "column": int(more[2] or 1)}
+    assert text in got
+
+
+def test_threads_and_two_event_loops_share_a_fitter_in_turn():
+    import asyncio
+    import threading
+
+    fitter = reverie.Fitter(model="gpt-5", tools=reverie.tools())
+    full = large_rounds(30)
+    wanted = [list(reverie.fit(full[:n], model="gpt-5", tools=reverie.tools())) for n in (21, 61)]
+    failed: list[BaseException] = []
+
+    def loop() -> None:
+        async def work() -> None:
+            for _ in range(4):
+                assert list(await fitter.aio.fit(full[:21])) == wanted[0]
+                assert list(await fitter.aio.fit(full)) == wanted[1]
+
+        try:
+            asyncio.run(work())
+        except BaseException as error:  # noqa: BLE001 - told below
+            failed.append(error)
+
+    threads = [threading.Thread(target=loop) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+FORK = """
+import os, sys, reverie
+sys.path.insert(0, sys.argv[1])
+from tests.api.rounds import rounds
+fitter = reverie.Fitter(model="gpt-5", tools=reverie.tools(), store=sys.argv[2])
+before = list(fitter.fit(rounds(30)))
+child = os.fork()
+again = list(fitter.fit(rounds(30))) == before and fitter.fit(rounds(31)).before > 90_000
+if not child:
+    os._exit(0 if again else 1)
+assert again and os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_fork_of_the_process_goes_on_with_its_fitter(tmp_path: Path):
+    root = str(Path(__file__).resolve().parents[2])
+    run = [sys.executable, "-c", FORK, root, str(tmp_path / "store")]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=root, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.spec("18.light")
 
 FOREIGN = ("anthropic", "anyio", "asyncio", "click", "httpx", "openai", "rich", "trio")
 ROOMS = ("agent", "apps", "embedded", "layers", "providers", "simulator", "tools", "upkeep", "wire")
-OF_A_NAME = {"reverie.api", "reverie.api.address", "reverie.api.memory", "reverie.errors"}
+LIGHT = {"reverie.api", "reverie.light"}
+OF_A_NAME = LIGHT | {"reverie.api.address", "reverie.api.memory", "reverie.errors"}
 OF_SESSION = {"reverie.session", "reverie.session.recall", "reverie.session.recall.index"}
 USED = """
 memory = reverie.Memory("shop")
@@ -37,8 +38,8 @@ def ours(found: set[str]) -> set[str]:
 def test_the_package_loads_nothing_and_a_name_little() -> None:
     assert ours(loaded("import reverie")) == set()
     assert ours(loaded("from reverie import Memory")) == OF_A_NAME
-    assert ours(loaded("from reverie import Found, Saved")) == {"reverie.api", "reverie.api.values"}
-    reports = {"reverie.api", "reverie.api.report", "reverie.errors"}
+    assert ours(loaded("from reverie import Found, Saved")) == LIGHT | {"reverie.api.values"}
+    reports = LIGHT | {"reverie.api.report", "reverie.errors"}
     assert ours(loaded("from reverie import Report, report")) == reports
 
 
@@ -48,6 +49,44 @@ def test_a_memory_in_use_loads_memory_store_settings_and_text_alone(home: Path) 
     rooms = {name.split(".")[1] for name in ours(found)}
     assert not rooms.intersection(ROOMS)
     assert {name for name in found if name.startswith("reverie.session")} == OF_SESSION
+
+
+FITTING = {
+    "alone",
+    "api",
+    "errors",
+    "layers",
+    "light",
+    "providers",
+    "settings",
+    "text",
+    "transcript",
+}
+FITTED = "fit([{'role': 'user', 'content': 'x'}], model='gpt-5')"
+
+
+def test_fitting_loads_the_transcript_two_layers_and_the_wire_alone() -> None:
+    found = loaded(f"from reverie import fit\n{FITTED}")
+    assert not found.intersection(FOREIGN)
+    assert {name.split(".")[1] for name in ours(found)} == FITTING | {"wire", "world"}
+    layers = {name for name in found if name.startswith("reverie.layers.")}
+    assert layers == {f"reverie.layers.{name}" for name in ("collapse", "own", "tool_results")}
+    assert {n for n in found if n.startswith("reverie.providers.")} == {
+        "reverie.providers.capabilities"
+    }
+
+
+DUE = (
+    *("agent", "apps", "embedded", "simulator", "upkeep"),
+    *("session.dream.run", "session.extraction.run", "session.notes.job", "session.recall.recall"),
+    *("tools.box", "tools.sandbox", "tools.shell", "tools.process", "tools.guard"),
+)
+
+
+def test_a_session_loads_background_work_tools_and_sdks_when_they_are_due() -> None:
+    found = loaded("from reverie import Session")
+    assert not found.intersection({"anthropic", "asyncio", "click", "httpx", "openai", "rich"})
+    assert not {name for name in found if name.startswith(tuple(f"reverie.{d}" for d in DUE))}
 
 
 def test_all_names_are_shown_and_each_is_there() -> None:

@@ -16,6 +16,13 @@ from tests.cli.test_chat import reverie
 pytestmark = pytest.mark.spec("13.stops")
 
 
+PROVIDERS = {
+    "anthropic": ("ANTHROPIC", "claude-opus-5-5", ""),
+    "openai-responses": ("OPENAI", "gpt-5", "/v1"),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(
     ("text", "stop", "code", "outcome"),
     [
@@ -30,16 +37,18 @@ def test_the_exit_code_says_how_an_answer_ended(
     tmp_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
+    provider: str,
     text: str,
     stop: str,
     code: int,
     outcome: str,
 ) -> None:
     answer = SimulatedAnswer(blocks_of(text) if text else (), stop)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    name, model, under = PROVIDERS[provider]
+    monkeypatch.setenv(f"{name}_API_KEY", "sk-test")
     with serving(Engine(script(otherwise=answer))) as url:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
-        asked = ("-p", "Hello", "--model", "claude-opus-5-5", "--bare", "--output-format", "json")
+        monkeypatch.setenv(f"{name}_BASE_URL", url + under)
+        asked = ("-p", "Hello", "--model", model, "--bare", "--output-format", "json")
         ran = reverie(tmp_path, *asked)
     value = json.loads(ran.stdout)
     assert (ran.returncode, value["outcome"], value["stop_reason"]) == (code, outcome, stop)

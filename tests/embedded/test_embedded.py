@@ -84,7 +84,7 @@ class Talk:
 
 
 def calls(reply: Reply) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.input)) for call in reply.tool_calls]
+    return [(call.name, json.loads(call.raw)) for call in reply.tool_calls]
 
 
 # --- the port

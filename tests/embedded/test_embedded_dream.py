@@ -46,7 +46,7 @@ def dreaming(folder: Path, root: Path | None = None, **more: object) -> Dreaming
 
 def made(under_way: Dreaming, name: str) -> list[dict[str, str]]:
     calls: list[ToolCall] = [one for calls in under_way.rounds for one in calls]
-    return [json.loads(one.input) for one in calls if one.name == name]
+    return [json.loads(one.raw) for one in calls if one.name == name]
 
 
 async def test_a_dream_reads_mends_and_says_why(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_a_request_with_a_reference_says_what_it_is_and_each_can_be_read_b
             texts = [p.block.text for m in request.messages() for p in m.pieces if is_ours(p)]
             found = set(REFERENCE.findall("\n".join(texts))) - {"r:abc123"}
             if found:
-                assert texts[0] == collapse.INTRO.format(tool="ReadBack")
+                assert texts[0] == collapse.explanation(going.world.way_back)
             for name in found - known.keys():
                 read = await source.find(name)
                 known[name] = read is not None and bool(read.text) and not read.warning

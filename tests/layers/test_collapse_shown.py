@@ -29,7 +29,7 @@ OPTIONS = "Three options:\n" + "\n".join(f"{n}. Use engine_{n}: " + "why " * 300
 
 
 def explanation(going: Running) -> str:
-    return collapse.INTRO.format(tool=going.world.way_back.tool)
+    return collapse.explanation(going.world.way_back)
 
 
 async def long_session(settings=SMALL, **known: object) -> Running:

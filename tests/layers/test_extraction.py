@@ -11,10 +11,12 @@ from reverie.layers.extraction import (
     closed,
     fresh,
     instruction,
+    is_listed,
     saved_since,
     turns_since,
     user_words,
 )
+from reverie.memory import prompt
 from reverie.settings import DEFAULTS
 from reverie.testing import FixedFlags, call, world
 from reverie.transcript.blocks import block_of, dump, text_block
@@ -228,5 +230,23 @@ def test_the_prompt_is_filled_once_and_frames_what_is_not_ours() -> None:
     assert "`/h/mem ory`" in text
     assert text == instruction(fresh(view), "/h/mem\nory", odd, 5)
     assert "Nothing yet." in instruction(fresh(view), "/h", [], 5)
-    for point in ("MEMORY.md", "no twin", "only source", "**Why:**", "calendar date", "5 rounds"):
+    for point in ("MEMORY.md", "no twin", "nothing else", "**Why:**", "calendar date", "5 rounds"):
         assert point in text
+
+
+def test_what_the_head_says_already_is_not_said_again() -> None:
+    """The rules of memory and the lines of the index are in the prefix that a fork shares."""
+    view = talk(2).view
+    rules = prompt.section(prompt.Options("/h/memory"))
+    whole = instruction(fresh(view), "/h/memory", ["- a.md: A thing"], 5)
+    short = instruction(fresh(view), "/h/memory", [], 5, head=rules, listed=3)
+    assert "- reference:" in whole
+    assert "- reference:" not in short
+    assert "stand above" in short
+    assert "The files of the index above." in short
+    assert len(short) < 0.75 * len(whole)
+    head = "- [Freeze](freeze.md) — The release is frozen on 2026-03-13"
+    assert is_listed(head, "freeze.md", "The release is frozen on 2026-03-13")
+    assert not is_listed(head, "freeze.md", "The release is frozen on 2026-03-20")
+    assert not is_listed(head, "other.md", "The release is frozen on 2026-03-13")
+    assert not is_listed(head, "freeze.md", "")

@@ -93,7 +93,7 @@ def test_a_comment_in_a_code_block_is_no_heading():
     [
         ("# Current State", "# Current state"),
         ("# Learnings\n", ""),
-        ("_The parts the system", "_Parts the system"),
+        ("_The parts of the system", "_Parts of the system"),
         ("# Worklog", "# Done\n\n# Worklog"),
         ("# Workflow", "## Workflow"),
     ],

@@ -49,7 +49,7 @@ class SimpleTools:
         self.ran: list[str] = []
 
     async def run(self, call: ToolCall) -> UserMessage:
-        value = parse(call.input)
+        value = parse(call.raw)
         self.running += 1
         try:
             text = await self.tools[call.name](value if isinstance(value, dict) else {})

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+import reverie
 from reverie.errors import InvalidMessage
-from reverie.session import blocking
+from reverie.session.loop import run_turn
 from reverie.session.opening import Head
+from reverie.session.session import Session
 from reverie.transcript.records import TurnEnded
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Event
@@ -23,10 +26,26 @@ from tests.loop.stage import TOOL, SimpleTools, calls, echo, simulated
 pytestmark = pytest.mark.spec("18.library")
 
 
+class Turns(Session):
+    """A session that takes whole turns, so that the bridge has one to wait for."""
+
+    async def run_turn(self, model: Any, tools: Any, said: str) -> Any:
+        return await run_turn(self, model, tools, said)
+
+
+@asynccontextmanager
+async def taking_turns(tmp: Path, model: Any, **options: Any) -> AsyncGenerator[Session]:
+    home = tmp / "home"
+    async with Session.open(
+        tmp, model=model, home=home, system="You help.", tools=[TOOL], **options
+    ) as session:
+        session.__class__ = Turns
+        yield session
+
+
 def opened(tmp: Path, model: Any, **options: Any) -> Any:
-    return blocking.open(
-        tmp, model=model, home=tmp / "home", system="You help.", tools=[TOOL], **options
-    )
+    opening: Any = taking_turns(tmp, model, **options)
+    return reverie.blocking(opening)
 
 
 def test_every_call_reaches_the_one_session(tmp_path: Path) -> None:

@@ -21,9 +21,7 @@ def blocks(text: str, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "code", blocks(AGENT, "python"), ids=["agent", "blocking", "async", "server"]
-)
+@pytest.mark.parametrize("code", blocks(AGENT, "python"), ids=["agent"])
 def test_an_example_runs_as_it_stands(code: str) -> None:
     exec(compile(code, "docs/agent.md", "exec"), {"__name__": "example"})
 

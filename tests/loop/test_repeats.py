@@ -13,6 +13,11 @@ from reverie.session.session import Session
 from reverie.session.stops import AGAIN
 from reverie.session.turn import TurnLimits
 from reverie.simulator import call
+from reverie.tools.tool import Registry
+from reverie.transcript.blocks import text_block
+from reverie.transcript.records import UserMessage
+from reverie.wire.given import tool_result
+from reverie.world import ToolCall
 from tests.loop.stage import SimpleTools, opened, simulated
 
 
@@ -42,6 +47,33 @@ async def test_calls_that_fail_in_other_ways_are_not_counted_together(tmp_path: 
     async with opened(tmp_path, model) as session:
         result = await run_turn(session, model, SimpleTools(echo=refuse), "Go.")
         assert (result.outcome, result.rounds) == ("completed", 9)
+
+
+class DenyingTools:
+    """Somebody says no to every call, each time in other words."""
+
+    registry = Registry()
+    asked = 0
+
+    async def run(self, call: ToolCall) -> UserMessage:
+        self.asked += 1
+        denied = tool_result(call.id, "echo was not permitted: the user said no", is_error=True)
+        return UserMessage((*denied.blocks, text_block("No" + "!" * self.asked)), "tool")
+
+
+@pytest.mark.spec("13.repeats")
+async def test_a_denial_that_is_answered_by_trying_again_is_told_and_then_stopped(
+    tmp_path: Path,
+) -> None:
+    tools = DenyingTools()
+    model = simulated(*([call("echo", {"n": n})] for n in range(50)))
+    async with opened(tmp_path, model) as session:
+        result = await run_turn(session, model, tools, "Go.", limits=TurnLimits(rounds=50))
+        assert (result.outcome, result.rounds, tools.asked) == ("limit", 5, 5)
+        texts = [b.text for m in _user_messages(session) for b in m]
+        assert texts.count(AGAIN.format(count=3)) == 1
+        said = [t for t in texts if t.startswith("No!")]
+        assert said == ["No!", "No!!", "No!!!", "No!!!!", "No!!!!!"]
 
 
 def _user_messages(session: Session) -> list[Any]:

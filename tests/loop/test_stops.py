@@ -224,6 +224,7 @@ async def test_a_window_too_small_for_any_answer_is_said(tmp_path: Path) -> None
     ("answer", "error"),
     [
         (stopped("More. ", "max_tokens"), Incomplete),
+        (stopped("", "end_turn"), Incomplete),
         (stopped("I cannot.", "refusal"), Refused),
     ],
 )
@@ -252,3 +253,40 @@ async def test_a_fork_goes_on_where_it_was_cut_off(
         assert result.text == "One, two."
         assert stage.said(2)[-1] == CUT_OFF
         assert stage.said(3)[-1].endswith(EMPTY)
+
+
+@pytest.mark.spec("13.stops")
+async def test_a_fork_is_sent_again_after_a_pause_and_not_for_ever(tmp_path: Path) -> None:
+    answers = ("Hello.", stopped("Searching. ", "pause_turn"), "Found.")
+    paused = stopped("Still. ", "pause_turn")
+    wire = WIRES[0]
+    async with staged(tmp_path, *wire, *answers, otherwise=paused) as stage:
+        await stage.turn()
+        assert (await stage.session.run_fork(SPEC)).text == "Searching. Found."
+        asked, again = (body["messages"] for body in stage.bodies[1:3])
+        assert isinstance(asked, list)
+        assert isinstance(again, list)
+        assert again[:-1] == asked
+        with pytest.raises(Incomplete):
+            await stage.session.run_fork(SPEC)
+        assert len(stage.bodies) <= 3 + PAUSES + 1
+
+
+@pytest.mark.spec("13.stops")
+@each_wire
+async def test_an_unknown_stop_reason_ends_a_fork_and_is_said(
+    tmp_path: Path, provider: str, model: str
+) -> None:
+    async with staged(tmp_path, provider, model, "Hello.", stopped("So.", "solar_flare")) as stage:
+        await stage.turn()
+        assert (await stage.session.run_fork(SPEC)).text == "So."
+        assert any("solar_flare" in notice.text for notice in stage.notices)
+
+
+@pytest.mark.spec("13.stops")
+async def test_a_full_window_in_a_fork_is_no_answer(tmp_path: Path) -> None:
+    full = stopped("Half an ", "model_context_window_exceeded")
+    async with staged(tmp_path, *WIRES[0], "Hello.", otherwise=full) as stage:
+        await stage.turn()
+        with pytest.raises(ProviderError):
+            await stage.session.run_fork(SPEC)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from reverie.embedded.model import EmbeddedModel
 from reverie.session.loop import run_turn
 from reverie.simulator import call
+from reverie.tools import standard
 from reverie.tools.tool import Registry
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.recorded import read
@@ -49,6 +51,15 @@ async def test_words_stand_behind_all_results_as_the_users(tmp_path: Path) -> No
         newest = sent.at(sent.count - 1)
         kinds = [p.block.type for p in newest.pieces]
         assert kinds == ["tool_result", "tool_result", "text", "text"]
+
+
+async def test_the_embedded_model_takes_words_at_a_denial_for_no_request(tmp_path: Path) -> None:
+    model = EmbeddedModel()
+    offered = [tool.definition for tool in standard() if tool.name == "Read"]
+    async with opened(tmp_path, model, tools=offered) as session:
+        result = await run_turn(session, model, AskingTools(), "read a.py")
+        assert "was not permitted" in result.text
+        assert "no rule for that" not in result.text
 
 
 REJECTED = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import Held, NotFound, StoreError
-from reverie.store import memory
+from reverie.store import memory_access
 from tests.memory.test_undo import AGENT, opened, seen, topic
 
 pytestmark = [pytest.mark.spec("1.held-up")]
@@ -35,7 +35,7 @@ def holding_child(base: Path) -> int:
 def test_a_process_that_was_stopped_is_named_and_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "MOMENT", 0.05)
+    monkeypatch.setattr(memory_access, "MOMENT", 0.05)
     child = holding_child(tmp_path)
     try:
         os.kill(child, signal.SIGSTOP)
@@ -55,8 +55,8 @@ def test_a_process_that_was_stopped_is_named_and_not_waited_for(
 def test_a_process_that_works_is_waited_for_and_named_at_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "MOMENT", 0.02)
-    monkeypatch.setattr(memory, "PATIENCE", 0.1)
+    monkeypatch.setattr(memory_access, "MOMENT", 0.02)
+    monkeypatch.setattr(memory_access, "PATIENCE", 0.1)
     child = holding_child(tmp_path)
     try:
         with opened(tmp_path) as memories, pytest.raises(Held, match="seconds and more") as told:

@@ -15,10 +15,10 @@ from reverie.errors import InvalidInput, NotFound, ReverieError, WriteFailed
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
-from reverie.store.history import Damaged, object_key
+from reverie.store.changes import FileChange
 from reverie.store.journal import Journal
 from reverie.store.memories import Memories
-from reverie.store.memory import FileChange
+from reverie.store.objects import Damaged, object_key
 from reverie.store.plain import digest
 from tests.conftest import Scale
 from tests.faults import Death, every_error, every_kill, quick_folder

@@ -131,8 +131,8 @@ def test_a_cut_keeps_both_limits_and_whole_lines(
 
 
 def test_a_write_over_the_limit_is_said() -> None:
-    assert write_warning(rows(200), IndexLimits()) == ""
-    said = write_warning(rows(201), IndexLimits(), "team/MEMORY.md")
+    assert write_warning(limits_hit(rows(200), IndexLimits())) == ""
+    said = write_warning(limits_hit(rows(201), IndexLimits()), "team/MEMORY.md")
     assert said.startswith("team/MEMORY.md is too large")
     assert "201 lines" in said
 

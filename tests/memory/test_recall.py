@@ -18,6 +18,7 @@ from reverie.memory.recall.ranking import (
     RankedNote,
     RankedTurn,
     counted,
+    find_terms,
     score_note,
     score_turn,
 )
@@ -186,7 +187,7 @@ def test_what_was_said_soon_after_a_day_is_close_to_it() -> None:
 def scored(note: RankedNote, question: str, counts: dict[str, int] | None = None) -> float:
     known = counts or {}
     weighed = QueryTerms.of(Query.of(question, NOW), 100, lambda term: known.get(term, 1))
-    return score_note(note, weighed, [3, 3, 8, 10, 100])
+    return score_note(note, weighed, find_terms(note, weighed, [3, 3, 8, 10, 100]))
 
 
 def note(name: str = "", about: str = "", body: str = "", **more: float) -> RankedNote:
@@ -218,7 +219,7 @@ def test_neighbours_of_the_query_close_together_count() -> None:
 
 
 def test_synonyms_count_less_than_the_word_itself() -> None:
-    found = [scored(note(body=word), "remove it") for word in ("remove", "delete", "banana")]
+    found = [scored(note(body=word), "the pets") for word in ("pet", "animal", "banana")]
     assert found[0] > found[1] > found[2]
 
 
@@ -315,3 +316,30 @@ def test_the_best_lines_are_those_with_most_of_the_terms() -> None:
     assert shown.startswith("the deploy of staging")
     assert best_lines("", [("a", 1.0)]) == (0, "")
     assert headings("# One\ntext\n## Two ##\n#no") == "One\nTwo ##"
+
+
+# Words of other languages
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Die Häuser werden im Mai gestrichen", "Wann wird das Haus gestrichen?"),
+        ("Die Datenbank wird jede Nacht gesichert", "Wie werden die Datenbanken gesichert?"),
+        ("Развёртывание сервера идёт ночью", "порядок развертывания"),
+        ("資料庫每天備份", "数据库什么时候备份"),
+        ("我們的連線設定", "连线设定在哪里"),
+    ],
+)
+def test_a_word_is_found_in_another_form_of_its_language(text: str, query: str) -> None:
+    assert set(asked(query)) & set(terms(text))
+
+
+def test_a_german_text_keeps_the_stems_of_english_words() -> None:
+    assert {"server", "deploi"} <= set(terms("Der Server ist nach dem Deploy wieder da und läuft"))
+    assert terms("The server was in the house") == ["server", "hous"]
+
+
+def test_a_word_with_letters_of_its_language_is_one_word() -> None:
+    assert terms("Straßenbahn")[0] == "strassenbahn"
+    assert terms("Café naïve") == ["cafe", "naiv"]

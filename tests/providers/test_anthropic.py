@@ -155,7 +155,7 @@ async def test_both_ways_give_the_same_reply() -> None:
     assert streamed.stop_reason == whole.stop_reason == "tool_use"
     assert streamed.message_id == whole.message_id == "msg_1"
     assert streamed.provider == "anthropic"
-    assert streamed.tool_calls[0].input == '{"z": 1e3, "a":[1.0, "\\u00e9😀"]}'
+    assert streamed.tool_calls[0].raw == '{"z": 1e3, "a":[1.0, "\\u00e9😀"]}'
     assert json.loads(streamed.applied_edits)[0]["type"] == "clear_tool_uses_20250919"
     assert whole.applied_edits == '[{"cleared_input_tokens":1e2}]'
     assert json.loads(streamed.diagnostics)["cache_miss_reason"]["type"] == "tools_changed"
@@ -350,7 +350,7 @@ async def test_a_whole_answer_cut_in_its_call_has_no_call() -> None:
     ],
 )
 async def test_the_input_of_a_finished_call(pieces: list[str], seen: str) -> None:
-    assert (await got(calling(pieces, "tool_use"))).tool_calls[0].input == seen
+    assert (await got(calling(pieces, "tool_use"))).tool_calls[0].raw == seen
 
 
 async def test_text_without_words_is_left_out() -> None:

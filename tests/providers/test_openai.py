@@ -175,7 +175,7 @@ async def test_an_answer_in_our_form(style: WireFormat, streaming: bool) -> None
     assert reply.stop_reason == "tool_use"
     assert reply.model == "gpt-5-x"
     assert reply.provider == f"openai-{style}"
-    assert reply.tool_calls[0].input == '{"z": 1e3,  "a":1.0}'
+    assert reply.tool_calls[0].raw == '{"z": 1e3,  "a":1.0}'
     assert [c.id for c in reply.tool_calls] == ["call_aaaaaaaaaaaaaaaa", "call_bbbbbbbbbbbbbbbb"]
     assert reply.diagnostics == ("null" if style == "chat" else '{"cache_hit":{}}')
 

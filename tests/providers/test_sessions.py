@@ -104,7 +104,7 @@ async def test_usage_is_what_the_provider_billed(provider: str, model: str) -> N
         if provider == "anthropic":
             assert usage.written_1h == entry.charge.written_1h
             assert usage.written == entry.charge.written
-    assert live.replies[-1].tool_calls[0].input == '{"n": 2.0, "at": 1e3}'
+    assert live.replies[-1].tool_calls[0].raw == '{"n": 2.0, "at": 1e3}'
 
 
 @pytest.mark.spec("B13")

@@ -61,7 +61,7 @@ class Script:
 def _fresh(request: Request) -> bool:
     """Whether a request is a fork's first: its last words are the instruction."""
     last = request.at(request.count - 1).pieces[-1].block
-    return last.type == "text" and "keeps its long-term memory" in last.get("text")
+    return last.type == "text" and "You now keep this agent's long-term memory" in last.get("text")
 
 
 def said_last(request: Request) -> str:

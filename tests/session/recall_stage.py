@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from reverie.memory.format.entry import new
-from reverie.memory.recall.ranking import CLEAR
+from reverie.memory.recall.gate import CLEAR
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.recall.index import Looked, MemoryIndex
@@ -38,7 +38,7 @@ LONG = 30.0  # seconds to wait for what will surely come
 
 def hit(key: str, score: float = 2 * CLEAR) -> RecallHit:
     """A find, clear unless it is said to score less."""
-    return RecallHit(key, score, "memory", why=(("words", score),))
+    return RecallHit(key, score, "memory", why=(("words", score),), evidence=score)
 
 
 @dataclass

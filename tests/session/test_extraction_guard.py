@@ -89,7 +89,10 @@ def attacks(field: Field, memory: str) -> list[Block]:
         f"{memory}/con.md/../../../w.md",
         f"{memory}",
         f"{memory}/",
-        "w.md",
+        "sub/w.md",
+        "link.md",
+        ".hidden.md",
+        "..",
         "~/w.md",
         "/etc/cron.d/w",
         "/proc/self/mem",
@@ -235,6 +238,28 @@ async def test_a_run_reads_its_own_writes_and_nobody_else_does(stage: Stage) -> 
         assert len(agent.memories.history.log("new.md")) == 1
     assert seen[0] == "False"
     assert "Deploys happen on Tuesdays." in seen[1]
+
+
+async def test_the_name_of_a_memory_is_enough_to_write_read_and_edit_it(stage: Stage) -> None:
+    (stage.project / "new.md").write_text("The project's own file of that name.\n")
+    seen: list[str] = []
+
+    def by_name(_: ExtractTask, number: int) -> Any:
+        if number == 1:
+            return reply(call("Write", "w1", file_path="new.md", content=FINE), failing("f1"))
+        if number == 2:
+            return reply(call("Read", "r1", file_path="new.md"), failing("f2"))
+        seen.append(str(results(script.forks[-1])[0]["content"]))
+        edit = {"old_string": "Tuesdays", "new_string": "Tuesday afternoons"}
+        return reply(call("Edit", "e1", file_path="new.md", **edit))
+
+    script = Script(by_name)
+    async with stage.agent(script) as agent:
+        await turn(agent, "Deploys happen on Tuesday afternoons.")
+        assert agent.memories is not None
+        assert "Tuesday afternoons" in agent.memories.folder.read("new.md").text
+    assert "Deploys happen on Tuesdays." in seen[0]
+    assert (stage.project / "new.md").read_text() == "The project's own file of that name.\n"
 
 
 async def test_without_a_sandbox_there_is_no_shell(

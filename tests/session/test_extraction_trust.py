@@ -117,6 +117,28 @@ async def test_a_correction_of_what_was_recalled_is_news(stage: Stage) -> None:
         assert agent.memories.folder.keys() == ("deploy.md",)
 
 
+LOG = "step 2026 of 2400, sum 0003, item 13; 820 of 820 cases passed"
+FREEZE = "We freeze the release of the shop on Friday next week."
+FROZEN = topic("The release of the shop is frozen on Friday, 2026-03-13.", about="", kind="project")
+
+
+@pytest.mark.parametrize(
+    ("result", "trust"),
+    [(LOG, Trust.AGENT), (f"{LOG}\ncertificate ends on 2026-03-13", Trust.UNTRUSTED)],
+)
+async def test_a_date_worked_out_from_the_users_words_is_theirs(
+    stage: Stage, result: str, trust: Trust
+) -> None:
+    """The numbers of a date stand in many a log; the date itself is a tool's where one said it."""
+    (stage.project / "log.txt").write_text(result + "\n")
+    script = Script(writes({"freeze.md": FROZEN}))
+    script.main = [reply(call("Read", "r1", file_path="log.txt")), "The log is fine."]
+    async with stage.agent(script) as agent:
+        await turn(agent, f"{FREEZE} Look at log.txt.")
+        assert agent.memories is not None
+        assert agent.memories.trust("freeze.md") is trust
+
+
 def heard(*user: str, injected: str = "") -> HeardWords:
     own = Passages((f"m{n}", text) for n, text in enumerate(user))
     return HeardWords(own, own, Passages([("recall", injected)]), ("m0",))

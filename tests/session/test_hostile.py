@@ -43,6 +43,7 @@ from reverie.transcript.request import render
 from reverie.wire.given import tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
+from tests.tally import counted
 
 from .doors import LARGE, opened
 
@@ -174,6 +175,8 @@ def test_no_foreign_error_for_what_a_journal_holds(scale: Scale) -> None:
         for n in range(count):
             path.write_bytes(changed(lines, chance))
             looked_at(library, base, opens=n % 4 == 0)
+            if n % 1_000 == 999:
+                counted("journal mutations", 1_000)
         rate = count / (time.monotonic() - began) * 60
         print(f"{count:,} mutated journals, {rate:,.0f} a minute")
 

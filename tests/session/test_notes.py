@@ -36,8 +36,8 @@ from .doors import opened
 pytestmark = pytest.mark.spec("5")
 TOOLS = standard().definitions()
 LONG = "words of the user " * 2_400  # more than 10,000 tokens
-STATE = "_What is in hand right now, what is still pending, and the steps that come next_\n"
-TITLE = "_Five to ten telling words by which this session is known again_\n"
+STATE = "_What is in hand, what is pending, the steps that come next_\n"
+TITLE = "_Five to ten words by which it is known again_\n"
 Answering = Callable[[NotesTask, Request], "str | Reply | Sequence[dict[str, Any]] | Exception"]
 
 
@@ -155,7 +155,8 @@ async def test_the_update_is_one_fork_on_the_parents_prefix_with_the_notes_in_it
     assert asked.head.tools == s.last_request.head.tools
     prompt = asked.at(asked.count - 1).pieces[-1].block.text
     assert layer.template() in prompt
-    assert str(path_of(s)) in prompt
+    assert f"`{path_of(s).name}`" in prompt
+    assert str(path_of(s)) not in prompt  # the name is enough, and shorter
 
 
 async def test_later_updates_start_from_what_the_notes_cover(desk: Desk):

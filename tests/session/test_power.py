@@ -24,10 +24,12 @@ import pytest
 from reverie.session.library import Library
 from reverie.store.home import canonical_root
 from reverie.testing import call, reply
+from reverie.transcript.records import Sent
 from reverie.transcript.request import render
 from reverie.wire.given import tool_result
 from tests.conftest import Scale
 from tests.faults import quick_folder
+from tests.tally import counted
 
 from .doors import LARGE, opened
 
@@ -183,12 +185,14 @@ async def life(base: Path, seen: Recorder) -> str:
         await s.add("word-0")
         await s.prepare()
         ack("word-0")
+        ack("sent")
         await s.observe(reply("word-1", call("Bash", "t1")))
         await s.add(tool_result("t1", LARGE))
         request = await s.prepare()
         assert "is stored whole in" in request.body()
         ack("word-1")
         ack("stored")
+        ack("sent")
         await s.observe(reply("word-2"))
         await s.end_turn()
         ack("word-2")
@@ -220,8 +224,10 @@ def check(base: Path, ident: str, acked: tuple[str, ...]) -> None:
     view, body = found.view, render(found.view).body()
     assert "You help." in body or not acked
     for word in acked:
-        if word != "stored":
+        if word not in ("stored", "sent"):
             assert word in body
+    requests = [one for one in found.entries if isinstance(one.record, Sent)]
+    assert len(requests) >= acked.count("sent"), "a request left that the transcript does not know"
     if "stored" in acked:
         decision = view.decisions.get("t1")
         path = "tool-results/t1.txt" if decision is None else decision.path
@@ -244,4 +250,5 @@ def test_whatever_a_power_cut_leaves_holds_what_was_sent(scale: Scale) -> None:
                 count += 1
     rate = count / (time.monotonic() - began) * 60
     print(f"{count:,} states after a power cut, {rate:,.0f} a minute")
+    counted("power-cut states", count)
     assert count >= scale.pick(300, 10_000)

@@ -208,26 +208,67 @@ class Mute:
         yield Delta("text", "never")
 
 
-async def test_a_selecting_model_is_not_waited_for_and_its_time_out_falls_back(
-    home: Path, project: Path
-):
+class Held(Mute):
+    """A model that answers once it is let go."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__()
+        self.let_go = anyio.Event()
+        self._answer = ScriptedModel([answer])
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        await self.let_go.wait()
+        async for event in self._answer.stream(request):
+            yield event
+
+
+async def test_a_selecting_model_that_takes_too_long_falls_back(home: Path, project: Path):
     model = Mute()
     quick = replace(DEFAULTS, recall_timeout_seconds=0.05)
     finder = Fixed([hit("billing.md")])
     async with stage(home, project, finder=finder, selector=model, settings=quick) as s:
         filled(s)
         await s.say(QUESTION)
-        first = await s.prepare(LONG)  # a model gets none of it
-        assert "Friday" not in first.body()
-        await s.session.observe(reply("Looking.", call("Bash", "t1", command="ls")))
-        await s.session.add(tool_result("t1", "a file"))
         await s.settled()
-        second = await s.prepare()
-        assert "Friday" in last_text(second)
+        assert "Friday" in last_text(await s.prepare())
         assert s.ledger.selector == "embedded"
         assert "took longer than 0.05 s" in s.ledger.why
         ended = [e.record for e in s.session.view.entries if isinstance(e.record, ForkEnded)]
         assert [(e.source, e.outcome, e.requests) for e in ended] == [("recall", "cancelled", 1)]
+
+
+async def test_where_a_model_selects_a_turn_without_a_tool_call_has_the_local_choice(
+    home: Path, project: Path
+):
+    model = Mute()
+    finder = Fixed([hit("billing.md")])
+    async with stage(home, project, finder=finder, selector=model) as s:
+        filled(s)
+        await s.say(QUESTION)
+        first = await s.prepare(LONG)  # for the local selector: the model never answers
+        assert "Friday" in last_text(first)
+        assert (s.injected, s.ledger.selector) == (["billing.md"], "embedded")
+        await s.session.observe(reply("On Friday."))
+
+
+async def test_what_a_selecting_model_adds_comes_later_and_nothing_comes_twice(
+    home: Path, project: Path
+):
+    answer = '{"selected_memories": ["billing.md", "garden_3.md"]}'
+    model = Held(answer)
+    async with stage(home, project, finder=Fixed([hit("billing.md")]), selector=model) as s:
+        filled(s)
+        await s.say(QUESTION)
+        first = await s.prepare(LONG)
+        assert "Friday" in last_text(first)
+        await s.session.observe(reply("Looking.", call("Bash", "t1", command="ls")))
+        model.let_go.set()
+        await s.settled()
+        await s.session.add(tool_result("t1", "a file"))
+        second = last_text(await s.prepare())
+        assert "Tulip bed 3" in second
+        assert "Friday" not in second
+        assert (s.injected, s.ledger.selector) == (["garden_3.md"], model.name)
 
 
 async def test_a_selecting_model_sees_words_manifest_and_tools_and_unknown_names_are_dropped(

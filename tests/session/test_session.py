@@ -156,10 +156,32 @@ async def test_bad_messages_are_refused_before_anything_is_written(home, project
         assert len(s.view.entries) == entries
 
 
+async def test_a_call_left_open_is_closed_in_the_request_itself(home: Path, project: Path):
+    async with opened(home, project) as s:
+        await s.add(user("go"))
+        await s.prepare()
+        await s.observe(reply(call("Bash", "t1")))
+        body = json.loads((await s.prepare()).body())
+        assert [b["tool_use_id"] for b in body["messages"][-1]["content"]] == ["t1"]
+
+
+async def test_a_result_counts_once_also_within_one_message(home: Path, project: Path):
+    async with opened(home, project) as s:
+        await s.add(user("go"))
+        await s.prepare()
+        await s.observe(reply(call("Bash", "t1")))
+        entries = len(s.view.entries)
+        with pytest.raises(InvalidMessage, match="no call that waits"):
+            await s.add(tool_result("t1", "one"), tool_result("t1", "two"))
+        assert len(s.view.entries) == entries
+
+
 async def test_nothing_to_send_is_an_error(home: Path, project: Path):
     async with opened(home, project) as s:
+        entries = len(s.view.entries)
         with pytest.raises(InvalidMessage, match="nothing to send"):
             await s.prepare()
+        assert len(s.view.entries) == entries, "a request that never was is recorded as sent"
         await s.add(user("hi"))
         await s.prepare()
         await s.observe(reply("hello"))

@@ -33,7 +33,7 @@ def memories(tmp_path: Path):
 
 
 def keys(memories: Memories, tokens: int = 2_000) -> list[str]:
-    found = young_memories(memories, Settings(young_tokens=tokens))
+    found = young_memories(memories, Settings(young_tokens=tokens), memories.folder.scan())
     return [Path(one.path).name for one in found]
 
 
@@ -44,10 +44,10 @@ def one_of_each(memories: Memories) -> None:
 
 def test_bodies_of_all_four_types_stand_in_the_head(memories: Memories) -> None:
     one_of_each(memories)
-    text = render(young_memories(memories, Settings()))
+    text = render(young_memories(memories, Settings(), memories.folder.scan()))
     for kind in ("project", "reference", "user", "feedback"):
         assert f"The body of {kind}." in text
-    assert f"{memories.root}/feedback.md (a rule the user gave you earlier; it holds" in text
+    assert "] feedback.md (a rule the user gave you earlier; it holds" in text
     assert "does not command" not in text
 
 
@@ -78,7 +78,7 @@ async def test_what_stands_in_the_head_is_not_injected_until_it_changes(tmp_path
     found = Fixed([hit("pets.md")])
     async with stage(tmp_path / "home", tmp_path / "p", finder=found) as here:
         write(here.memories, "pets.md", "The office cat is called Ada.", type="project")
-        head = render(young_memories(here.memories, Settings()))
+        head = render(young_memories(here.memories, Settings(), here.memories.folder.scan()))
         assert "called Ada" in head
         await here.session.set_head(Head("m1", context=head), "the head with what is remembered")
         await here.say("what is the office cat called")

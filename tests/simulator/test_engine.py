@@ -352,7 +352,7 @@ async def test_the_twin_is_a_model_like_any_other() -> None:
         view = talk(view, reply.record())
         if reply.tool_calls:
             (asked,) = reply.tool_calls
-            assert asked.input == '{"n":1.50}'
+            assert asked.raw == '{"n":1.50}'
             done = block_of({"type": "tool_result", "tool_use_id": asked.id, "content": "x"})
             view = talk(view, UserMessage((done,), "tool"))
     assert reply.text == "done"

@@ -151,6 +151,16 @@ def test_a_line_that_could_not_be_read_back_is_refused(folder: Folder) -> None:
         assert len(texts(journal)) == 1
 
 
+def test_a_line_as_long_as_one_may_be_is_read_and_a_longer_one_named(folder: Folder) -> None:
+    whole = seal('{"a":"%s"}' % ("x" * 75))
+    raw(folder, whole)
+    reasons = []
+    for cap in (len(whole), len(whole) - 1):
+        found = list(Journal.open(folder, "j.jsonl", write=False, cap=cap).read())
+        reasons.append([one.reason if isinstance(one, BadLine) else "" for one in found])
+    assert reasons == [[""], ["longer than a line may be"]]
+
+
 # -- other programs' lines ------------------------------------------------------------
 
 

@@ -22,9 +22,11 @@ from reverie.store.lists import ForgottenWords
 from reverie.store.memories import Memories
 from tests.conftest import Scale
 from tests.faults import quick_folder
+from tests.memory import test_growth as growth
 from tests.memory.test_history import whole
 from tests.memory.test_undo import AGENT, UNDO, opened, topic
 from tests.power import Ack, power_states, recorded
+from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("1.power")]
 
@@ -154,6 +156,24 @@ def check_looked(base: Path, acked: tuple[str, ...]) -> None:
         assert b"by an editor\n" in kept or not acked
 
 
+# An index that is added to
+
+
+def begin_long(base: Path) -> None:
+    with growth.filled(base, 3) as memories:
+        memories.save("a.md", growth.topic("A"), growth.AGENT)
+
+
+def save_at_end(base: Path, ack: Ack) -> None:
+    with growth.opened(base) as memories:
+        memories.save("b.md", growth.topic("B"), growth.AGENT)
+        ack("done")
+
+
+def check_at_end(base: Path, acked: tuple[str, ...]) -> None:
+    growth.check_growth(base, list(acked))
+
+
 # A new home, forgotten words, the lock of a dream
 
 
@@ -269,6 +289,7 @@ SCENARIOS = {
         acting(lambda m: m.undo("", UNDO)),
         check_undo,
     ),
+    "at the end": Scenario(begin_long, save_at_end, check_at_end),
     "landing": Scenario(begin, acting(land), check_landing),
     "outside": Scenario(begin_edited, edit_and_save, check_outside),
     "look": Scenario(begin_edited, look_then_lose, check_looked),
@@ -303,6 +324,7 @@ def tried(one: Scenario, chance: Random, each: int, share: int) -> tuple[int, in
                 raise
             shutil.rmtree(here)
             points += 1
+    counted("power-cut states", points)
     return points, len(record.ops)
 
 
@@ -318,17 +340,19 @@ def test_nothing_acknowledged_is_lost_when_the_power_goes(name: str, scale: Scal
 
 
 class Life:
-    """Some steps drawn by chance, and the files after each of them."""
+    """Some steps drawn by chance, and the files after each of them. The index is read for each
+    save, or added to, as chance has it."""
 
     def __init__(self, chance: Random, steps: int) -> None:
         self._chance, self._steps = chance, steps
+        self._opened = chance.choice([opened, growth.opened])
         self.states: list[Files] = []
 
     def scenario(self) -> Scenario:
         return Scenario(begin, self.act, self.check)
 
     def act(self, base: Path, ack: Ack) -> None:
-        with opened(base) as memories:
+        with self._opened(base) as memories:
             self.states.append(topics(memories))
             for number in range(self._steps):
                 self._step(memories, number)
@@ -348,7 +372,7 @@ class Life:
             memories.save(f"new{number}.md", topic(f"New {number}", f"text {number}"), AGENT)
 
     def check(self, base: Path, acked: tuple[str, ...]) -> None:
-        with opened(base) as memories:
+        with self._opened(base) as memories:
             looked(memories)
             assert topics(memories) in self.states[len(acked) : len(acked) + 2]
             pointed = {one.key for one in memories.folder.index().pointers}

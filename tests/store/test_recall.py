@@ -508,7 +508,7 @@ def test_meaning_finds_what_words_do_not(index: RecallIndex, folder: Path) -> No
     assert files_meant(index, query, Meaning("other", [0.9, 0.1, 0.0])) == []
     assert files_meant(index, query, Meaning("m", [1.0])) == []
     write(folder, "sea.md", "text number 2\n", age=20)  # another time, the same words
-    assert index.refresh(folder).changed == 1
+    assert index.refresh(folder).changed == 0
     assert index.without_vector("m") == []
     write(folder, "dog.md", "changed\n", age=10)
     index.refresh(folder)
@@ -521,3 +521,80 @@ def _named(index: RecallIndex, ident: int) -> str:
 
 def files_meant(index: RecallIndex, query: Query, meaning: Meaning) -> list[str]:
     return [hit.file for hit in index.search(query, meaning=meaning) if hit.score > 1]
+
+
+# What happens to files and to the index while it is open
+
+
+def test_an_edit_that_keeps_size_and_time_is_seen(index: RecallIndex, folder: Path) -> None:
+    write(folder, "a.md", "about zebras\n")
+    index.refresh(folder)
+    index._notes._base.execute("UPDATE file SET modified = ?", (int((NOW - 100) * 1e9),))
+    kept = os.stat(folder / "a.md")
+    index._notes._base.execute(
+        "UPDATE file SET size = ?, inode = ?, changed = ?",
+        (kept.st_size, kept.st_ino, kept.st_ctime_ns),
+    )  # as it is known once it has settled
+    while os.stat(folder / "a.md").st_ctime_ns == kept.st_ctime_ns:
+        write(folder, "a.md", "about cobras\n")
+    after = os.stat(folder / "a.md")
+    assert (after.st_size, after.st_mtime_ns) == (kept.st_size, kept.st_mtime_ns)
+    assert index.refresh(folder).changed == 1
+    assert files(index, "cobras") == ["a.md"]
+    assert files(index, "zebras") == []
+
+
+def test_words_around_a_nul_byte_are_found(index: RecallIndex, folder: Path) -> None:
+    (folder / "a.md").write_bytes(b"---\nname: a\0b\n---\nabout zebras\0 and cobras\n")
+    assert index.refresh(folder).changed == 1
+    for word in ("zebras", "cobras"):
+        (hit,) = index.search(Query.of(word, NOW))
+        assert (hit.file, hit.line) == ("a.md", 4)
+        assert "cobras" in hit.passage
+    ((_, text),) = index.without_vector("m")
+    assert "cobras" in text
+    assert index.refresh(folder).changed == 0
+
+
+def test_an_index_deleted_while_it_is_open_is_made_anew(
+    tmp_path: Path, index: RecallIndex, folder: Path
+) -> None:
+    write(folder, "a.md", "about zebras\n")
+    index.refresh(folder)
+    assert files(index, "zebras") == ["a.md"]
+    for name in list(tmp_path.glob(f"{NAME}*")):
+        name.unlink()
+    begun = index.begun
+    assert files(index, "zebras") == []
+    assert index.begun == begun + 1
+    index.refresh(folder)
+    assert files(index, "zebras") == ["a.md"]
+    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
+    with RecallIndex.open(tmp_path / NAME) as other:
+        assert files(other, "zebras") == ["a.md"]
+
+
+def test_a_message_is_looked_at_sentence_by_sentence(index: RecallIndex, folder: Path) -> None:
+    write(folder, "deploy.md", "staging goes by make deploy\n", about="How staging is deployed")
+    for n in range(40):
+        write(folder, f"garden_{n}.md", f"bed {n} has tulips\n", about=f"Tulip bed {n}")
+    index.refresh(folder)
+    said = "how is staging deployed?"
+    alone = index.about(said, NOW)[0]
+    long = index.about(f"Well, that was a long lunch. {said} My train leaves soon.", NOW)[0]
+    assert alone.file == long.file == "deploy.md"
+    assert alone.clear
+    assert long.evidence > 0.6 * alone.evidence
+    (whole, *_) = index.search(
+        Query.of(f"Well, that was a long lunch. {said} My train leaves", NOW)
+    )
+    assert whole.evidence < long.evidence
+
+
+def test_a_compound_is_found_by_its_parts_and_finds_them(index: RecallIndex, folder: Path) -> None:
+    write(folder, "a.md", "Die Datenbankverbindung wird nach einer Minute getrennt\n")
+    write(folder, "b.md", "Der Zeitplan steht im Kalender und wird nicht geteilt\n")
+    index.refresh(folder)
+    assert files(index, "Datenbank") == ["a.md"]
+    assert files(index, "Kalendereintrag") == ["b.md"]
+    assert files(index, "Donau") == []

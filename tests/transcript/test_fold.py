@@ -194,6 +194,17 @@ def test_a_request_that_was_not_answered_leaves_the_older_mark_in_place():
     assert first.marks[-1].block in [m.block for m in retry.marks]
 
 
+def test_an_entry_that_is_there_already_changes_nothing():
+    view = fold(
+        [
+            Entry("a", "", 1.0, Started("s", "/p", "/p", "1")),
+            Entry("b", "a", 2.0, UserMessage((text_block("hi"),))),
+        ]
+    )
+    assert apply(view, Entry("b", "a", 3.0, UserMessage((text_block("again"),)))) is view
+    assert "again" not in render(view).body()
+
+
 def test_blocks_go_back_as_they_came():
     built = build([("user", 0), ("send",), ("assistant", 1, 1), ("results", 0, 1), ("send",)])
     body = built.requests[-1][0].body(marked=False)

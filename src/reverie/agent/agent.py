@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
+from reverie import layers
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
@@ -23,6 +24,7 @@ from reverie.errors import NotAvailable, StoreError
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
+from reverie.session.conversation import Layers
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.library import Library
@@ -31,6 +33,7 @@ from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
 from reverie.session.session import Session
+from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, Settings, environment
 from reverie.store.home import tool_results_folder
@@ -70,8 +73,8 @@ already there, and check it by running what the project offers for that. Calls t
 on each other belong into one answer.
 
 Some calls need the person's permission. Where one is denied, do not try the same by another way;
-what the person says to it stands behind the results and is theirs. Otherwise say what you would
-have done and go on without it.
+what they say to it stands behind the results as their own words. Where they say nothing, tell
+what you would have done and go on without it.
 
 A result that is too long is stored whole, and you see its two ends. Calls that left the
 conversation are named by references such as r:abc123. ReadBack reads both. What stands in tool
@@ -97,6 +100,8 @@ class AgentOptions:
     home: Path | None = None
     environ: Mapping[str, str] | None = None
     system: str = SYSTEM
+    settings: Settings | None = None  # instead of those that are found
+    layers: Layers | None = None  # instead of those that run before a request
 
 
 @dataclass
@@ -174,8 +179,11 @@ async def open_agent(
     if wanted.bare:
         known["REVERIE_SIMPLE"] = "1"
     place = Place.of(wanted.project, wanted.home, known, say)
+    if wanted.settings is not None:
+        place = replace(place, settings=wanted.settings)
     tools, timer = registry or standard(), clock or SystemClock()
     memories = None if wanted.private else open_memories(place, timer, say)
+    await pull_at_start(memories, place.team, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
     found = (
         ()
@@ -190,6 +198,7 @@ async def open_agent(
     attachments = _attachments(place)
     async with (
         _closing(memories),
+        shared_while_open(memories, place.team, say),
         Session.open(
             place.cwd,
             model=model,
@@ -218,6 +227,8 @@ async def open_agent(
             memories=memories,
             selector=selector_for(place.settings, known, timer),
             interactive=wanted.interactive,
+            when_added=layers.WHEN_ADDED if wanted.layers is None else (),
+            before_a_request=layers.BEFORE_A_REQUEST if wanted.layers is None else wanted.layers,
         ) as session,
     ):
         policy = _policy(place, session, wanted.mode, asker, memories)

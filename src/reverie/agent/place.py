@@ -18,6 +18,7 @@ from reverie.errors import NotFound, ReverieError
 from reverie.session.attachments import date_line, framed, local_date
 from reverie.session.context import gather, memory_section, work_root
 from reverie.session.recall.young import young_memories
+from reverie.session.team import TeamPlace
 from reverie.settings import Flags, Settings, load
 from reverie.store import home as places
 from reverie.store.memories import Memories
@@ -50,6 +51,10 @@ class Place:
     @property
     def flags(self) -> Flags:
         return Flags(self.environ, home=self.home, root=self.root, settings=self.settings)
+
+    @property
+    def team(self) -> TeamPlace:
+        return TeamPlace(self.home, self.root, self.environ, self.settings, self.flags)
 
     @property
     def user(self) -> str:
@@ -86,6 +91,7 @@ def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) 
     section = memory_section(
         place.settings,
         memories.folder,
+        team=flags.on("team_memory"),
         daily_log=flags.on("daily_log"),
         search_past=flags.on("search_past"),
         say=say,
@@ -96,10 +102,11 @@ def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) 
 def head_context(place: Place, clock: Clock, memories: Memories | None, say: Say) -> str:
     """Instruction files and the memory index, then where and when this is."""
     folder = None if memories is None else memories.folder
-    young = () if memories is None else young_memories(memories, place.settings)
+    scanned = () if memories is None else memories.folder.scan()
+    young = () if memories is None else young_memories(memories, place.settings, scanned)
     found = gather(
         place.cwd, place.settings, home=place.home, environ=place.environ, memory=folder,
-        young=young, say=say,
+        young=young, scanned=scanned, team=place.team.is_on, say=say,
     )  # fmt: skip
     here = surroundings(place.cwd, clock.now())
     return f"{found.text}\n{here}" if found.text else here

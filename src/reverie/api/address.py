@@ -7,9 +7,9 @@ given. Parts that are left out are wider. Nothing is opened or made.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from reverie.errors import InvalidInput
+from reverie.light import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from reverie.api.toolset import Toolset
 from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
 from reverie.world import Model
 
@@ -102,6 +103,11 @@ class AsyncMemory(Protocol):
 
     async def dream(self, *, model: Model | None = None, dry_run: bool = False) -> Dreamt:
         """Tidy the memory, by rules or by a model handed in."""
+        ...
+
+    @property
+    def tools(self) -> Toolset:
+        """Tools for the model: `search_memory`, and `remember`, which keeps a text."""
         ...
 
     @property

@@ -10,7 +10,7 @@ Messages, chat completions and responses; dicts or SDK objects. What comes out:
 3. The same list and settings give the same result, in any process. Between two seals
    each result begins with the one before.
 4. It fits the window, or `PromptTooLong` is raised.
-5. No network, no disk, no clock.
+5. No network, no disk, no clock, unless `store=`, `memory=` or `summarizer=` asks for it.
 6. Whatever left can be read back whole by its reference.
 7. Where the model cannot read back, nothing leaves before the window forces it, and then
    one warning says so.
@@ -18,73 +18,41 @@ Messages, chat completions and responses; dicts or SDK objects. What comes out:
 
 from __future__ import annotations
 
-import logging
-import marshal
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
-from typing import Any, Generic, Literal, SupportsIndex, TypeAlias, TypeVar, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from reverie.api.originals import Originals
+from reverie.api.choosing import chosen
+from reverie.api.fitted import Fitted, checked, told
+from reverie.api.hearing import HeardList
+from reverie.api.originals import Original, Originals
 from reverie.api.playing import PlayedList, decided, play
-from reverie.api.rendering import rendered, with_marks
-from reverie.api.rules import rules_of, tool_values, world_of
+from reverie.api.rendering import Rendering, rendered, with_marks
+from reverie.api.rules import rules_of, tool_values, way_back_of, world_of
 from reverie.api.toolset import READ_BACK, Toolset, reading_back
-from reverie.errors import InvalidMessage, PromptTooLong
-from reverie.layers import collapse, tool_results
+from reverie.errors import InvalidInput, PromptTooLong, StoreError
+from reverie.layers.own import OwnLayer
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import Block, dump, text_of
-from reverie.transcript.names import reference
-from reverie.transcript.records import Replaced, ResultDecided
+from reverie.transcript.names import REFERENCE, reference
 from reverie.transcript.view import View
-from reverie.wire.adopting import Adoption, adopt
-from reverie.wire.reading import Format, Heard, format_of, heard, plain, value_of
-from reverie.world import Layer, Notice, Say
+from reverie.wire.adopting import Adopted, Adoption, adopt
+from reverie.world import Model, Notice, Say
+
+if TYPE_CHECKING:
+    from reverie.api.async_fitter import AsyncFitter
+    from reverie.api.memory import Memory
+    from reverie.api.report import Report
+    from reverie.api.shelf import Shelf
+    from reverie.api.values import Saved
+
+__all__ = ["Fitted", "Fitter", "Policy", "fit"]
 
 T = TypeVar("T")
 Policy: TypeAlias = Literal["collapse", "classic", "off"]
-_LOG = logging.getLogger("reverie.fit")
+Store: TypeAlias = "str | os.PathLike[str] | bool | None"
 _told: set[str] = set()  # what a process was told once
-_SEALED = collapse.INTRO.partition("{tool}")[0]
-_STORED = f"<{tool_results.TAG}>\n"
-
-
-class Fitted(list[T], Generic[T]):
-    """The list to send in place of the caller's, and what became of it."""
-
-    __slots__ = ("before", "changes", "stable", "tokens", "tools")
-
-    def __init__(
-        self,
-        messages: Sequence[T],
-        *,
-        tokens: int,
-        before: int,
-        changes: tuple[str, ...],
-        stable: int,
-        tools: Toolset,
-    ) -> None:
-        super().__init__(messages)
-        self.tokens = tokens  # rough, with the tools
-        self.before = before  # of the caller's list
-        self.changes = changes  # what was decided, one sentence each
-        self.stable = stable  # messages at the front that the request before had too
-        self.tools = tools
-
-    @property
-    def saved(self) -> int:
-        return self.before - self.tokens
-
-    def handle(self, call: object) -> Any:
-        """The result of a call that reads back, in the form it came in; else None."""
-        return self.tools.handle(call)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type, tuple[list[T]]]:
-        """A copy is a plain list: who handles calls is no part of it."""
-        del protocol
-        return list, (list(self),)
-
-    def __repr__(self) -> str:
-        return f"Fitted({len(self)} messages, {self.tokens:,} of {self.before:,} tokens)"
 
 
 def fit(
@@ -94,9 +62,10 @@ def fit(
     tools: Sequence[object] | Toolset = (),
     policy: Policy = "collapse",
     window: int | None = None,
+    store: Store = None,
     via: str = READ_BACK,
     marks: bool = True,
-    layers: Sequence[Layer] | None = None,
+    layers: Sequence[OwnLayer] | None = None,
 ) -> Fitted[T]:
     """The list to send in place of this one."""
     fitter = Fitter(
@@ -104,6 +73,7 @@ def fit(
         tools=tools,
         policy=policy,
         window=window,
+        store=store,
         via=via,
         marks=marks,
         layers=layers,
@@ -115,12 +85,12 @@ def fit(
 def _tell_once(notice: Notice) -> None:
     if notice.text not in _told:
         _told.add(notice.text)
-        _LOG.warning(notice.text)
+        _log(notice)
 
 
 class Fitter:
     """`fit` for one conversation: it looks at what is new alone, and knows its own last
-    list again where a framework wrote that over the caller's."""
+    list again where a framework wrote that over the caller's. Calls wait for one another."""
 
     def __init__(
         self,
@@ -129,112 +99,184 @@ class Fitter:
         tools: Sequence[object] | Toolset = (),
         policy: Policy = "collapse",
         window: int | None = None,
+        store: Store = None,
         via: str = READ_BACK,
         marks: bool = True,
-        layers: Sequence[Layer] | None = None,
+        layers: Sequence[OwnLayer] | None = None,
+        memory: Memory | None = None,
+        summarizer: Model | None = None,
         names: Mapping[str, str] | None = None,
-        settings: Settings = DEFAULTS,
-        on_notice: Say | None = None,
+        settings: Settings | Mapping[str, object] | None = None,
+        on_notice: Callable[[Notice], object] | None = None,
     ) -> None:
         self._say = _once(on_notice or _log)
         self._model = model
         self._via = (names or {}).get(READ_BACK, via)
         self._marks = marks
+        self._own = layers is not None
         self._offered = tool_values(tools)
-        world = world_of(model, window, settings, policy, self._via, self._say)
-        self._rules = rules_of(world, self._offered, policy, self._via, layers)
-        self._start()
+        self._telling = [] if isinstance(tools, Toolset) else self._offered  # of the form
+        self._memory, self._summarizer = memory, summarizer
+        self._shelf = _shelf_of(store)
+        folder = str(self._shelf.root) if self._shelf else ""
+        way_back = way_back_of(self._offered, self._via, folder)
+        wanted = chosen(settings, DEFAULTS, {})
+        world = world_of(model, window, wanted, policy, way_back, self._say)
+        self._base = rules_of(world, self._offered, policy, layers)
+        self._turn = threading.RLock()
+        self._closed = False
+        self._requests = self._tokens = self._saved = 0
+        self._list = HeardList(self._telling, model)
+        self._begin()
 
-    def _start(self) -> None:
-        self._messages: list[Any] = []
-        self._prints: list[bytes] = []
-        self._heard: list[Heard] = []
-        self._form: Format | None = None
-        self._tells = False  # whether the list itself says which form it has
+    def _begin(self) -> None:
+        """Another conversation: nothing is decided yet, and nothing joined it."""
         self._played = PlayedList()  # what is settled
         self._adoption = Adoption((), {})
-        self._out: list[bytes] = []  # the last result, as it was handed out
+        self._rules = self._base
+        if self._memory is not None:
+            from reverie.api.joining import Joining
+
+            self._joining = Joining(self._memory, self._say)
+            self._rules = replace(self._rules, joined=self._joining.texts)
+        if self._summarizer is not None:
+            from reverie.api.summing import Summaries
+
+            self._summaries = Summaries(self._summarizer, self._base.world)
+            self._rules = replace(self._rules, summarize=self._summaries.of)
+        if self._shelf is not None:
+            self._shelf.anew()
 
     def fit(self, messages: Sequence[T]) -> Fitted[T]:
         """The list to send in place of this one."""
-        self._hear(_checked(messages))
-        form: Format = self._form or "chat"
-        if self._is_fitted_elsewhere():
-            return self._as_it_is()
-        self._adoption = adopt(self._heard, form)
+        with self._turn:
+            self._must_be_open()
+            self._hear(checked(messages))
+            if self._list.is_fitted and not self._came_back(messages):
+                return self._as_it_is()
+            return self._fit()
+
+    def _hear(self, messages: Sequence[Any]) -> None:
+        how = self._list.take(messages)
+        if how == "another":
+            self._begin()
+        elif how == "tells":  # the same list in another form
+            self._played = PlayedList()
+
+    def _fit(self) -> Fitted[Any]:
+        self._adoption = adopt(self._list.heard, self._list.form)
         parts, settled = self._adoption.parts, self._adoption.settled()
         self._played = play(self._played, parts[self._played.parts : settled], self._rules)
+        self._recall(parts[settled:])
         all_of_it = play(self._played, parts[settled:], self._rules)
         closed = decided(all_of_it, self._rules)
         self._check(closed.tokens(self._rules))
-        return self._fitted(closed, form)
+        made = self._fitted(closed)
+        self._keep(made, closed.view)
+        return made
 
-    def _fitted(self, closed: PlayedList, form: Format) -> Fitted[Any]:
-        going = rendered(closed.view, self._messages, self._heard, self._adoption, form)
+    def _fitted(self, closed: PlayedList) -> Fitted[Any]:
+        going = self._rendered(closed.view, self._adoption)
         out = going.out
-        if form == "messages" and self._marks:
+        if self._list.form == "messages" and self._marks:
             out = with_marks(going)
-        changes = _changes(closed.view)
-        if changes and not self._rules.reads_back:
+        changes = told(closed.view)
+        let_go = any(one.startswith(("cleared", "stored")) for one in changes)
+        if let_go and not self._rules.reads_back:
             self._warn_of_loss()
         made = Fitted(
             out,
             tokens=closed.tokens(self._rules),
             before=self._before(),
             changes=changes,
-            stable=self._stable(going.out, closed.asked, form),
-            tools=self.tools,
+            stable=self._stable(going.out, closed.asked),
+            tools=self._tools_of(self._adoption),
         )
-        self._out = [_fingerprint(m) for m in made]
+        self._requests += 1
+        self._tokens += made.tokens
+        self._saved += made.saved
         return made
 
-    # --- what went in
+    def _rendered(self, view: View, adoption: Adoption) -> Rendering:
+        known = self._list
+        return rendered(view, known.messages, known.heard, adoption, known.form)
 
-    def _hear(self, messages: Sequence[Any]) -> None:
-        """Take in what is new of a list; another list is begun anew."""
-        prints = [_fingerprint(m) for m in messages]
-        if _begins(prints, self._prints):
-            new, at = list(messages), len(self._prints)
-        elif self._out and _begins(prints, self._out):  # our own list came back
-            new, at = [*self._messages, *messages[len(self._out) :]], len(self._prints)
-            prints = [*self._prints, *prints[len(self._out) :]]
-        else:
-            self._start()
-            new, at = list(messages), 0
-        values = [value_of(m) for m in new[at:]]
-        form = self._form
-        if form is None or not self._tells:
-            whole = values if not at else [value_of(m) for m in new]
-            form, self._tells = format_of(whole, self._offered, self._model)
-        if form != self._form and at:
-            self._start()
-            values, at = [value_of(m) for m in new], 0
-        self._form = form
-        self._heard += [heard(v, form) for v in values]
-        self._messages, self._prints = new, prints
-
-    def _is_fitted_elsewhere(self) -> bool:
-        """Whether the list holds words of ours whose originals nobody here knows."""
-        return any(_is_ours(b) for h in self._heard if h.speaker == "user" for b in h.blocks)
+    def _came_back(self, messages: Sequence[Any]) -> bool:
+        """Whether the store knows this list, and so what it was made from."""
+        known = self._shelf.known(messages) if self._shelf else None
+        if known is None:
+            return False
+        kept, count = known
+        self._begin()
+        if self._memory is not None:
+            self._joining.texts.update(kept.joined)
+        if self._summarizer is not None:
+            self._summaries.known.update(kept.summaries)
+        self._list = HeardList(self._telling, self._model)
+        self._list.take([*kept.messages, *messages[count:]])
+        return not self._list.is_fitted
 
     def _as_it_is(self) -> Fitted[Any]:
         self._say(
             Notice(
                 "fit",
                 "this list was fitted before and its originals are not known here, so it is sent "
-                "as it is. Keep the full list and fit that, or hold on to one Fitter",
+                "as it is. Keep the full list and fit that, hold on to one Fitter, or pass store=",
                 "warning",
             )
         )
         size = self._before()
         self._check(size)
-        out, self._out = list(self._messages), list(self._prints)
-        return Fitted(out, tokens=size, before=size, changes=(), stable=len(out), tools=self.tools)
+        out, tools = self._list.messages, self._tools_of(self._adoption)
+        self._list.handed(out)
+        return Fitted(out, tokens=size, before=size, changes=(), stable=len(out), tools=tools)
+
+    # --- what outlives the list
+
+    def _recall(self, parts: Sequence[Adopted]) -> None:
+        """Let memory join the newest message of the user's."""
+        newest = next((p for p in reversed(parts) if p.part == "user"), None)
+        if self._memory is None or newest is None:
+            return
+        words = "\n".join(b.get("text") for b in newest.blocks if b.type == "text").strip()
+        if words:
+            self._joining.look(newest.id, words)
+
+    def _keep(self, made: Fitted[Any], view: View) -> None:
+        """Keep what a list that is written over would lose, and what a reader may ask for."""
+        differs = self._list.handed(made)
+        if self._shelf is None:
+            return
+        if self._rules.world.way_back.folder:
+            self._put_files(view)
+        if differs:
+            joined = self._joining.texts if self._memory else {}
+            summaries = self._summaries.known if self._summarizer else {}
+            self._shelf.keep(self._list.messages, made, joined, summaries)
+
+    def _put_files(self, view: View) -> None:
+        assert self._shelf is not None  # the caller has seen to it
+        originals = Originals(self._adoption)
+        pieces = (piece.block for item in view.items for piece in item.pieces)
+        cited = [name for block in pieces for name in REFERENCE.findall(block.raw)]
+        stubs = [reference(call) for call, made in view.decisions.items() if made.content]
+        for name in dict.fromkeys([*stubs, *cited]):
+            found = originals.find(name)
+            if found is not None:
+                self._shelf.put(f"{name.removeprefix('r:')}.txt", found.text)
+
+    def learn(self, messages: Sequence[object], *, model: Model | None = None) -> list[Saved]:
+        """What a turn's end does in a session: keep what is worth keeping, in this memory."""
+        with self._turn:
+            self._must_be_open()
+            if self._memory is None:
+                raise InvalidInput("this Fitter has no memory", do="Make it with memory=")
+            return self._memory.learn(self._list.originals(checked(messages)), model=model)
 
     # --- figures
 
     def _before(self) -> int:
-        return self._rules.head + sum([h.tokens for h in self._heard])
+        return self._rules.head + self._list.tokens
 
     def _check(self, tokens: int) -> None:
         if tokens > self._rules.allowed:
@@ -246,10 +288,12 @@ class Fitter:
                 do="Shorten the longest message, or choose a model with a larger window",
             )
 
-    def _stable(self, out: Sequence[Any], asked: View | None, form: Format) -> int:
+    def _stable(self, out: Sequence[Any], asked: View | None) -> int:
         if asked is None:
             return 0
-        before = rendered(asked, self._messages, self._heard, self._upto(asked), form).out
+        settled = self._adoption.parts[: self._adoption.settled()]
+        known = Adoption(settled, self._adoption.theirs)  # what the last request knew
+        before = self._rendered(asked, known).out
         count = 0
         for old, new in zip(before, out, strict=False):
             if old is not new and old != new:
@@ -257,91 +301,97 @@ class Fitter:
             count += 1
         return count
 
-    def _upto(self, view: View) -> Adoption:
-        """The parts that the last request knew: those before the last message of the model's."""
-        del view
-        parts = self._adoption.parts[: self._adoption.settled()]
-        return Adoption(parts, self._adoption.theirs)
-
     def _warn_of_loss(self) -> None:
+        forced = "the window is full and old results were left out"
+        what = "your own layers let results go" if self._own else forced
         self._say(
             Notice(
                 "fit",
-                "the window is full and old results were left out; the model has no tool to read "
-                f"them back. Offer reverie.tools() among tools= (a tool called {self._via})",
+                f"{what}; the model has no tool to read them back. Offer reverie.tools() among "
+                f"tools= (a tool called {self._via})",
                 "warning",
             )
         )
 
+    def __report__(self, since: float) -> Report:
+        """What `reverie.report` tells of it; requests have no times here."""
+        del since
+        from reverie.api.report import Report
+
+        with self._turn:
+            return Report(requests=self._requests, tokens=self._tokens, saved=self._saved)
+
     # --- reading back
+
+    def _tools_of(self, adoption: Adoption) -> Toolset:
+        return Toolset([reading_back(Originals(adoption), self._via, self._rules.settings)])
 
     @property
     def tools(self) -> Toolset:
-        """The tool that reads back what left the list fitted last."""
-        originals = Originals(self._adoption)
-        return Toolset([reading_back(originals, self._via, self._rules.settings)])
+        """The tool that reads back what left the newest list."""
+        return Toolset([reading_back(_Newest(self), self._via, self._rules.settings)])
 
     def handle(self, call: object) -> Any:
         """The result of a call that reads back, in the form it came in; else None."""
-        return self.tools.handle(call)
+        with self._turn:
+            return self.tools.handle(call)
+
+    # --- the Fitter itself
+
+    @property
+    def aio(self) -> AsyncFitter:
+        """The same methods for tasks, each through a worker thread."""
+        from reverie.api.aio import Aio
+
+        face: Any = Aio(self)
+        return face
+
+    def close(self) -> None:
+        """End it: from now on it fits no more. May be called again."""
+        self._closed = True
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise StoreError("This Fitter was closed", do="Make another one")
+
+    def __enter__(self) -> Fitter:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
 
 
-def _checked(messages: object) -> Sequence[Any]:
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
-        raise InvalidMessage(
-            "a list of messages is wanted",
-            where=type(cast("object", messages)).__name__,
-            do='For one message, hand in [{"role": "user", "content": ...}]',
-        )
-    return cast("Sequence[Any]", messages)
+class _Newest:
+    """The originals behind the list that a Fitter fitted last, whenever it is asked."""
+
+    def __init__(self, fitter: Fitter) -> None:
+        self._fitter = fitter
+
+    def find(self, wanted: str) -> Original | None:
+        return Originals(self._fitter._adoption).find(wanted)  # pyright: ignore[reportPrivateUsage]
 
 
-def _is_ours(block: Block) -> bool:
-    """Whether a block says what only we say: lines, or a stub with its own call's reference."""
-    if block.type == "tool_result":
-        text = text_of(block.value.get("content"))
-        return text.startswith(_STORED) and f" with {reference(block.call)} " in text[:500]
-    return block.get("text").startswith(_SEALED)
+def _shelf_of(store: Store) -> Shelf | None:
+    if not store:
+        return None
+    from reverie.api.shelf import Shelf, folder_of
 
-
-def _begins(prints: Sequence[bytes], known: Sequence[bytes]) -> bool:
-    return len(prints) >= len(known) and all(a == b for a, b in zip(prints, known, strict=False))
-
-
-def _fingerprint(message: Any) -> bytes:
-    """Of a message's contents, all of them: callers change old messages in place."""
-    try:
-        data = marshal.dumps(message, 0)  # the plain format: the same for equal values
-    except ValueError:
-        data = dump(plain(message)).encode()
-    return blake2b(data, digest_size=16).digest()
-
-
-def _changes(view: View) -> tuple[str, ...]:
-    return tuple(told for entry in view.entries if (told := _change(entry.record, view)))
-
-
-def _change(record: object, view: View) -> str:
-    if isinstance(record, ResultDecided) and record.content:
-        call = view.calls.get(record.call)
-        name = call.name if call else ""
-        return f"{record.action} the result of {name} {reference(record.call)}: {record.why}"
-    if isinstance(record, Replaced):
-        return f"{record.reason}: {record.why}"
-    return ""
+    return Shelf(folder_of(store))
 
 
 def _log(notice: Notice) -> None:
-    _LOG.warning(notice.text)
+    from reverie.api.notices import log
+
+    log(notice)
 
 
-def _once(say: Callable[[Notice], None]) -> Say:
+def _once(say: Callable[[Notice], object]) -> Say:
     """A `Say` that says each thing once."""
-    told: set[str] = set()
+    known: set[str] = set()
 
     def tell(notice: Notice) -> None:
-        if notice.text not in told:
-            told.add(notice.text)
+        if notice.text not in known:
+            known.add(notice.text)
             say(notice)
 
     return tell

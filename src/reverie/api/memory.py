@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reverie.api.pool import Ground
     from reverie.api.reading import MemoryReader
     from reverie.api.report import Report
+    from reverie.api.toolset import Toolset
     from reverie.api.values import (
         Change,
         Checked,
@@ -210,6 +211,13 @@ class Memory:
     # The memory itself
 
     @property
+    def tools(self) -> Toolset:
+        """Tools for the model: `search_memory`, and `remember`, which keeps a text."""
+        from reverie.api.offering import memory_tools
+
+        return memory_tools(self)
+
+    @property
     def folder(self) -> Path:
         """Where the Markdown files lie, or will once there are some."""
         return self._grounds()[0].folder
@@ -267,3 +275,8 @@ class Memory:
         from reverie.api.notices import log
 
         log(notice)
+
+
+def grounds_of(memory: Memory) -> tuple[Ground, ...]:
+    """Where a memory lies and those around it, for what is made of one."""
+    return memory._grounds()  # pyright: ignore[reportPrivateUsage]

@@ -7,9 +7,9 @@ whole) or a message. The text is the caller's own; nothing is stored or copied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, members, text_of
 from reverie.transcript.names import reference
 from reverie.wire.adopting import Adopted, Adoption

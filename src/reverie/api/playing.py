@@ -8,17 +8,19 @@ from where the shorter one was settled. The clock stands still. Nothing is writt
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, TypeAlias, TypeVar
 
 from reverie.alone import alone
+from reverie.light import dataclass
 from reverie.settings import Settings, SettingValue
-from reverie.transcript.blocks import dump, text_of
+from reverie.transcript.blocks import dump, text_block, text_of
 from reverie.transcript.fold import apply
 from reverie.transcript.names import reference
 from reverie.transcript.records import (
     AssistantMessage,
+    Attached,
     Entry,
     Failed,
     Record,
@@ -30,6 +32,7 @@ from reverie.wire.adopting import Adopted
 from reverie.world import Layer, Notice, World
 
 T = TypeVar("T")
+Summarize: TypeAlias = Callable[[View], Sequence[Record]]
 CLEARED = "[Old tool result content cleared]"
 FREED = 0.6  # of what is allowed, once results have to go: the next time is far off
 SMALL = 400  # characters that are not worth a stub
@@ -74,6 +77,8 @@ class Rules:
     head: int  # tokens of the tools
     reads_back: bool  # the model can read back
     forces: bool  # whether results may go where the window leaves no other way
+    joined: Mapping[str, str] = field(default_factory=dict[str, str])  # memory, by part
+    summarize: Summarize | None = None  # asked where the window is full
 
     @property
     def settings(self) -> Settings:
@@ -125,9 +130,11 @@ def _taken(played: PlayedList, part: Adopted, rules: Rules) -> PlayedList:
         return replace(played, view=view, parts=count, asked=asked)
     tool = all(b.type == "tool_result" for b in part.blocks)
     origin = "interrupted" if part.part == "interrupted" else "tool" if tool else "user"
-    return replace(
-        played, view=_with(played.view, part.id, UserMessage(part.blocks, origin)), parts=count
-    )
+    view = _with(played.view, part.id, UserMessage(part.blocks, origin))
+    memory = rules.joined.get(part.id)
+    if memory:
+        view = _appended(view, [Attached((text_block(memory),), "memory")])
+    return replace(played, view=view, parts=count)
 
 
 def _with(view: View, ident: str, record: Record) -> View:
@@ -151,6 +158,8 @@ def decided(played: PlayedList, rules: Rules) -> PlayedList:
             view = _appended(view, [Failed(name, error)])
             rules.world.say(Notice(name, f"the layer failed: {error}", "error"))
     played = replace(played, view=view)
+    if rules.forces and rules.summarize and played.tokens(rules) > rules.allowed:
+        played = replace(played, view=_appended(view, rules.summarize(view)))
     if rules.forces and played.tokens(rules) > rules.allowed:
         return _forced(played, rules)
     return played

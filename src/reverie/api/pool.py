@@ -14,18 +14,22 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reverie.api.address import Address
-from reverie.errors import NotFound, SettingsError, StoreError
-from reverie.session.recall.index import MemoryIndex
-from reverie.settings import SETTINGS, Settings, environment, load
-from reverie.settings.values import from_json
+from reverie.api.choosing import chosen
+from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
+from reverie.settings import Settings, environment, load
 from reverie.store import addresses
 from reverie.store import home as places
-from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.world import Notice, Say, say_nothing
+
+if TYPE_CHECKING:
+    from reverie.session.recall.index import MemoryIndex
+    from reverie.store.memories import Memories
 
 LIMIT = 32
 """Addresses that are open at a time."""
@@ -47,6 +51,8 @@ class Ground:
         """Whether there is anything to read."""
         if self.named and not places.is_address(self.home, self.root):
             return False
+        from reverie.store.memories import history_folder
+
         kept = history_folder(self.home, self.root, self.environ)
         return self.folder.is_dir() or kept.is_dir()
 
@@ -55,6 +61,8 @@ class Ground:
         """The folder of the Markdown files; nothing is made."""
         if self.named and self.settings.remote_memory_dir is None:
             return self.root / "memory"
+        from reverie.store.memories import memory_folder
+
         return memory_folder(self.home, self.root, self.settings)
 
     def claim(self) -> None:
@@ -64,6 +72,8 @@ class Ground:
 
     def open(self, say: Say) -> Memories:
         """The memory, open for its caller alone."""
+        from reverie.store.memories import Memories
+
         self.claim()
         return Memories.of(
             self.home, self.root, self.environ, self.settings, now=time.time, say=say
@@ -85,17 +95,17 @@ def grounds(
     base, environ = home_of(home)
     root = places.canonical_root(Path(address.folder)) if address.folder else None
     project = root or _rootless(base, address)
-    chosen = chosen_settings(settings, environ, base, root)
+    wanted = chosen_settings(settings, environ, base, root)
     found: list[Ground] = []
     for one in address.outwards():
         wide = not (one.user or one.agent)
         if wide and root is not None:
-            found.append(Ground(base, project, environ, chosen, one.scope))
+            found.append(Ground(base, project, environ, wanted, one.scope))
             continue
         folder = places.find_project_folder(base, project) if root else project
         kept = places.transcripts_folder(folder, base, environ)
         place = project if wide else addresses.address_folder(kept, one.user, one.agent)
-        own = replace(chosen, memory_path_override=None, auto_memory_directory=None)
+        own = replace(wanted, memory_path_override=None, auto_memory_directory=None)
         found.append(Ground(base, place, environ, own, one.scope, named=True))
     return tuple(found)
 
@@ -115,16 +125,7 @@ def chosen_settings(
     """The settings that count: those given whole, or what is given on top of those found."""
     if isinstance(given, Settings):
         return given
-    found = load(environ, home=home, root=root).settings
-    values: dict[str, object] = {}
-    for name, raw in (given or {}).items():
-        known = SETTINGS.get(name)
-        if known is None:
-            raise SettingsError("There is no such setting", where=name[:80])
-        values[name], reason = from_json(known, raw, environ)
-        if reason:
-            raise SettingsError(f"The setting cannot have this value: {reason}", where=name)
-    return replace(found, **values)  # pyright: ignore[reportArgumentType]
+    return chosen(given, load(environ, home=home, root=root).settings, environ)
 
 
 @dataclass(slots=True)
@@ -150,6 +151,8 @@ class Opened:
         if self._is_open and self._stands():
             return
         self.close()
+        from reverie.session.recall.index import MemoryIndex
+
         self.memories = self.ground.open(self.say)
         self.index = MemoryIndex.of(
             self.ground.home,

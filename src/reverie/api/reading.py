@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from reverie.api.pool import Ground, Opened, shared
 from reverie.api.values import Change, ChangeOrigin, Found, Pending
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import TYPES, TopicFile, is_index
 from reverie.memory.trust import Trust, goes_to_review, trust_of
 from reverie.memory.versions import Origin, Version, outside
@@ -209,17 +209,32 @@ def context(reader: MemoryReader, query: str, tokens: int) -> str:
     if tokens < 1:
         raise InvalidInput("`tokens` is at least 1", where=str(tokens))
     hits = search(reader, query, NOTES, "memory", "") if query.strip() else []
-    notes = [_note(hit) for hit in hits if _fits(hit, hits[0])]
+    notes = [note(hit) for hit in hits if _fits(hit, hits[0])]
     room = tokens - _tokens(HEADING)
     indexes = _indexes(reader, int(room * _INDEX_SHARE) if notes else room)
     parts = [HEADING, *indexes]
-    left = room - sum(map(_tokens, indexes))
-    for note in notes:
-        if _tokens(note) <= left:
-            parts.append(note)
-            left -= _tokens(note)
+    parts += _within(notes, room - sum(map(_tokens, indexes)))
     text = "\n\n".join(parts)
     return text if len(parts) > 1 and _tokens(text) <= tokens else ""
+
+
+def notes(reader: MemoryReader, query: str, tokens: int, shown: str) -> str:
+    """What is clearly about the query and was not shown yet, framed as memory; "" for nothing."""
+    hits = search(reader, query, NOTES, "memory", "") if query.strip() else []
+    new = [hit for hit in hits if hit.clear and f": {hit.file}\n" not in shown]
+    fitting = [note(hit) for hit in new if not goes_to_review(trust_of(hit.trust), hit.text)]
+    kept = _within(fitting, tokens - _tokens(HEADING))
+    return "\n\n".join([HEADING, *kept]) if kept else ""
+
+
+def _within(notes: Sequence[str], tokens: int) -> list[str]:
+    """Those that fit into so many tokens, the first ones first."""
+    kept: list[str] = []
+    for one in notes:
+        if _tokens(one) <= tokens:
+            kept.append(one)
+            tokens -= _tokens(one)
+    return kept
 
 
 def _fits(hit: Found, best: Found) -> bool:
@@ -228,7 +243,8 @@ def _fits(hit: Found, best: Found) -> bool:
     return near and not goes_to_review(trust_of(hit.trust), hit.text)
 
 
-def _note(hit: Found) -> str:
+def note(hit: Found) -> str:
+    """A memory as a prompt shows it: its age, where it lies, its text in a frame."""
     when = "today" if hit.age == "today" else f"{hit.age} ago"
     return (
         f"Saved {when}: {hit.file}\n{frame(hit.text, session='', source=hit.file, trust=hit.trust)}"

@@ -9,9 +9,10 @@ place, or behind the lines that cover the place. Cache marks are put on copies, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block
 from reverie.transcript.messages import Item
 from reverie.transcript.view import View

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reverie.errors import InvalidInput
+from reverie.light import dataclass
 
 if TYPE_CHECKING:
     from reverie.api.reading import MemoryReader

@@ -7,19 +7,21 @@ tools tell whether the model can read back.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from reverie.api.playing import AllOn, ListIsStore, Rules, StillClock
 from reverie.api.toolset import Toolset
 from reverie.errors import InvalidInput, NotAvailable
 from reverie.layers import collapse, tool_results
+from reverie.layers.own import OwnLayer, pairs
+from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, tabled
 from reverie.settings import Settings
 from reverie.transcript.blocks import estimate
 from reverie.transcript.request import Request
 from reverie.transcript.tokens import SUFFIX, bare
-from reverie.wire.forms import tool_name
+from reverie.wire.forms import tool_name, tool_parameters
 from reverie.wire.reading import value_of
 from reverie.world import Capabilities, Event, Layer, Notice, Say, WayBack, World
 
@@ -47,8 +49,18 @@ def tool_values(tools: Sequence[object] | Toolset) -> list[dict[str, Any]]:
     return [v for t in tools for v in (tool_values(t) if isinstance(t, Toolset) else [value_of(t)])]
 
 
+def way_back_of(tools: Sequence[Mapping[str, Any]], via: str, folder: str) -> WayBack:
+    """How the model reads back: by a tool of ours, which takes references, or by one of the
+    caller's own that reads files, where there is a folder for them. Without either, not at all."""
+    found = next((tool for tool in tools if tool_name(tool) == via), None)
+    if found is None:
+        return WayBack("", files=False)
+    is_ours = "reference" in tool_parameters(found)
+    return WayBack(via, files=False, folder="" if is_ours else folder)
+
+
 def world_of(
-    model: str, window: int | None, settings: Settings, policy: str, via: str, say: Say
+    model: str, window: int | None, settings: Settings, policy: str, way_back: WayBack, say: Say
 ) -> World:
     known = tabled(model)
     if window is not None:
@@ -66,8 +78,8 @@ def world_of(
         model=NamedModel(model, known),
         say=say,
         model_name=bare(model) if window is not None else model,
-        tool_limits={via: None},
-        way_back=WayBack(via, files=False),
+        tool_limits={} if way_back.folder else {way_back.tool: None},
+        way_back=way_back,
     )
 
 
@@ -75,16 +87,15 @@ def rules_of(
     world: World,
     tools: Sequence[Mapping[str, Any]],
     policy: str,
-    via: str,
-    layers: Sequence[Layer] | None,
+    layers: Sequence[OwnLayer] | None,
 ) -> Rules:
     if policy not in ("collapse", "classic", "off"):
         do = "It is collapse, classic or off"
         raise InvalidInput("there is no such policy", where=str(policy), do=do)
-    reads_back = via in map(tool_name, tools)
+    reads_back = bool(world.way_back.tool)
     chosen: tuple[tuple[str, Layer], ...] = ()
     if layers is not None:
-        chosen = tuple((getattr(one, "__name__", "layer"), one) for one in layers)
+        chosen = pairs(layers)
     elif policy == "collapse" and reads_back:
         chosen = COLLAPSE
     return Rules(

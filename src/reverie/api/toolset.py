@@ -9,18 +9,22 @@ an error result and never raises. Nothing here runs a command or opens a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from reverie.api.originals import Original, Originals
+from reverie.api.originals import Original
 from reverie.errors import InvalidInput, InvalidMessage, ReverieError
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import dump
 from reverie.wire.forms import answer, called, definition
 from reverie.wire.given import tool_result
 from reverie.wire.reading import Format
 from reverie.world import ToolCall
+
+if TYPE_CHECKING:
+    from reverie.api.async_toolset import AsyncToolset
 
 READ_BACK = "read_back"
 DESCRIPTION = (
@@ -35,6 +39,7 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
             "reference": {"type": "string", "description": "Such as r:abc123"},
             "query": {"type": "string", "description": "Only lines that hold this text"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
+            "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},
             "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most"},
         },
         "required": ["reference"],
@@ -67,6 +72,12 @@ class Owner(Protocol):
 
     @property
     def tools(self) -> Toolset: ...
+
+
+class Originals(Protocol):
+    """Where what left a conversation is found again: a list, or a transcript."""
+
+    def find(self, wanted: str) -> Original | None: ...
 
 
 class Toolset:
@@ -112,7 +123,7 @@ class Toolset:
             offer = self._offers.get(call.name)
             if offer is None:
                 return None
-            found, is_error = _answered(offer, call.input)
+            found, is_error = _answered(offer, call.raw)
             return tool_result(call.id, found.text, is_error=is_error)
         form, ident, name, given = called(call)
         offer = self._offers.get(name)
@@ -127,6 +138,14 @@ class Toolset:
     def renamed(self, names: Mapping[str, str]) -> Toolset:
         """The same tools under other names; `names` says which."""
         return Toolset([replace(o, name=names.get(o.role, o.name)) for o in self])
+
+    @property
+    def aio(self) -> AsyncToolset:
+        """The same methods for tasks, each through a worker thread."""
+        from reverie.api.aio import Aio
+
+        face: Any = Aio(self)
+        return face
 
     def __iter__(self) -> Iterator[Offer]:
         return iter(self._offers.values())

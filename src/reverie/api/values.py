@@ -6,7 +6,7 @@ Nothing here opens, reads or decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from reverie.light import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,15 @@ them, and they may be called inside a running event loop, whose thread they hold
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar, cast
-
-import anyio
+from typing import Any, cast
 
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.api.pool import Ground, shared
 from reverie.api.values import Checked, Dreamt, Fault, Forgotten, Saved
+from reverie.api.waiting import run
 from reverie.api.writing import Writer
 from reverie.embedded import EmbeddedModel
 from reverie.errors import BudgetExceeded, InvalidMessage, NotFound
@@ -41,31 +39,10 @@ from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Model, Notice
 
-T = TypeVar("T")
-
 
 def place_of(ground: Ground) -> ProjectPlace:
     """An address as upkeep knows a project."""
     return ProjectPlace(ground.environ, ground.home, ground.root)
-
-
-def _run(work: Callable[[], Awaitable[T]]) -> T:
-    """Wait for work that needs an event loop, whether or not one runs here already."""
-    done: list[T] = []
-    failed: list[BaseException] = []
-
-    def inside() -> None:
-        try:
-            done.append(anyio.run(work))
-        except BaseException as error:  # noqa: BLE001 - it goes on in the caller's thread
-            failed.append(error)
-
-    thread = threading.Thread(target=inside, name="reverie-work")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
 
 
 # Learning
@@ -84,7 +61,7 @@ def learn(writer: Writer, messages: Sequence[object], model: Model | None) -> li
         context = learning_context(place, ground.settings, memories, chosen, writer.say)
         budget = daily_budget(place, ground.settings, chosen)
         try:
-            done = _run(lambda: go_through(past, context, learning_head(context), budget))
+            done = run(lambda: go_through(past, context, learning_head(context), budget))
         finally:
             if budget is not None:
                 budget.close()
@@ -179,7 +156,7 @@ def dream(writer: Writer, model: Model | None, dry_run: bool) -> Dreamt:
                 done = await dream_once(dreamer, "manual", dry_run=dry_run)
             return Dreamt(done.status, done.changed, done.summary, done.reason, done.id)
 
-        done = _run(work)
+        done = run(work)
         if dry_run and done.status == "waiting":
             doors.drop(memories, doors.find(memories, done.id))
         return done

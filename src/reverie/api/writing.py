@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from reverie.api.pool import Ground, Opened, shared
 from reverie.api.reading import looked, missing, must_be_type
 from reverie.api.values import Saved, Undone
 from reverie.errors import InvalidInput, NotFound, ScanFailed, SecretFound
+from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.memory.format.entry import TopicFile, is_index
 from reverie.memory.trust import Trust
@@ -32,10 +32,12 @@ class Writer:
     ground: Ground
     agent: str
     say: Say
+    trust: Trust = Trust.USER
+    tool: str = "reverie.Memory"
 
     def origin(self, action: str, note: str = "") -> Origin:
         who = f"agent:{self.agent}" if self.agent else "user"
-        return Origin(action, Trust.USER, agent=who, tool="reverie.Memory", note=note)
+        return Origin(action, self.trust, agent=who, tool=self.tool, note=note)
 
     @contextmanager
     def opened(self) -> Generator[Opened]:

@@ -49,7 +49,8 @@ class EmbeddedModel:
     def __init__(
         self, settings: Settings = DEFAULTS, answers: Mapping[str, Answer] = ANSWERS
     ) -> None:
-        self._capabilities = Capabilities(images=False, window=settings.fallback_window, free=True)
+        window = settings.fallback_window
+        self._capabilities = Capabilities(images=False, window=window, free=True, rules=True)
         self._answers = answers
 
     @property

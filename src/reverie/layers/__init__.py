@@ -1,32 +1,61 @@
-"""The layers, cheapest first, and the one list of the order they run in.
+"""The layers, and what one of your own is made of.
 
 A layer takes a view and a world and returns records; it never edits a message and never
-imports another layer. What one layer writes reaches the next through the view.
+imports another layer. What one layer writes reaches the next through the view. One that raises
+fails alone.
+
+    async def hide_screenshots(view: layers.View, world: layers.World) -> list[layers.Record]:
+        return [layers.clear(c.id) for c in view.calls.values() if c.name == "screenshot"]
+
+    fitter = reverie.Fitter(model="gpt-5.6", layers=[*layers.COLLAPSE, hide_screenshots])
+
+Public are `View`, `World`, `Record`, `Layer`, the makers of records `clear`, `store`, `replace`
+and `attach`, and the ready tuples `COLLAPSE` and `CLASSIC`.
 """
 
 from __future__ import annotations
 
-from reverie.layers import collapse, compaction, microcompaction, session_memory, tool_results
-from reverie.world import Layer
+from typing import TYPE_CHECKING
 
-WHEN_ADDED: tuple[tuple[str, Layer], ...] = (
-    ("tool_results", tool_results.per_result),  # 1: large results go to disk
-)
-"""Run on what is added, before it is acknowledged."""
+from reverie.light import offered
 
-COMPACTION: tuple[tuple[str, Layer], ...] = (
-    ("session_memory_compaction", session_memory.settle),  # 3: notes under way are waited for
-    ("session_memory_compaction", session_memory.compact),  # 3: the notes stand in, uncalled
-    ("compaction", compaction.automatic),  # 4: a summary takes the place of the rest
-)
-"""Tried in this order once the threshold is passed, or a provider refused a request as too
-long; the first that makes room leaves nothing to do for the next."""
+if TYPE_CHECKING:
+    from reverie.layers.order import BEFORE_A_REQUEST, COMPACTION, WHEN_ADDED
+    from reverie.layers.own import (
+        Layer,
+        Record,
+        View,
+        World,
+        attach,
+        before_a_request,
+        clear,
+        replace,
+        store,
+    )
+    from reverie.layers.ready import CLASSIC, COLLAPSE
 
-BEFORE_A_REQUEST: tuple[tuple[str, Layer], ...] = (
-    ("tool_results", tool_results.per_message),  # 1: all results of a round fit together
-    ("microcompaction", microcompaction.by_time),  # 2: a cold cache makes clearing free
-    ("microcompaction", microcompaction.by_cache_edit),  # 2: the provider drops old results
-    ("collapse", collapse.seal),  # 2: old rounds become lines, where it pays
-    *COMPACTION,
+__all__ = [
+    "BEFORE_A_REQUEST",
+    "CLASSIC",
+    "COLLAPSE",
+    "COMPACTION",
+    "WHEN_ADDED",
+    "Layer",
+    "Record",
+    "View",
+    "World",
+    "attach",
+    "before_a_request",
+    "clear",
+    "replace",
+    "store",
+]
+
+__getattr__ = offered(
+    __name__,
+    {
+        "order": "BEFORE_A_REQUEST COMPACTION WHEN_ADDED",
+        "own": "Layer Record View World attach before_a_request clear replace store",
+        "ready": "CLASSIC COLLAPSE",
+    },
 )
-"""Run by `prepare`, in this order."""

@@ -9,10 +9,10 @@ when the gates before it stand open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
+from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.world import FlagReader
 

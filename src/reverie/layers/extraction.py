@@ -10,16 +10,16 @@ writes, is the session's part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
+from reverie.light import dataclass
 from reverie.text.untrusted import defused
 from reverie.transcript.blocks import elements
 from reverie.transcript.messages import Item, Piece
 from reverie.transcript.records import AssistantMessage, Extracted, TurnEnded, UserMessage
-from reverie.transcript.view import View
+from reverie.transcript.view import View, head_blocks
 from reverie.world import World
 
 NAME = "extract_memories"
@@ -28,6 +28,16 @@ REMEMBERING = ("Remember", "Forget")
 FRAMED = ("<system-reminder", "<command-", "<local-command-", "<bash-", "<task-notification")
 """How text begins that a client or a layer put into a user's message."""
 NOTHING_THERE = "Nothing yet."
+LISTED = "The files of the index above"
+TOLD = "Every memory is of one of four types:"
+"""Where the head says so, the rest of the rules stands there too."""
+KINDS_TOLD = """\
+The four types, and what is never saved, stand above under "Long-term memory". Not saved
+either: orders for this task, options that nobody took up, what the user pasted of others, other
+people's private matters. Most turns hold no memory: then write nothing, answer "Nothing"."""
+THE_FOLDER = "the memory folder"
+KNOWN_BY = 60
+"""Characters by which a description is known again."""
 MAX_TOLD = 200
 """Characters by which a call of the main agent is told."""
 MAX_DATES = 40
@@ -37,15 +47,21 @@ MAX_DATES = 40
 # --- when
 
 
-def closed(view: View, world: World, *, has_memory: bool, interactive: bool) -> str:
-    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7."""
+def closed(
+    view: View, world: World, *, has_memory: bool, interactive: bool, in_words: bool = False
+) -> str:
+    """Why no extraction is due, or "" where one is; asked in the order of SPEC §7. `in_words`:
+    the conversation is a caller's own, whose tools need not be able to write."""
     off = world.settings.memory_off()
     gates: tuple[tuple[bool, str], ...] = (
         (not off and has_memory, off or "there is no memory folder"),
         (bool(world.flags.get("extract_memories")), "extract_memories is off"),
         (not world.flags.get("daily_log"), "the daily log is kept instead"),
         (_is_main(view), "it is not the main agent"),
-        (bool(tools(view) & set(WRITERS)), "the conversation has no tool to write with"),
+        (
+            in_words or bool(tools(view) & set(WRITERS)),
+            "the conversation has no tool to write with",
+        ),
         (
             interactive or bool(world.flags.get("extract_noninteractive")),
             "nobody is there, and extract_noninteractive is off",
@@ -230,8 +246,22 @@ def _just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 @cache
-def _prompt() -> str:
-    return (files("reverie.layers") / "prompts" / "extraction.md").read_text("utf-8")
+def _prompt(name: str = "extraction") -> str:
+    return (files("reverie.layers") / "prompts" / f"{name}.md").read_text("utf-8")
+
+
+def head_words(view: View) -> str:
+    """What the model was told before anybody spoke: system prompt, instruction files, index."""
+    if view.head is None:
+        return ""
+    blocks = (*head_blocks(view.head.system), *head_blocks(view.head.context))
+    return "\n".join(block.get("text") for block in blocks)
+
+
+def is_listed(head: str, key: str, description: str) -> bool:
+    """Whether the index that the model was sent has a file with what it says by now."""
+    hook = " ".join(description.split())[:KNOWN_BY]
+    return bool(hook) and f"]({key}) — {hook}" in head
 
 
 def dates(words: Sequence[WordsSaid]) -> str:
@@ -240,9 +270,9 @@ def dates(words: Sequence[WordsSaid]) -> str:
     if not days:
         return ""
     if len({day.date() for day, _ in days}) == 1:
-        return f"The user's words were said on {days[0][0]:%A, %Y-%m-%d}."
+        return f"The user spoke on {days[0][0]:%A, %Y-%m-%d}."
     rows = [f"- {day:%A, %Y-%m-%d}: “{_one_line(text)[:60]}”" for day, text in days]
-    return defused("The user's words were said on these days:\n" + "\n".join(rows))
+    return defused("The user spoke on these days:\n" + "\n".join(rows))
 
 
 def instruction(
@@ -254,9 +284,16 @@ def instruction(
     hidden: int = 0,
     saved: Sequence[str] = (),
     dates: str = "",
+    head: str = "",
+    listed: int = 0,
 ) -> str:
-    """What the fork is told. The manifest's lines are of files that others may have written."""
-    there = "\n".join(defused(line) for line in manifest) or NOTHING_THERE
+    """What the fork is told, but for what the head of the conversation says already: the rules of
+    memory, and files that stand in the index. The manifest's lines are of files that others may
+    have written."""
+    there = "\n".join(defused(line) for line in manifest)
+    if listed:
+        there = f"{LISTED}, and:\n{there}" if there else f"{LISTED}."
+    there = there or NOTHING_THERE
     if hidden > 0:
         there += (
             f"\n\nThis list is cut: {hidden:,} older memories are not in it. Before you write a "
@@ -267,12 +304,13 @@ def instruction(
         there += "\n\nThe agent saved this itself meanwhile; look for what else is worth keeping:"
         there += f"\n{rows}"
     if dates:
-        there += f"\n\n## When it was said\n{dates}"
+        there += f"\n\n{dates}"
     values: Mapping[str, str] = {
         "count": f"{fresh.count:,}",
         "rounds": str(rounds),
-        "folder": " ".join(folder.split("\n")),
+        "folder": THE_FOLDER if TOLD in head else f"`{' '.join(folder.splitlines())}`",
         "manifest": there,
+        "kinds": KINDS_TOLD if TOLD in head else _prompt("extraction_kinds").rstrip(),
     }
     parts = _prompt().split("{")
     out = [parts[0]]

@@ -46,7 +46,7 @@ async def by_time(view: View, world: World) -> Sequence[Record]:
     idle = world.clock.now() - view.last_assistant_at
     if idle <= _lifetime(view, world):
         return ()
-    old = _results(view)[: -max(1, world.settings.microcompact_kept)]
+    old = _results(view, world)[: -max(1, world.settings.microcompact_kept)]
     wanted = [c for c in old if not _is_cleared(view, c)]
     why = f"idle for {idle / 60:.0f} minutes"
     return [
@@ -63,9 +63,9 @@ async def by_cache_edit(view: View, world: World) -> Sequence[Record]:
     if not can or view.is_fork or not view.unsent():
         return ()
     most = world.settings.cache_edit_count
-    if sum(view.called.get(name, 0) for name in COMPACTABLE) <= most:
+    if sum(view.called.get(name, 0) for name in COMPACTABLE | world.repeatable) <= most:
         return ()
-    live = _live(view)
+    live = _live(view, world)
     if len(live) <= most:
         return ()
     old = live[: -max(1, world.settings.cache_edit_kept)]
@@ -92,7 +92,7 @@ def context_management(world: World, tools: Iterable[str], *, thinking: bool) ->
         return None
     settings = world.settings
     trigger, at_least = settings.api_clearing(world.window)
-    excluded: list[Json] = [name for name in tools if name not in COMPACTABLE]
+    excluded: list[Json] = [name for name in tools if name not in COMPACTABLE | world.repeatable]
     clearing: Object = {
         "type": CLEAR_TOOL_USES,
         "trigger": {"type": "input_tokens", "value": trigger},
@@ -139,20 +139,20 @@ def _stays_out(view: View, world: World) -> bool:
     return managed or world.collapses
 
 
-def _results(view: View) -> list[str]:
+def _results(view: View, world: World) -> list[str]:
     """Calls whose results were sent and may be cleared, oldest first."""
     return [
         call
         for item in view.items.cut(view.sent_items)
         if item.kind == "message"
         for call in item.results
-        if _may_go(view, call)
+        if _may_go(view, world, call)
     ]
 
 
-def _may_go(view: View, call: str) -> bool:
+def _may_go(view: View, world: World, call: str) -> bool:
     known = view.calls.get(call)
-    return known is not None and known.name in COMPACTABLE
+    return known is not None and (known.name in COMPACTABLE or known.name in world.repeatable)
 
 
 def _is_cleared(view: View, call: str) -> bool:
@@ -160,7 +160,7 @@ def _is_cleared(view: View, call: str) -> bool:
     return decision is not None and decision.action == "cleared"
 
 
-def _live(view: View) -> list[str]:
+def _live(view: View, world: World) -> list[str]:
     """Results that were sent and that no edit names, oldest first. Looked for from the end:
     what lies before a result that an edit named was named too, so the walk stays short."""
     out: list[str] = []
@@ -174,7 +174,7 @@ def _live(view: View) -> list[str]:
         for call in reversed(item.results):
             if call in gone:
                 return out[::-1]
-            if _may_go(view, call) and not _is_cleared(view, call):
+            if _may_go(view, world, call) and not _is_cleared(view, call):
                 out.append(call)
     return out[::-1]
 

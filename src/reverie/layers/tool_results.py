@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import cast
 
 from reverie.errors import StoreError
-from reverie.transcript.blocks import Block, dump, members, text_of
+from reverie.transcript.blocks import Block, Json, dump, members, text_of
 from reverie.transcript.names import outline, reference
 from reverie.transcript.records import (
     AssistantMessage,
@@ -29,7 +29,7 @@ from reverie.transcript.records import (
     unchanging,
 )
 from reverie.transcript.view import View
-from reverie.world import Notice, World
+from reverie.world import Notice, WayBack, World
 
 NAME = "tool_results"
 FOLDER = "tool-results"
@@ -59,7 +59,7 @@ class Result:
 class Budgets:
     """What results may measure, as it stands at one look at them."""
 
-    __slots__ = ("collapses", "reads_back", "settings", "thresholds", "tools")
+    __slots__ = ("collapses", "settings", "thresholds", "tools", "way_back")
 
     def __init__(self, world: World) -> None:
         found = world.flags.get("tool_result_thresholds")
@@ -69,13 +69,13 @@ class Budgets:
         self.settings = world.scaled
         self.tools = world.tool_limits
         self.collapses = world.collapses
-        self.reads_back = world.way_back.tool
+        self.way_back = world.way_back
 
     def of(self, tool: str) -> int | None:
         """Characters a tool's result may have; None where the tool bounds its own output."""
         settings = self.settings
         limit = self.tools.get(tool, settings.result_characters)
-        if self.collapses and tool != self.reads_back:
+        if self.collapses and not self.way_back.reads(tool, ""):
             whole = settings.collapse_reference if tool == READS else settings.collapse_offload
             tokens = min(whole, settings.collapse_tail // TAIL_SHARE)
             small = tokens * settings.text_bytes_per_token
@@ -97,7 +97,8 @@ async def _decided(
     for result in results:
         if result.call in view.decisions:
             continue
-        budget = None if _reads_stored(result, view) else budgets.of(result.tool)
+        read = _reads_stored(result, view, budgets.way_back)
+        budget = None if read else budgets.of(result.tool)
         if budget is None:
             out.append(ResultDecided(result.call, "kept", "the tool bounds its own output"))
         elif len(result.text) <= budget:
@@ -124,7 +125,7 @@ async def per_message(view: View, world: World) -> Sequence[Record]:
         for r in results
         if budgets.of(r.tool) is not None
         and _is_whole(r, view, decided.get(r.call))
-        and not _reads_stored(r, view)
+        and not _reads_stored(r, view, budgets.way_back)
     ]
     for result in sorted(movable, key=lambda r: -len(r.text)):
         small = len(result.text) <= budgets.settings.result_preview_bytes
@@ -160,22 +161,24 @@ def _unsent(view: View) -> list[Result]:
     return out
 
 
-def _reads_stored(result: Result, view: View) -> bool:
+def _reads_stored(result: Result, view: View, way_back: WayBack) -> bool:
     """Whether a result was read from a stored one's file."""
+    if way_back.folder and result.tool == way_back.tool:
+        return way_back.reads(result.tool, dump(_given(result.call, view)))
     if result.tool != READS:
         return False
-    path = _path_read(result.call, view)
+    path = str(_given(result.call, view).get("file_path", ""))
     if f"{FOLDER}/" not in path:
         return False
     return any(d.path and path.endswith(d.path) for _, d in view.decisions.items())
 
 
-def _path_read(call: str, view: View) -> str:
+def _given(call: str, view: View) -> Mapping[str, Json]:
     known = view.calls.get(call)
     entry = view.entries.find(known.message) if known else None
     blocks = entry.record.blocks if entry and isinstance(entry.record, AssistantMessage) else ()
     given = next((b.value.get("input") for b in blocks if b.call == call), None)
-    return str(given.get("file_path", "")) if isinstance(given, dict) else ""
+    return given if isinstance(given, dict) else {}
 
 
 def _is_whole(result: Result, view: View, new: ResultDecided | None) -> bool:
@@ -187,6 +190,12 @@ def _size_now(result: Result, decision: ResultDecided | None) -> int:
     if decision is None or not decision.content:
         return len(result.text)
     return len(text_of(members('{"c":' + decision.content + "}")["c"][1]))
+
+
+async def store_result(block: Block, tool: str, world: World, why: str) -> list[Record]:
+    """Store one result, whatever its size."""
+    result = Result(block.call, tool, block, text_of(block.value.get("content")))
+    return await _store(result, world, Budgets(world), why)
 
 
 async def _store(result: Result, world: World, budgets: Budgets, why: str) -> list[Record]:
@@ -254,7 +263,8 @@ def _preview(result: Result, budgets: Budgets) -> str:
         return f"It begins:\n\n{ends(text, budgets.settings.result_preview_bytes)}"
     head, foot = text[:OUTLINE_END], text[-OUTLINE_END:]
     found = outline(text[OUTLINE_END:-OUTLINE_END], OUTLINE_NAMES, head + foot)
-    return f"Names in it: {found}\nIt begins:\n{head}\n[…]\n{foot}"
+    names = f"Names in it: {found}\n" if found else ""
+    return f"{names}It begins:\n{head}\n[…]\n{foot}"
 
 
 def _exit_code(text: str) -> str:

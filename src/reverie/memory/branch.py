@@ -10,10 +10,10 @@ merges it with what others wrote. Nothing is decided by a model, and nothing her
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reverie.errors import SecretFound
+from reverie.light import dataclass
 from reverie.memory import ranking, secrets
 from reverie.memory.facts import Reason, facts_of, lost
 from reverie.memory.format import entry as entries

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from reverie.light import dataclass, pattern
 
 ClaimKind: TypeAlias = Literal["path", "symbol", "commit", "flag"]
 
@@ -24,30 +25,26 @@ MAX_TEXT = 64 * 1024
 _LINE = 2_000
 _LONG = 200
 
-_CODE = re.compile(r"(`+)([^`\n]{1,300})\1")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>`\"')\]]+|\bwww\.\S+", re.IGNORECASE)
-_FENCE = re.compile(r"[ \t]{0,3}(?:```|~~~)")
-_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
-_PATH = re.compile(r"(?<![\w@:/.~*<-])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)*/?(?![\w*{<])")
-_DOTTED = re.compile(r"\.\w|file\b")  # any path of prose has an ending, or is a Makefile
-_FILE = re.compile(
+_CODE = pattern(r"(`+)([^`\n]{1,300})\1")
+_URL = pattern(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>`\"')\]]+|\bwww\.\S+", re.IGNORECASE)
+_FENCE = pattern(r"[ \t]{0,3}(?:```|~~~)")
+_ENDING = pattern(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
+_PATH = pattern(r"(?<![\w@:/.~*<-])(?:~|\.{1,2})?/?[\w.@+-]+(?:/[\w.@+-]+)*/?(?![\w*{<])")
+_DOTTED = pattern(r"\.\w|file\b")  # any path of prose has an ending, or is a Makefile
+_FILE = pattern(
     r"\.(?:py|pyi|ts|tsx|jsx|mjs|cjs|go|rs|rb|java|kt|swift|c|cc|cpp|h|hpp|cs|php|sh|bash|sql|md|"
     r"toml|yaml|yml|json|jsonl|ini|cfg|lock|html|css|scss|vue|svelte|proto|tf|gradle|xml|txt)$"
 )
 _NAMED = frozenset({"Makefile", "Dockerfile", "Justfile", "Procfile", "Rakefile", "Gemfile"})
 _WORD = r"[A-Za-z_][A-Za-z0-9_]*"
-_CALLED = re.compile(rf"(?<![\w./-])({_WORD}(?:(?:\.|::){_WORD}){{0,4}})\(\)")
-_JOINED = re.compile(
-    r"(?<![\w./:@$-])(_?[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?![\w/-]|\.\w|::|\()"
-)
-_SYMBOL = re.compile(rf"{_WORD}(?:(?:\.|::|#){_WORD}){{0,4}}(?:\(\))?")
-_FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w-])")
-_HASH = re.compile(r"(?<![\w./:#-])([0-9a-f]{7,40})(?![\w/:-]|\.\w)")
-_IN = re.compile(
-    r"\W{0,4}(?:\w+ )?(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE
-)
-_HAS = re.compile(r"[\W\d]{0,6}(?:has|defines|contains|holds|exports|的|中的?|里的?)?\W{0,4}")
-_COMMIT = re.compile(r"(?:commits?|revisions?|revs?|sha|hash|提交)\W{0,3}$", re.IGNORECASE)
+_CALLED = pattern(rf"(?<![\w./-])({_WORD}(?:(?:\.|::){_WORD}){{0,4}})\(\)")
+_JOINED = pattern(r"(?<![\w./:@$-])(_?[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?![\w/-]|\.\w|::|\()")
+_SYMBOL = pattern(rf"{_WORD}(?:(?:\.|::|#){_WORD}){{0,4}}(?:\(\))?")
+_FLAG = pattern(r"(?<![\w-])(--[a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?![\w-])")
+_HASH = pattern(r"(?<![\w./:#-])([0-9a-f]{7,40})(?![\w/:-]|\.\w)")
+_IN = pattern(r"\W{0,4}(?:\w+ )?(?:in|of|from|at|inside|within|在|位于|@|\()\W{0,4}", re.IGNORECASE)
+_HAS = pattern(r"[\W\d]{0,6}(?:has|defines|contains|holds|exports|的|中的?|里的?)?\W{0,4}")
+_COMMIT = pattern(r"(?:commits?|revisions?|revs?|sha|hash|提交)\W{0,3}$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from reverie.light import dataclass, pattern
 from reverie.text.tokens import stem, terms
 
 SHARE = 0.7
@@ -76,15 +76,15 @@ _CHINESE = tuple(
     )
     for word in row.split()[1:]
 )
-_CHINESE_GENERIC = re.compile("用户|使用者|喜欢|总是|使用|请|记住|记忆|偏好|希望|应该|需要|进行")
-_NEGATION = re.compile(
+_CHINESE_GENERIC = pattern("用户|使用者|喜欢|总是|使用|请|记住|记忆|偏好|希望|应该|需要|进行")
+_NEGATION = pattern(
     r"\b(?:not|no|never|don'?t|doesn'?t|isn'?t|won'?t|can'?t|cannot|without|stop|avoid)\b|"
     r"n['’]t\b|不|没|别|勿|禁止|避免",
     re.IGNORECASE,
 )
-_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n")
-_MARKUP = re.compile(r"^[\s>#*\-+\d.)\]]+|[*_`#]+")
-_POINTER = re.compile(r"\s*[-*+]\s+\[")
+_END = pattern(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n")
+_MARKUP = pattern(r"^[\s>#*\-+\d.)\]]+|[*_`#]+")
+_POINTER = pattern(r"\s*[-*+]\s+\[")
 
 
 def content(text: str) -> frozenset[str]:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import is_cut, is_index, shown, uncut
 from reverie.memory.hygiene.reading import Passage, PassageKind, passages

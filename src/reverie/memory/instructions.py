@@ -14,10 +14,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, Protocol, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory import includes
 from reverie.settings import DEFAULTS, Settings
 from reverie.text.untrusted import defused, strip
@@ -261,13 +261,13 @@ def render(files: Sequence[InstructionFile]) -> str:
     mark = _mark(files, texts)
     parts = [_INTRO.format(mark=mark)]
     for one, text in zip(files, texts, strict=True):
-        parts.append(f"{mark} {_line(one.path)} ({_about(one)}):\n\n{text}")
+        parts.append(f"{mark} {_named(one)} ({_about(one)}):\n\n{text}")
     return f"<{_TAG}>\n" + "\n\n".join(parts) + f"\n</{_TAG}>"
 
 
 def stands_in(rendered: str, file: InstructionFile) -> bool:
     """Whether a rendered text holds a file whose text begins like this one's."""
-    return f" {_line(file.path)} ({_about(file)}):\n\n{_safe(file)}" in rendered
+    return f" {_named(file)} ({_about(file)}):\n\n{_safe(file)}" in rendered
 
 
 def whole_memories(rendered: str) -> Iterator[tuple[str, str]]:
@@ -279,6 +279,12 @@ def whole_memories(rendered: str) -> Iterator[tuple[str, str]]:
         if about.removesuffix(")") in {_ABOUT[kind] for kind in ("rule", "person", "remembered")}:
             body = text.rpartition("\n\n(Saved ")[0]
             yield posixpath.basename(path), body
+
+
+def _named(file: InstructionFile) -> str:
+    """A file by its path; a memory by its name alone, as in the index."""
+    whole = file.kind not in ("rule", "person", "remembered")
+    return _line(file.path if whole else posixpath.basename(file.path))
 
 
 def _about(file: InstructionFile) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from difflib import SequenceMatcher
 from typing import TypeVar
 
 from reverie.text.difference import first_byte
@@ -35,6 +34,8 @@ def matching(old: Sequence[H], new: Sequence[H]) -> list[tuple[int, int, int]]:
     counts = Counter(new)
     pairs = sum(counts[line] for line in old)
     if pairs <= _MAX_PAIRS and len(old) + len(new) <= _MAX_LINES:
+        from difflib import SequenceMatcher
+
         return [*SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()[:-1]]
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])

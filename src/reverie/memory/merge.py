@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_index
 from reverie.memory.matching import matching, union
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from reverie.errors import PathRefused
+from reverie.light import dataclass
 from reverie.memory.format.entry import INDEX, LOGS, TEAM
 from reverie.settings import Settings
 

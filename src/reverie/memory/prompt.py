@@ -9,9 +9,9 @@ whose index is always part of its section.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from reverie.light import dataclass
 from reverie.memory import prompt_words as words
 from reverie.memory.paths import LOG_PATTERN, Scope
 from reverie.text.untrusted import defused, strip
@@ -30,11 +30,16 @@ class Options:
     index: str = ""
     lines: int = 200
     width: int = 150
+    by_itself: bool = False  # the model has no tool for memory: what is worth keeping is kept
 
 
 def section(options: Options) -> str:
     """The section, ready to be sent."""
-    parts = _logged(options) if options.daily_log else _saved(options)
+    parts = _saved(options)
+    if options.by_itself:
+        parts = (words.INTRO_BY_ITSELF, words.BEFORE, _extra(options))
+    elif options.daily_log:
+        parts = _logged(options)
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
@@ -79,8 +84,11 @@ def _reading(options: Options) -> Iterator[str]:
     yield words.BEFORE
     if options.search_past and not options.scope:
         yield words.SEARCH
-    if options.extra.strip():
-        yield f"{words.EXTRA}\n\n{options.extra.strip()}"
+    yield _extra(options)
+
+
+def _extra(options: Options) -> str:
+    return f"{words.EXTRA}\n\n{options.extra.strip()}" if options.extra.strip() else ""
 
 
 def _kind(kind: words.MemoryKind, *, scoped: bool) -> str:

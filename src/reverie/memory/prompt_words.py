@@ -6,8 +6,7 @@ options give the same bytes. What they advise, the tools do and the permissions 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from reverie.light import dataclass
 from reverie.memory.format.entry import Type
 
 
@@ -26,6 +25,14 @@ INTRO = """\
 Later sessions know what is saved in `{folder}`: one file a
 memory, listed in its index, `MEMORY.md`. Remember saves one with its index line, Forget removes
 it. Asked to remember or forget something, do it at once."""
+
+INTRO_BY_ITSELF = """\
+# Long-term memory
+
+What earlier sessions learned is at hand: its index stands at the beginning of this conversation,
+and memories that help with what was just said are added to it. You have no tool for it and need
+none: what is worth keeping of a turn is saved when the turn is over. Asked to remember something,
+repeat it in your answer in one clear sentence; that is enough."""
 
 INTRO_FILES = """\
 # Long-term memory

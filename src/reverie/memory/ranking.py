@@ -15,9 +15,9 @@ description cannot begin a second line, hide characters or grow without bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import shown, stem, type_of
 from reverie.memory.format.frontmatter import BOM
@@ -80,7 +80,11 @@ def count_lines(data: bytes) -> int:
 
 def limits_hit(data: bytes, limits: IndexLimits) -> tuple[str, ...]:
     """Which limits an index is over, in words."""
-    lines, size = count_lines(data), len(data)
+    return over(count_lines(data), len(data), limits)
+
+
+def over(lines: int, size: int, limits: IndexLimits) -> tuple[str, ...]:
+    """Which limits an index of so many lines and bytes is over."""
     hit: list[str] = []
     if lines > limits.lines:
         hit.append(f"{lines:,} lines (limit {limits.lines:,})")
@@ -89,9 +93,8 @@ def limits_hit(data: bytes, limits: IndexLimits) -> tuple[str, ...]:
     return tuple(hit)
 
 
-def write_warning(data: bytes, limits: IndexLimits, name: str = "MEMORY.md") -> str:
-    """What to tell whoever has just written an index that is over its limits, or ""."""
-    hit = limits_hit(data, limits)
+def write_warning(hit: tuple[str, ...], name: str = "MEMORY.md") -> str:
+    """What to tell whoever has just written an index that is over these limits, or ""."""
     if not hit:
         return ""
     return f"{name} is too large to be loaded whole: it has {' and '.join(hit)}. {_ADVICE}"

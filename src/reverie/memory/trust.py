@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 
+from reverie.light import dataclass, pattern
 from reverie.text.untrusted import find, strip
 
 
@@ -217,18 +217,18 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
 )
 _FLAGS = re.IGNORECASE | re.MULTILINE
-_COMPILED = tuple((name, re.compile(pattern, _FLAGS)) for name, pattern in _RULES)
+_COMPILED = tuple((name, pattern(rule, _FLAGS)) for name, rule in _RULES)
 _MOST = 200_000
 _LONG_LINE = 4_000
 _WORDS = 120
-_APART = re.compile(r"(?<!\w)(?:\w[ .\-_*]){4,}\w(?!\w)")
+_APART = pattern(r"(?<!\w)(?:\w[ .\-_*]){4,}\w(?!\w)")
 _LOOK_ALIKE = str.maketrans(
     "аеорсухіјѕԁһвкмнтАЕОРСУХІЈЅВКМНТαορνικΑΒΕΗΙΚΜΝΟΡΤΧΥΖ",
     "aeopcyxijsdhbkmhtAEOPCYXIJSBKMHTaopvikABEHIKMNOPTXYZ",
 )
-_LATIN = re.compile("[A-Za-z]")
-_OTHER = re.compile("[\u0370-\u052f]")
-_WORD = re.compile(r"\w+")
+_LATIN = pattern("[A-Za-z]")
+_OTHER = pattern("[\u0370-\u052f]")
+_WORD = pattern(r"\w+")
 
 
 def reads_like_instruction(text: str) -> tuple[Evidence, ...]:
@@ -289,16 +289,16 @@ _BESIDE_A_YES = _words(
     """please always do it so that this thanks thank you go ahead keep that's bitte immer mach das
     danke siempre por favor hazlo así gracias"""
 )
-_YES_CHINESE = re.compile(
+_YES_CHINESE = pattern(
     r"(?:对的?|好的?|好吧|是的?|没错|正是|可以|就这样|同意|行|嗯|当然|没问题|吧|了|啊|呀|谢谢|[\s，,。.！!])+"
 )
-_SENTENCES = re.compile(r"(?<=[.!?。！？\n])")
-_ASKED_OF = re.compile(
+_SENTENCES = pattern(r"(?<=[.!?。！？\n])")
+_ASKED_OF = pattern(
     r"\W*(?:(?:and|also|ok|hey|so|but)\W+)?(?:please|(?:can|could|would|will) (?:you|we)|kannst du"
     r"|könntest du|puedes|podrías|能不能|可以|请)",
     re.IGNORECASE,
 )
-_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_DENSE = pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _TELLING = {
     "en": _words(
         """the a an is are of to and for it that this we you i on with be not use never always my
@@ -318,7 +318,7 @@ def is_yes(text: str) -> bool:
     said = text.strip().lower().replace("’", "'")
     if not said or len(said) > 60 or said.endswith(("?", "？")):
         return False
-    if _DENSE.search(said):
+    if not said.isascii() and _DENSE.search(said):
         return _YES_CHINESE.fullmatch(said) is not None
     found = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", said)
     known = _YES_WORDS | _BESIDE_A_YES
@@ -343,7 +343,7 @@ def without_questions(text: str) -> str:
 
 def language_of(text: str) -> str:
     """A rough guess by script and the commonest words; "" where there is nothing to go by."""
-    if len(_DENSE.findall(text)) * 3 > len(text.replace(" ", "")):
+    if not text.isascii() and len(_DENSE.findall(text)) * 3 > len(text.replace(" ", "")):
         return "dense"
     said = re.findall(r"[^\W\d_]+", text.lower())
     counts = {name: sum(word in known for word in said) for name, known in _TELLING.items()}

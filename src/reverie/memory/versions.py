@@ -11,13 +11,13 @@ No clock, no disk: times and bytes are handed in.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_index
 from reverie.memory.matching import matching
 from reverie.memory.merge import Merged, lines_of, merge
@@ -65,6 +65,10 @@ class Version:
     Steps with the same `group` were made as one: a topic file and the pointer to it.
     `undoes` names the versions that this one takes back. `was` is the time, in nanoseconds, that
     the file of `before` had; 0 where nobody knows.
+
+    A step that only added to the end of a long file has what it `added`, and the `size` before;
+    what its bytes are called is worked out by whoever reads the whole log. `swap` is what a step
+    took out of an index and put in its place, where that is little.
     """
 
     id: str
@@ -76,6 +80,23 @@ class Version:
     group: str = ""
     undoes: tuple[str, ...] = ()
     was: int = 0
+    added: str = ""
+    size: int = 0
+    swap: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file that was as its last version says while it had this size, time and inode."""
+
+    key: str
+    size: int
+    modified: int
+    inode: int
+
+
+Told: TypeAlias = Version | SeenFile | tuple[str, str] | None
+"""What a line of the log tells; ("landed" or "void", id) is what became of a version."""
 
 
 def outside(trust: Trust = Trust.AGENT) -> Origin:
@@ -90,7 +111,7 @@ def encode(version: Version) -> str:
     """One line of the log."""
     about = version.origin.value()
     body: dict[str, object] = {
-        "v": 1,
+        "v": 2 if version.added else 1,
         "type": "version",
         "id": version.id,
         "key": version.key,
@@ -102,20 +123,31 @@ def encode(version: Version) -> str:
     body |= {"group": version.group} if version.group else {}
     body |= {"undoes": list(version.undoes)} if version.undoes else {}
     body |= {"was": version.was} if version.was else {}
+    body |= {"added": version.added, "size": version.size} if version.added else {}
+    body |= {"swap": list(version.swap)} if version.swap else {}
     return dump(body)
 
 
-def decode(text: str) -> Version | tuple[str, str] | None:
-    """A version; ("landed" or "void", id) for what became of one; None for what is unknown."""
+def encode_seen(seen: SeenFile) -> str:
+    """The line that says how a file looked from outside."""
+    stat = [seen.size, seen.modified, seen.inode]
+    return dump({"v": 1, "type": "seen", "key": seen.key, "stat": stat})
+
+
+def decode(text: str) -> Told:
+    """What a line tells; None for what is unknown."""
     value = parse(text)
-    if not isinstance(value, dict) or value.get("v") != 1:
+    if not isinstance(value, dict) or value.get("v") not in (1, 2):
         return None
     kind, name = value.get("type"), value.get("id")
     if kind in ("landed", "void") and isinstance(name, str):
         return str(kind), name
-    if kind != "version":
+    if kind not in ("version", "seen"):
         return None
     try:
+        if kind == "seen":
+            size, modified, inode = map(int, cast("list[Any]", value["stat"]))
+            return SeenFile(str(value["key"]), size, modified, inode)
         return _version(cast("dict[str, Any]", value))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidMessage(f"a version cannot be read: {error}") from error
@@ -142,7 +174,18 @@ def _version(value: dict[str, Any]) -> Version:
         str(value.get("group", "")),
         tuple(map(str, value.get("undoes", ()))),
         _time(value.get("was")),
+        str(value.get("added", "")),
+        _time(value.get("size")),
+        _swap(value.get("swap")),
     )
+
+
+def _swap(value: object) -> tuple[str, str] | None:
+    match value:
+        case [str() as out, str() as new]:
+            return out, new
+        case _:
+            return None
 
 
 def _time(value: object) -> int:
@@ -160,23 +203,44 @@ def time_before(versions: Iterable[Version], key: str, name: str) -> int:
 
 @dataclass(slots=True)
 class HistoryState:
-    """A log read so far: the versions that count, each file's head, and what is undecided."""
+    """A log read so far: the versions that count, each file's head, and what is undecided.
 
+    `grown` leads from the name of bytes that are kept nowhere whole to those before them and what
+    was added; `read` gives the bytes of a name.
+    """
+
+    read: ReadContent = field(default=lambda _: b"")
     versions: dict[str, Version] = field(default_factory=dict[str, Version])
     heads: dict[str, str] = field(default_factory=dict[str, str])
     last: dict[str, str] = field(default_factory=dict[str, str])  # key -> id of its last version
     pending: dict[str, Version] = field(default_factory=dict[str, Version])
+    grown: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    _hashes: dict[str, Any] = field(default_factory=dict[str, Any])  # of the bytes of a name
 
-    def take(self, found: Version | tuple[str, str] | None) -> None:
+    def take(self, found: Told) -> None:
         """One more line. A version counts once it has landed."""
         if isinstance(found, Version):
             self.pending[found.id] = found
-        elif found is not None:
+        elif isinstance(found, tuple):
             version = self.pending.pop(found[1], None)
             if version is not None and found[0] == "landed":
+                version = self._grown(version) if version.added else version
                 self.versions[version.id] = version
                 self.heads[version.key] = version.after
                 self.last[version.key] = version.id
+
+    def head(self, key: str) -> str:
+        return self.heads.get(key, ABSENT)
+
+    def _grown(self, version: Version) -> Version:
+        """The version with the names of its bytes: a hash goes on where the last one ended."""
+        before = self.head(version.key)
+        hashed = self._hashes.pop(before, None) or sha256(self.read(before))
+        hashed.update(version.added.encode("utf-8", "surrogatepass"))
+        after = hashed.hexdigest()
+        self._hashes[after] = hashed
+        self.grown[after] = (before, version.added)
+        return replace(version, before=before, after=after)
 
     def of(self, key: str) -> list[Version]:
         return [version for version in self.versions.values() if version.key == key]
@@ -235,7 +299,9 @@ def blame(versions: Sequence[Version], content: ReadContent) -> list[Blamed]:
 def difference(before: bytes, after: bytes, names: tuple[str, str]) -> str:
     """A unified diff, for people."""
     old, new = (_shown(data).splitlines(keepends=True) for data in (before, after))
-    rows = difflib.unified_diff(old, new, *names)
+    from difflib import unified_diff  # due where somebody looks
+
+    rows = unified_diff(old, new, *names)
     return "".join(
         row if row.endswith("\n") else f"{row}\n\\ no newline at the end\n" for row in rows
     )

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from reverie.errors import InvalidInput
+from reverie.light import dataclass
 from reverie.text.untrusted import strip
 
 MARKS = ("[forgotten]", "[removed]", "[…]")

@@ -11,31 +11,28 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from urllib.parse import quote
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong, ProviderError
+from reverie.light import dataclass
 from reverie.providers.capabilities import LIKE_CLAUDE, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect, whole
 from reverie.providers.exchange import exchange
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.blocks import added, dump, joined, members, parse
+from reverie.transcript.blocks import added, dump, members, parse
 from reverie.transcript.request import Request
 from reverie.transcript.tokens import bare
 from reverie.transcript.usage import count
 from reverie.wire.failures import Setback, malformed
 from reverie.wire.messages import Assembly
 from reverie.wire.native import without_foreign
+from reverie.wire.sending import OURS, betas_of, named
 from reverie.world import Capabilities, Event, Reply
 
 BASE_URL = "https://api.anthropic.com"
-LONG_BETA = "context-1m-2025-08-07"
 COUNT_BETA = "token-counting-2024-11-01"
-MANAGEMENT_BETA = "context-management-2025-06-27"
-COMPACTION_BETA = "compact-2026-09-04"
-BINDING_BETA = "thinking-binding-controls-2026-08-01"
-OURS = frozenset({"betas", "openai", "prompt_cache_key", "stream"})
 COUNTED = frozenset(
     {"cache_control", "context_management", "output_config", "thinking", "tool_choice"}
 )
@@ -100,7 +97,7 @@ class AnthropicModel:
         sent = without_foreign(request)
         betas = betas_of(sent)
         kept = {k: raw for k, (raw, _) in members(sent.head.options).items() if k in COUNTED}
-        body = _named(sent, kept).body(marked=False).encode()
+        body = named(sent, kept).body(marked=False).encode()
         headers = _headers((*betas, COUNT_BETA) if betas else ())
         try:
             async with self.connection.post("/v1/messages/count_tokens", body, headers) as found:
@@ -119,7 +116,7 @@ class AnthropicModel:
 
     def _body(self, request: Request) -> str:
         options = {k: raw for k, (raw, _) in members(request.head.options).items()}
-        text = _named(request, {k: raw for k, raw in options.items() if k not in OURS}).body()
+        text = named(request, {k: raw for k, raw in options.items() if k not in OURS}).body()
         known = self.capabilities
         if "max_tokens" not in options:
             most = self.settings.max_output_tokens
@@ -136,33 +133,9 @@ class AnthropicModel:
             self._answers.popitem(last=False)
 
 
-def betas_of(request: Request) -> tuple[str, ...]:
-    """The betas a request's options name, and those that what it carries is refused without."""
-    options = {k: value for k, (_, value) in members(request.head.options).items()}
-    given = options.get("betas")
-    named = [str(b) for b in given] if isinstance(given, list) else []
-    if request.head.model != bare(request.head.model):
-        named.append(LONG_BETA)
-    if "context_management" in options:
-        named.append(MANAGEMENT_BETA)
-    blocks = (p.block for m in request.messages() for p in m.pieces)
-    if "compaction" in options or any(b.type == "compaction" for b in blocks):
-        named.append(COMPACTION_BETA)
-    thinking = options.get("thinking")
-    if isinstance(thinking, dict) and "block_binding" in thinking:
-        named.append(BINDING_BETA)
-    return tuple(dict.fromkeys(named))
-
-
 def _headers(betas: Iterable[str]) -> dict[str, str]:
     header = ",".join(betas)
     return {"anthropic-beta": header} if header else {}
-
-
-def _named(request: Request, options: dict[str, str]) -> Request:
-    """The request with these options and the model's name as the provider knows it."""
-    head = replace(request.head, model=bare(request.head.model), options=joined(options))
-    return replace(request, head=head)
 
 
 def anthropic_model(

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from reverie.light import dataclass
 from reverie.providers.prices import AUTOMATIC, price_of, relative
 from reverie.settings import Settings
 from reverie.transcript.blocks import Json

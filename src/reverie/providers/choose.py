@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from reverie.clock import SystemClock
 from reverie.errors import InvalidInput
+from reverie.light import dataclass
 from reverie.providers import anthropic, openai
 from reverie.providers.anthropic import AnthropicModel, anthropic_model
 from reverie.providers.openai import OpenAIModel, WireFormat, openai_model

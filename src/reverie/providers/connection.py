@@ -11,11 +11,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from reverie.errors import AuthFailed, InvalidInput, NotAvailable
+from reverie.light import dataclass
 from reverie.providers.extras import install_command
 from reverie.wire.failures import (
     ProviderWords,

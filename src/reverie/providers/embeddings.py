@@ -8,11 +8,11 @@ memories and queries, so one is used only where somebody configured it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import anyio.to_thread
 
 from reverie.errors import AuthFailed, InvalidInput, InvalidMessage, ProviderError
+from reverie.light import dataclass
 from reverie.providers.choose import Access, ollama_url
 from reverie.providers.connection import NO_KEY, Connection, connect, whole
 from reverie.providers.openai import BASE_URL

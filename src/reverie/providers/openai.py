@@ -9,11 +9,12 @@ The environment is never read here.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
+from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect
 from reverie.providers.exchange import exchange

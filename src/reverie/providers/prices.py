@@ -12,8 +12,9 @@ Sources:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from reverie.light import dataclass
 from reverie.transcript.records import Usage
 from reverie.transcript.tokens import family
 from reverie.world import Prices

@@ -15,11 +15,11 @@ import math
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from reverie.errors import Overloaded
+from reverie.light import dataclass
 from reverie.wire.failures import Setback
 from reverie.world import Clock, Event, Retrying
 

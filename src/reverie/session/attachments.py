@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from reverie.errors import NotFound
+from reverie.light import dataclass
 from reverie.memory.format.frontmatter import parse
 from reverie.settings import git
 from reverie.transcript.blocks import text_block, text_of

@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import StoreError
+from reverie.light import dataclass
 from reverie.memory import instructions, prompt
 from reverie.memory.format.entry import INDEX, TEAM, shown
 from reverie.memory.instructions import (
@@ -26,6 +26,7 @@ from reverie.memory.instructions import (
     InstructionText,
     RefusedFile,
 )
+from reverie.memory.ranking import ManifestLine
 from reverie.settings import Settings
 from reverie.store import keys
 from reverie.store.approvals import IncludeApprovals
@@ -169,6 +170,7 @@ def memory_section(
     team: bool = False,
     daily_log: bool = False,
     search_past: bool = True,
+    by_itself: bool = False,
     say: Say = say_nothing,
 ) -> str:
     """The part of the system prompt about memory; "" where there is none."""
@@ -190,18 +192,21 @@ def memory_section(
             extra=settings.memory_extra_guidelines or "",
             lines=settings.index_lines,
             width=settings.index_line_characters,
+            by_itself=by_itself,
         )
     )
 
 
-def index_files(memory: MemoryFolder, *, team: bool = False) -> tuple[InstructionFile, ...]:
+def index_files(
+    memory: MemoryFolder, *, team: bool = False, scanned: Sequence[ManifestLine] | None = None
+) -> tuple[InstructionFile, ...]:
     """The memory index as it is sent, and the team's after it."""
     found: list[InstructionFile] = []
     kinds: list[tuple[str, InstructionKind]] = [(INDEX, "memory")]
     if team:
         kinds.append((f"{TEAM}/{INDEX}", "team"))
     for key, kind in kinds:
-        sent = memory.index_sent(key)
+        sent = memory.index_sent(key, scanned)
         text = "\n\n".join(filter(None, (sent.text.rstrip("\r\n"), sent.warning)))
         if text.strip():
             found.append(InstructionFile(str(memory.root / key), kind, text))
@@ -224,6 +229,7 @@ def gather(
     environ: Mapping[str, str],
     memory: MemoryFolder | None = None,
     young: Sequence[InstructionFile] = (),
+    scanned: Sequence[ManifestLine] | None = None,
     team: bool = False,
     managed: Path = MANAGED,
     say: Say = say_nothing,
@@ -234,6 +240,6 @@ def gather(
         say(Notice("instructions", warning, "warning"))
     if collected.unapproved:
         say(unapproved_notice(collected.unapproved))
-    indexes = () if memory is None else index_files(memory, team=team)
+    indexes = () if memory is None else index_files(memory, team=team, scanned=scanned)
     files = (*collected.files, *indexes, *young)
     return Context(instructions.render(files), files)

@@ -10,7 +10,7 @@ during one. Nothing here calls a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -21,6 +21,7 @@ from anyio import CancelScope
 
 from reverie.alone import alone
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.session.budget import Budget
 from reverie.session.stops import is_paused
 from reverie.session.uncancelled import in_thread
@@ -40,7 +41,8 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import MAIN, Request, Task, render
 from reverie.transcript.view import View
-from reverie.wire.given import Addable, Observable, as_reply, as_user
+from reverie.wire.given import Addable, as_user
+from reverie.wire.replies import Observable, as_reply
 from reverie.world import Layer, Notice, Reply, World
 
 Layers: TypeAlias = "Sequence[tuple[str, Layer]]"
@@ -115,7 +117,7 @@ class Conversation:
 
     async def observe(self, reply: Observable) -> Reply:
         """The model's answer, whole. Returns it in our own form."""
-        found = as_reply(reply)
+        found = as_reply(reply, self.last_request)
         known = [b.call for b in found.blocks if b.type == "tool_use"]
         again = next((c for n, c in enumerate(known) if self._is_known(c, known[:n])), None)
         if again is not None:

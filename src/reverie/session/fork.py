@@ -45,7 +45,7 @@ from reverie.transcript.records import Entry, ForkEnded, Record, Started, Usage,
 from reverie.transcript.request import Request, Task, so_far
 from reverie.world import ForkResult, ForkSpec, Model, Reply
 
-PLACEHOLDER = "[This call belongs to the conversation you were copied from; do not wait for it]"
+PLACEHOLDER = "[Not a call of yours: do not wait for it]"
 AgentOutcome: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
@@ -261,6 +261,8 @@ async def run(
     result = await turn.run()
     if result.outcome == "refused":
         raise Refused(result.reason, where=spec.source)
-    if result.outcome == "truncated":
+    # One that works with tools may end without words, or with its rounds.
+    partial = ("truncated",) if spec.tools else ("truncated", "empty", "limit")
+    if result.outcome in partial:
         raise Incomplete(result.reason, where=spec.source)
     return ForkResult(result.text, worker.tally.usage, worker.tally.requests, tools.written)

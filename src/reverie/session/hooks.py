@@ -12,22 +12,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import anyio
 
 from reverie.errors import NotFound
+from reverie.light import dataclass
 from reverie.settings import POLICY, Problem, environment
 from reverie.settings.kinds import REFUSED
 from reverie.settings.sources import SettingsFile, settings_files
 from reverie.settings.values import parse_object
-from reverie.tools.process import Command, Gathered, run
 from reverie.tools.tool import ToolFailed
 from reverie.transcript.blocks import dump, text_block
 from reverie.transcript.records import Attached
 from reverie.world import Notice, Say, say_nothing
+
+if TYPE_CHECKING:
+    from reverie.tools.process import Command
 
 HookEvent: TypeAlias = Literal[
     "SessionStart",
@@ -254,11 +256,15 @@ class HookRan:
 
 
 def _in_shell(line: str, given: bytes, cwd: str) -> Command:
+    from reverie.tools.process import Command
+
     return Command(["/bin/sh", "-c", line], Path(cwd).absolute(), environment(), given)
 
 
 async def heard(line: str, given: bytes, *, cwd: str, seconds: float) -> HookRan:
     """Run a line of shell and keep what it says; nothing that it starts is left afterwards."""
+    from reverie.tools.process import Gathered, run  # due where there is a hook
+
     out, errors = Gathered(MAX_OUTPUT + 1), Gathered(MAX_OUTPUT + 1)
     try:
         ended = await run(_in_shell(line, given, cwd), out, seconds, errors)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reverie.session.budget import Budget
 from reverie.session.fork import Fork
 from reverie.session.jobs import Jobs
 from reverie.session.library import Library
-from reverie.store.memories import Memories
 from reverie.tools.runner import MakeGuard
 from reverie.transcript.records import Record
 from reverie.transcript.view import View
 from reverie.world import World
+
+if TYPE_CHECKING:
+    from reverie.store.memories import Memories
 
 
 class Host(Protocol):

@@ -10,7 +10,6 @@ recorded, never thrown; on exit the session waits a bounded time, then cancels.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -89,6 +88,8 @@ class OwnTasks:
 
 def _begun(work: Callable[[], Any]) -> object:
     """A task of the event loop's own, outside every scope of the task that asks for it."""
+    import asyncio
+
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:  # pragma: no cover - trio is not among what the tests install

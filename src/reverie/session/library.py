@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from uuid import uuid4
 from anyio import to_thread
 
 from reverie.errors import Held, InvalidMessage, LaterVersion, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.session.conversation import Log, NoLog
 from reverie.session.listing import Listing, Summary
 from reverie.session.reading import Transcript, transcript_of

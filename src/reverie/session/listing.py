@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, cast
 
 import reverie
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile

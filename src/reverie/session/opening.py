@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from reverie import layers
@@ -24,13 +24,12 @@ from reverie.layers.collapse import FOLDED, SEALED
 from reverie.layers.microcompaction import managed_options
 from reverie.session.budget import Budget
 from reverie.session.compaction.summariser import NamedSummariser, summariser_for
-from reverie.session.conversation import ConversationParts, NoLog
+from reverie.session.conversation import ConversationParts, Layers, NoLog
 from reverie.session.library import Begun, Library, NoDisk
 from reverie.settings import Flags, Settings, environment, load
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.lists import learned_window
-from reverie.store.memories import Memories
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import dump, elements
 from reverie.transcript.records import HeadSet
@@ -43,9 +42,13 @@ from reverie.world import (
     Notice,
     Say,
     Summariser,
+    WayBack,
     World,
     say_nothing,
 )
+
+if TYPE_CHECKING:
+    from reverie.store.memories import Memories
 
 Content = str | Sequence[Mapping[str, Any]]
 
@@ -96,39 +99,6 @@ def _tool_names(array: str) -> set[str]:
     return {str(v.get("name")) for _, v in elements(array) if isinstance(v, dict)}
 
 
-class SessionOptions(TypedDict, total=False):
-    """What `Session.open` and `Session.start` take besides the project."""
-
-    # the request
-    model: str | Model
-    system: Content
-    tools: Sequence[Mapping[str, Any]]
-    context: Content
-    options: Mapping[str, Any] | None
-
-    # which session
-    resume: str
-    on_held: Literal["refuse", "fork"]
-    private: bool
-
-    # where, and in which world
-    home: str | Path | None
-    environ: Mapping[str, str] | None
-    settings: Settings | None
-    clock: Clock | None
-    say: Say
-    new_id: Callable[[], str]
-
-    # what it may use
-    tool_limits: Mapping[str, int | None] | None
-    guards: MakeGuard
-    around: Around | None
-    memories: Memories | None
-    selector: Model | None
-    summariser: Model | None
-    interactive: bool
-
-
 @dataclass(frozen=True, slots=True)
 class SessionParts:
     """What a session is made of."""
@@ -142,33 +112,50 @@ class SessionParts:
     selector: Model | None = None
     summariser: NamedSummariser | None = None  # the model of the setting `summary_model`
     interactive: bool = True
+    holds_window: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SessionWish:
-    """The options of a session, with what stands for those that were left out."""
+    """What a session is opened with, and what stands for what was left out."""
 
+    project: str | Path = "."
+    _: KW_ONLY
+
+    # the request
     model: str | Model = ""
     system: Content = ""
     tools: Sequence[Mapping[str, Any]] = ()
     context: Content = ""
     options: Mapping[str, Any] | None = None
+
+    # which session
     resume: str = ""
     on_held: Literal["refuse", "fork"] = "refuse"
     private: bool = False
+
+    # where, and in which world
+    root: Path | None = None  # of the project, where it is not the one around the folder
     home: str | Path | None = None
     environ: Mapping[str, str] | None = None
     settings: Settings | None = None
     clock: Clock | None = None
     say: Say = say_nothing
     new_id: Callable[[], str] = lambda: str(uuid4())
+
+    # what it may use
+    when_added: Layers = layers.WHEN_ADDED
+    before_a_request: Layers = layers.BEFORE_A_REQUEST
+    way_back: WayBack = field(default_factory=WayBack)
     tool_limits: Mapping[str, int | None] | None = None
+    repeatable: frozenset[str] = frozenset()
     guards: MakeGuard = NoTools
     around: Around | None = None
     memories: Memories | None = None
     selector: Model | None = None
     summariser: Model | None = None
     interactive: bool = True
+    holds_window: bool = False  # no request is given out that is known to be too long
     known: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -185,10 +172,10 @@ class SessionWish:
         options = managed_options(world, names, self.options or {})
         return Head(self.name, self.system, self.tools, self.context, options)
 
-    def parts(self, project: str | Path) -> SessionParts:
+    def parts(self) -> SessionParts:
         """The session's parts, its transcript open and locked."""
-        cwd = Path(os.path.abspath(project))
-        root = places.canonical_root(cwd)
+        cwd = Path(os.path.abspath(self.project))
+        root = self.root or places.canonical_root(cwd)
         home = Path(self.home) if self.home is not None else places.home(self.known)
         settings = self.settings or self._loaded(home, root)
         library = Library.of(home, root, self.known, claim=not self.private)
@@ -204,6 +191,8 @@ class SessionWish:
             betas=tuple((self.options or {}).get("betas", ())),
             learned_window=learned_window(home, self.name),
             tool_limits={**BOUND_THEMSELVES, **(self.tool_limits or {})},
+            way_back=self.way_back,
+            repeatable=self.repeatable,
         )
         named, summariser = self._summarisers(world)
         budget = None if self.private else Budget(Folder(home), settings, world.clock)
@@ -214,8 +203,8 @@ class SessionWish:
             begun.disk,
             begun.transcript.view,
             replace(world, disk=begun.disk, summariser=summariser, settings=kept),
-            when_added=layers.WHEN_ADDED,
-            before_a_request=layers.BEFORE_A_REQUEST,
+            when_added=self.when_added,
+            before_a_request=self.before_a_request,
             new_id=self.new_id,
             budget=budget,
             guards=self.guards,
@@ -233,6 +222,7 @@ class SessionWish:
             self.selector,
             named,
             self.interactive,
+            self.holds_window,
         )
 
     def _policy(self, view: View, world: World) -> str:

@@ -8,9 +8,9 @@ makes it raise anything but our own errors, and nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.store.journal import BadLine, Line
 from reverie.transcript.codec import decode, is_later
 from reverie.transcript.fold import fold

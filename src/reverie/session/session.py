@@ -1,13 +1,7 @@
 """A session: one conversation, its layers, its background work.
 
-    async with Session.open(project, model="claude-opus-5-5") as s:
-        await s.add(user("Fix the failing test"))
-        while True:
-            reply = await s.observe(await my_client.send(await s.prepare()))
-            if not reply.tool_calls:
-                break
-            await s.add(*run_tools(reply))
-        await s.end_turn()
+What people use is `reverie.Session`, which opens one of these by its own arguments; the doors and
+the agent open it here, by a `SessionWish`.
 
 It never owns the loop. What is open twice is open once: a second opener is told who
 holds the session, and may read it or go on in a copy of its own.
@@ -16,35 +10,60 @@ holds the session, and may read it or go on in a copy of its own.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import anyio
 
 import reverie
 from reverie.alone import alone
-from reverie.errors import InvalidInput, NotFound
+from reverie.errors import InvalidInput, NotFound, PromptTooLong
+from reverie.layers import session_memory
 from reverie.layers.compaction import STOPPED, broken
 from reverie.layers.dreaming import NAME as DREAM
 from reverie.session.compaction import compacting
 from reverie.session.dream.watch import DreamWatch
-from reverie.session.extraction import run as extraction
 from reverie.session.fork import Fork, Parent
 from reverie.session.jobs import Jobs, OwnTasks, process_limit
 from reverie.session.library import Begun
-from reverie.session.notes import job as notes
-from reverie.session.opening import Head, SessionOptions, SessionParts, SessionWish, resumed_head
-from reverie.session.recall.recall import Recall
-from reverie.session.recall.select import begins_turn, spoken
+from reverie.session.opening import Head, SessionParts, SessionWish, resumed_head
 from reverie.session.turn import TurnEnding
 from reverie.session.uncancelled import to_the_end
 from reverie.transcript.records import Failed, Rewound, Started, TurnEnded
 from reverie.transcript.request import MAIN, Request, Task
-from reverie.wire.given import Addable, Observable
+from reverie.wire.given import Addable
+from reverie.wire.replies import Observable
 from reverie.world import Notice, Reply
+
+if TYPE_CHECKING:
+    from reverie.session.recall.recall import Recall
+
+P = ParamSpec("P")
+
+
+def _starts(wish: Callable[P, SessionWish]) -> Callable[P, Awaitable[Session]]:
+    async def start(*project: P.args, **options: P.kwargs) -> Session:
+        """Start a session, or go on with one; the arguments are those of `SessionWish`."""
+        return await Session.begun(wish(*project, **options))
+
+    return start
+
+
+def _opens(
+    wish: Callable[P, SessionWish],
+) -> Callable[P, AbstractAsyncContextManager[Session]]:
+    @asynccontextmanager
+    async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Session]:
+        """Start a session in a project, or go on with one (`resume=ID`), and close it."""
+        session = await Session.begun(wish(*project, **options))
+        try:
+            yield session
+        finally:
+            await session.aclose()
+
+    return opened
 
 
 class Session(Parent):
@@ -62,34 +81,29 @@ class Session(Parent):
         ask = partial(compacting.ask_to_the_end, self)
         self.world = replace(world, fork=self.run_fork, wait=self._wait, ask=ask)
         self._summariser = parts.summariser
+        self._holds_window = parts.holds_window
         self._tasks = OwnTasks()
         limit = process_limit(world.settings.background_processes)
         self.jobs = Jobs(self._tasks, limit, world.say, self._job_failed)
-        self.recall = Recall.of(self, self._tasks, parts.cwd, selector=parts.selector)
+        self.recall = self._recall(parts)
         self._first_byte = anyio.Event()
         self._closed = False
 
-    @classmethod
-    @asynccontextmanager
-    async def open(
-        cls, project: str | Path = ".", **options: Unpack[SessionOptions]
-    ) -> AsyncGenerator[Session]:
-        """Start a session in a project, or go on with one (`resume=ID`), and close it."""
-        session = await cls.start(project, **options)
-        try:
-            yield session
-        finally:
-            await session.aclose()
+    def _recall(self, parts: SessionParts) -> Recall | None:
+        if parts.memories is None:
+            return None
+        from reverie.session.recall.recall import Recall
 
-    @classmethod
-    async def start(cls, project: str | Path = ".", **options: Unpack[SessionOptions]) -> Session:
-        """Start a session, or go on with one. Use and `aclose` it from any task."""
-        wanted = SessionWish(**options)
-        parts = wanted.parts(project)
+        return Recall.of(self, self._tasks, parts.cwd, selector=parts.selector)
+
+    @staticmethod
+    async def begun(wish: SessionWish) -> Session:
+        """A session as it is wanted. Use and `aclose` it from any task."""
+        parts = wish.parts()
         session: Session | None = None
         try:
-            session = cls(parts)
-            await session._begin(parts.begun, wanted.head(session.world))
+            session = Session(parts)
+            await session._begin(parts.begun, wish.head(session.world))
         except BaseException:
             if session is not None:
                 session.close()
@@ -99,6 +113,9 @@ class Session(Parent):
         if session.recall is not None:
             session.recall.warm()
         return session
+
+    start = staticmethod(_starts(SessionWish))
+    open = staticmethod(_opens(SessionWish))
 
     async def _begin(self, begun: Begun, head: Head) -> None:
         for fault in begun.transcript.faults:
@@ -191,10 +208,15 @@ class Session(Parent):
 
     async def add(self, *said: Addable) -> None:
         """Something new for the model. What a user says begins a turn, and recall looks."""
-        begins = self.recall is not None and begins_turn(self.view)
+        if self.recall is None:
+            await super().add(*said)
+            return
+        from reverie.session.recall.select import begins_turn, spoken
+
+        begins = begins_turn(self.view)
         await super().add(*said)
         text = spoken(self.view) if begins else ""
-        if self.recall is not None and text:
+        if text:
             self.recall.begin(self.view.leaf, text)
 
     async def rewind(self, to: str) -> None:
@@ -230,7 +252,25 @@ class Session(Parent):
             await self.flush()
             seconds = self.world.settings.selector_milliseconds / 1_000
             await self.append(*await self.recall.ready(seconds))
-        return await super().prepare(task)
+        try:
+            return await super().prepare(task)
+        except PromptTooLong as error:
+            if self._shortened or not self._parts.before_a_request:
+                raise
+            return await self.too_long(error)
+
+    def check(self, request: Request) -> None:
+        """Refuse what no provider would take; where nobody else looks at it, also what is known
+        to be too long."""
+        super().check(request)
+        if self._holds_window and request.tokens > self.world.window:
+            raise PromptTooLong(
+                "the conversation no longer fits the model's window",
+                needed=request.tokens,
+                allowed=self.world.window,
+                where=self.world.model_name,
+                do="Shorten what was added last, or choose a model with a larger window",
+            )
 
     def responding(self) -> None:
         """The first byte of an answer is here: the prompt is in the provider's cache."""
@@ -256,17 +296,33 @@ Consider: TypeAlias = "Callable[[Session], Awaitable[None]]"
 of the session's jobs; one that raises fails alone."""
 
 
+async def _note(session: Session) -> None:
+    if not session_memory.due(session.view, session.world):
+        return
+    from reverie.session.notes import job
+
+    await job.consider(session)
+
+
+async def _extract(session: Session) -> None:
+    if session.memories is None:
+        return
+    from reverie.session.extraction import run
+
+    await run.consider(session)
+
+
 async def _dream(session: Session) -> None:
     await session.dreams.consider(session)
 
 
 AFTER_A_RESPONSE: tuple[tuple[str, Consider], ...] = (
-    ("session_memory", notes.consider),  # 3: notes, so that a summary is ready when it is needed
+    ("session_memory", _note),  # 3: notes, so that a summary is ready when it is needed
 )
 """Asked by `observe`."""
 
 AFTER_A_TURN: tuple[tuple[str, Consider], ...] = (
-    ("extract_memories", extraction.consider),  # 5: what is worth keeping, by a fork
+    ("extract_memories", _extract),  # 5: what is worth keeping, by a fork
     ("dream", _dream),  # 6: the memory is tidied, once a day at most
 )
 """Asked by `end_turn`, where the turn was completed."""

@@ -12,9 +12,10 @@ Values and counters alone; nothing here asks, writes or waits.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block
 from reverie.transcript.records import AssistantMessage
 from reverie.transcript.view import View

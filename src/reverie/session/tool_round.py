@@ -50,7 +50,7 @@ async def stop_repeating(turn: Turn) -> None:
     if not calls:
         return
     ended = [ToolEnded(c, turn.results[c.id]) for c in calls]
-    failed = [FailedCall(e.call.name, e.call.input, e.text) for e in ended if e.is_error]
+    failed = [FailedCall(e.call.name, e.call.raw, e.text) for e in ended if e.is_error]
     told = turn.failures.take(failed, len(calls))
     if turn.failures.hopeless:
         names = ", ".join(sorted({f.name[:80] for f in failed}))
@@ -102,6 +102,6 @@ def _as_context(verdict: HookVerdict) -> HookVerdict:
 
 def _input_of(call: ToolCall) -> Json:
     try:
-        return parse(call.input)
+        return parse(call.raw)
     except InvalidMessage:
-        return call.input
+        return call.raw

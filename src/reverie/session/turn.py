@@ -18,7 +18,8 @@ from reverie.transcript.blocks import text_of
 from reverie.transcript.records import Entry, Record, Usage, UserMessage
 from reverie.transcript.request import MAIN, Request, Task
 from reverie.transcript.view import View
-from reverie.wire.given import Addable, Observable
+from reverie.wire.given import Addable
+from reverie.wire.replies import Observable
 from reverie.world import Delta, Model, Reply, Retrying, ToolCall, World
 
 
@@ -176,7 +177,7 @@ def told(event: TurnEvent) -> Mapping[str, Any]:
             }
         case ToolStarted():
             call = event.call
-            return {"type": "tool_started", "id": call.id, "name": call.name, "input": call.input}
+            return {"type": "tool_started", "id": call.id, "name": call.name, "input": call.raw}
         case ToolEnded():
             return {
                 "type": "tool_ended",

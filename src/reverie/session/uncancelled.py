@@ -7,11 +7,13 @@ memory are one step: both have happened, or neither. Nothing here is retried.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anyio import CancelScope, to_thread
+
+if TYPE_CHECKING:
+    import asyncio  # whoever runs an event loop has it; loading this module alone does not
 
 T = TypeVar("T")
 
@@ -43,6 +45,8 @@ async def to_the_end(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    import asyncio
+
     try:
         return asyncio.get_running_loop()
     except RuntimeError:  # pragma: no cover - as above
@@ -50,6 +54,8 @@ def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 
 async def _outlasted(under_way: asyncio.Future[T], then: Callable[[T], None]) -> T:
+    import asyncio
+
     cancelled: asyncio.CancelledError | None = None
     with CancelScope(shield=True):
         while not under_way.done():

@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from reverie.errors import SettingsError
+from reverie.light import dataclass
 from reverie.settings.numbers import DEFAULTS, Settings
 from reverie.settings.sources import POLICY, settings_file, settings_places
 from reverie.settings.switches import (

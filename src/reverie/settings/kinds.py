@@ -10,7 +10,9 @@ A file that the repository may have brought counts for what the setting says: fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from reverie.light import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

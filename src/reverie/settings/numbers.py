@@ -11,9 +11,10 @@ Units are part of the names: `_tokens`, `_bytes`, `_characters`, `_seconds`, `_s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
+from reverie.light import dataclass
 from reverie.settings.kinds import (
     BYTES,
     COUNT,
@@ -191,6 +192,10 @@ class Settings:
     remote: bool = switch(
         False, "7", "runs on a machine without lasting storage", alias="CLAUDE_CODE_REMOTE"
     )
+    team_url: str | None = text("11", "address of the team's memory server")
+    team_repository: str | None = text("11", "owner/name in place of what the git remote says")
+    team_merge: bool = switch(False, "11", "both sides' words of what both changed are kept")
+    team_deletions: bool = switch(False, "11", "deletions of shared memories travel")
     index_lines: int = whole(200, "7", "lines of the index that are sent", 1, COUNT, LESS)
     index_bytes: int = whole(25_000, "7", "bytes of the index that are sent", 1, BYTES, LESS)
     index_line_characters: int = whole(150, "7", "length of one index line", 20, COUNT, LESS)
@@ -208,7 +213,7 @@ class Settings:
         30, "8", "time the local selector may take while a request is prepared", 0, 60_000, LESS
     )
     embedding_model: str | None = text(
-        "8", "model whose vectors `reverie recall` weighs beside words; unset: words alone"
+        "8", "model whose vectors `reverie recall` weighs; unset: the extra `semantic`; or off"
     )
     recall_min_words: int = whole(2, "8", "words a message needs for recall", 0, COUNT, MORE)
     recall_files: int = whole(5, "8", "memories injected in one turn", 0, COUNT, LESS)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from reverie.light import dataclass
 from reverie.settings.kinds import SettingValue, camel
 from reverie.settings.numbers import DEFAULTS, SETTINGS, Settings
 from reverie.settings.trust import distrust

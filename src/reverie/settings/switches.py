@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from reverie.errors import SettingsError
+from reverie.light import dataclass
 from reverie.settings.kinds import REFUSED, camel
 from reverie.settings.numbers import NOTES, SETTINGS
 from reverie.settings.values import nearest, parse_object, switch, to_number

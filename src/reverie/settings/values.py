@@ -12,9 +12,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from reverie.light import dataclass
 from reverie.settings.kinds import Setting, SettingValue
 
 

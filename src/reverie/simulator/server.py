@@ -8,36 +8,27 @@ cut off. Every bad request gets an error in its API's envelope.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import ipaddress
-import socket
-import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
 import anyio
-import h11
-import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from reverie import serving as servers
 from reverie.errors import InvalidInput
+from reverie.serving import BODY_SECONDS, HEADER_SECONDS
 from reverie.simulator import anthropic_api, openai_api, openai_responses
 from reverie.simulator.engine import Engine
 from reverie.simulator.refusals import ApiError
 from reverie.simulator.wire import Sending, Sleep
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
-LOCAL = ("localhost", "127.0.0.1", "[::1]")
-HEADER_SECONDS = 10.0
-"""From a connection, or a request's first byte, until its headers are whole."""
-BODY_SECONDS = 60.0
 LARGEST = 64 * 1024 * 1024
 
 
@@ -113,9 +104,7 @@ class Doors:
     async def _answered(self, request: Request, handler: Handler) -> Response:
         if problem := self._strange(request):
             return problem
-        text: bytes | ApiError = ApiError(408, "The request's body took too long")
-        with anyio.move_on_after(self.body_seconds):
-            text = await _body(request)
+        text = await _body(request, self.body_seconds)
         if isinstance(text, ApiError):
             return self._refused(request, text)
         made = handler(self.engine, text, _headers(request))
@@ -123,9 +112,7 @@ class Doors:
 
     def _strange(self, request: Request) -> Response | None:
         """A refusal for a web page, or for a name that only points here."""
-        host = request.headers.get("host", "").lower()
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if name in LOCAL and "origin" not in request.headers:
+        if servers.is_local(request):
             return None
         return self._refused(request, ApiError(403, "This server answers local programs only."))
 
@@ -166,102 +153,18 @@ def _is_anthropic(request: Request) -> bool:
     return "anthropic-version" in request.headers or "x-api-key" in request.headers
 
 
-async def _body(request: Request) -> bytes | ApiError:
-    found = bytearray()
+async def _body(request: Request, seconds: float) -> bytes | ApiError:
     try:
-        async for piece in request.stream():
-            found += piece
-            if len(found) > LARGEST:
-                return ApiError(413, "Request exceeds the maximum size")
-    except ClientDisconnect:
+        return await servers.read_body(request, LARGEST, seconds)
+    except servers.BodyTooLarge:
+        return ApiError(413, "Request exceeds the maximum size")
+    except servers.BodyCutOff:
         return ApiError(400, "The request ended before its body did")
-    return bytes(found)
+    except servers.BodyTooSlow:
+        return ApiError(408, "The request's body took too long")
 
 
 # --- running
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local:
-        raise InvalidInput("the simulator listens on loopback alone", where=host)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind((host, port))
-    except OSError as error:
-        found.close()
-        do = "Choose another port, or 0 for any"
-        raise InvalidInput(f"cannot listen: {error}", where=f"{host}:{port}", do=do) from error
-    return found
-
-
-class _Impatient(H11Protocol):
-    """A connection that ends where headers do not come in time, however slowly they trickle."""
-
-    header_seconds = HEADER_SECONDS
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._start()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._start()
-        else:
-            self._stop()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop()
-        super().connection_lost(exc)
-
-    def _start(self) -> None:
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.header_seconds, self.transport.abort)
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, saying when it is ready."""
-
-    def __init__(
-        self,
-        application: ASGIApp,
-        ready: Callable[[], None],
-        header_seconds: float = HEADER_SECONDS,
-    ) -> None:
-        super().__init__(
-            uvicorn.Config(
-                application,
-                http=type("_Timed", (_Impatient,), {"header_seconds": header_seconds}),
-                ws="none",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                lifespan="off",
-                timeout_graceful_shutdown=5,
-            )
-        )
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
-
-
-def _url(found: socket.socket) -> str:
-    host, port = found.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def serve(
@@ -272,12 +175,11 @@ async def serve(
     ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until cancelled; requests under way are finished."""
-    found = _listening(host, port)
-    server = _Server(app(engine), lambda: ready(_url(found)))
+    if not servers.is_loopback(host):
+        raise InvalidInput("the simulator listens on loopback alone", where=host)
     try:
-        await server.serve(sockets=[found])
+        await servers.serve(app(engine), servers.listen(host, port), ready)
     finally:
-        found.close()
         engine.ledger.close()
 
 
@@ -290,20 +192,9 @@ def serving(
     body_seconds: float = BODY_SECONDS,
 ) -> Generator[str]:
     """A server on a free local port in a thread of its own, for as long as the block runs."""
-    found = _listening("127.0.0.1", 0)
-    started = threading.Event()
     application = app(engine, sleep=sleep, body_seconds=body_seconds)
-    server = _Server(application, started.set, header_seconds)
-    thread = threading.Thread(
-        target=lambda: anyio.run(server.serve, [found]), name="simulator", daemon=True
-    )
-    thread.start()
-    if not started.wait(30):
-        raise InvalidInput("the simulator did not start")
     try:
-        yield _url(found)
+        with servers.serving(application, header_seconds=header_seconds, name="simulator") as url:
+            yield url
     finally:
-        server.should_exit = True
-        thread.join()
-        found.close()
         engine.ledger.close()

@@ -11,11 +11,11 @@ import contextlib
 import json
 import os
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import NotFound, PathRefused, ReverieError, StoreError
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.lock import PATIENCE, FileLock
 from reverie.store.private import is_private

@@ -20,12 +20,12 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from reverie.errors import Held, PathRefused, StoreError, WriteFailed
+from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.store.lock import FileLock, alive, process_start
 from reverie.store.plain import flush_folder, read_plain, words

@@ -21,10 +21,10 @@ import re
 import stat
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, WriteFailed
+from reverie.light import dataclass
 from reverie.store.keys import TEMP_NAME, FolderWalk, check_key, is_temporary, parts_of, shown
 from reverie.store.lock import alive, release, take_soon
 from reverie.store.plain import (
@@ -142,12 +142,15 @@ class Folder:
         expect: str | None = None,
         exclusive: bool = False,
         modified: int = 0,
+        twin: str | None = None,
     ) -> None:
         """Put `data` in place of whatever the file held, whole or not at all.
 
         `expect` is the SHA-256 that the file must still have, `exclusive` says that there must
         be none: otherwise `Changed`, and nothing is written. `durable` returns only when a
         power loss cannot take it back. `modified` is the file's time in nanoseconds, if not now.
+        A new name that some file system would take for another one is refused; `twin` is that
+        other, or "", where the caller knows, so that the folder need not be listed.
         """
         with (
             self._walk.writes(key, "The file could not be written", "Its old contents are intact"),
@@ -156,7 +159,7 @@ class Folder:
             with temporary(at) as temp:
                 fill(at, temp, data, durable=durable, modified=modified)
                 with self._walk.locked(at, key):
-                    self._admit(at, name, key, expect=expect, exclusive=exclusive)
+                    self._admit(at, name, key, expect=expect, exclusive=exclusive, twin=twin)
                     os.rename(temp, name, src_dir_fd=at, dst_dir_fd=at)
             if durable:
                 self._settle(at, key)
@@ -254,6 +257,16 @@ class Folder:
                     self._walk.refuse_twin(at, name, key)
                     return self._walk.open(at, name, key, flags | os.O_CREAT, single_link=True)
 
+    @contextlib.contextmanager
+    def writing(self, key: str) -> Generator[int]:
+        """Have a file open to read and to add at its end, as `open_append` opens it."""
+        with self._walk.writes(key, "The file could not be written", "Check the disk"):
+            fd = self.open_append(key)
+            try:
+                yield fd
+            finally:
+                close(fd)
+
     def is_current(self, key: str, fd: int) -> bool:
         """Say whether an open file is still the one under this key."""
         try:
@@ -284,13 +297,22 @@ class Folder:
 
     # What a name must satisfy before something appears under it.
 
-    def _admit(self, at: int, name: str, key: str, *, expect: str | None, exclusive: bool) -> None:
+    def _admit(
+        self,
+        at: int,
+        name: str,
+        key: str,
+        *,
+        expect: str | None,
+        exclusive: bool,
+        twin: str | None,
+    ) -> None:
         try:
             info = os.lstat(name, dir_fd=at)
         except FileNotFoundError:
             if expect is not None:
                 raise self._changed(key, "The file is gone") from None
-            self._walk.refuse_twin(at, name, key)
+            self._walk.refuse_twin(at, name, key, twin)
             return
         if not stat.S_ISREG(info.st_mode):
             raise self._walk.refused(key, "It is a link, a folder or a special file")

@@ -7,9 +7,11 @@ second one, and the next look at the folder tells by the file itself whether the
 pass. What lies in the folder and is in no version, since an editor or another program wrote it,
 is recorded at that look too. So every version that was ever seen is kept, with its origin.
 
-All of it happens under the memory folder's own lock. Nothing is derived and nothing is rewritten
-but by `forget`; a log line that cannot be read is passed over; bytes that do not match their
-name are never handed out.
+A line added to the end of a long index is a step without an object: what was added stands in the
+log, and the bytes are put together from the last whole ones when somebody asks for them.
+
+All of it happens under the memory folder's own lock. Nothing is rewritten but by `forget`; a log
+line that cannot be read is passed over; bytes that do not match their name are never handed out.
 """
 
 from __future__ import annotations
@@ -17,40 +19,39 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import zlib
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, StoreError
 from reverie.memory.format.entry import is_index
+from reverie.memory.matching import changed_lines
 from reverie.memory.trust import Trust
-from reverie.memory.versions import ABSENT, HistoryState, Origin, Version, decode, encode, outside
+from reverie.memory.versions import (
+    ABSENT,
+    HistoryState,
+    Origin,
+    Version,
+    decode,
+    encode,
+    encode_seen,
+    outside,
+)
+from reverie.store import growing
 from reverie.store.files import Folder
+from reverie.store.heads import Heads
 from reverie.store.journal import BadLine, Journal
 from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
+from reverie.store.objects import LARGEST, Objects
 from reverie.store.plain import digest, words
 from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
 
 LOG = "log.jsonl"
-OBJECTS = "objects"
 NAME = "memory-history"
-LARGEST = 16 * 2**20
-"""Bytes of a file whose versions are kept; of a larger one only the hash is."""
-
 _PREFIX = 4
-_LONG = 64 * 2**10
 _TICK = 2 * 10**9
-
-
-def object_key(name: str) -> str:
-    return f"{OBJECTS}/{name[:2]}/{name[2:]}.z"
-
-
-class Damaged(StoreError):
-    """Stored bytes that are not what their name says."""
+_FEW = 4_000
 
 
 class History:
@@ -61,12 +62,14 @@ class History:
         root: Path,
         *,
         now: Callable[[], float],
-        new_id: Callable[[], str] = lambda: uuid4().hex[:16],
+        new_id: Callable[[], str] = lambda: os.urandom(8).hex(),
         say: Say = say_nothing,
         create: bool = True,
     ) -> None:
         self.files = Folder(root, create=create)
-        self.state = HistoryState()
+        self.objects = Objects(self.files)
+        self.state = HistoryState(self._content_or_nothing)
+        self.heads = Heads(self.files, LOG)
         self.faults: dict[int, str] = {}
         self._now = now
         self.new_id = new_id
@@ -76,7 +79,6 @@ class History:
         self._group = ""
         self._undoes: tuple[str, ...] = ()
         self._read: tuple[int, int] = (0, 0)  # the log's inode, and how far it was read
-        self._sound: set[str] = set()  # objects that were read and are as their names say
         self._seen: dict[str, tuple[int, int, str]] = {}  # size, time and hash of files
 
     def bind(self, memory: MemoryFolder) -> None:
@@ -115,34 +117,71 @@ class History:
 
     def intend(self, key: str, data: bytes | None) -> None:
         """Record an intent to write a file, or to remove it (None), under the folder's lock."""
-        self.refresh()
+        self.heads.refresh()
         self._seen.pop(key, None)
-        self._settle([key])
-        self._notice([key], outside())
-        before = self.state.heads.get(key, ABSENT)
+        self.settle(self.heads, [key])
+        self._notice([key], outside(), self._head)
+        before = self._head(key)
         after = ABSENT if data is None else self.put(data)
         if before != after:
-            intent = replace(self._version(key, before, after), was=self._time_of(key))
-            self._append([encode(intent)], durable=True)
+            intent = replace(self.version(key, before, after), was=self._time_of(key))
+            if is_index(key) and data is not None:
+                intent = replace(intent, swap=self._swap(key, data))
+            self.append([encode(intent)], durable=True)
+
+    def _swap(self, key: str, data: bytes) -> tuple[str, str] | None:
+        """The few lines of an index that a write takes out and puts in, if they are few."""
+        if self.heads.index(key) is None:
+            return None
+        out, new = (
+            part.decode("utf-8", "replace") for part in changed_lines(self._bytes(key), data)
+        )
+        return (out, new) if len(out) + len(new) <= _FEW else None
+
+    def _bytes(self, key: str) -> bytes:
+        try:
+            return self.bound().bytes_of(key)
+        except NotFound:
+            return b""
 
     def _land(self, change: FileChange) -> None:
-        self.refresh()
-        head = self.state.heads.get(change.key, ABSENT)
+        self.heads.refresh()
+        head = self._landed_head(change.key)
         before = ABSENT if change.before is None else head
         if change.before is not None and len(change.before) < MAX_KEPT:  # else it may be cut
-            before = self.put(change.before)
+            before = digest(change.before)
+            if before != head or self.heads.head(change.key) is not None:  # else put together
+                self.put(change.before)
         after = ABSENT if change.after is None else self.put(change.after)
         lines: list[str] = []
         if head != before:  # someone without our lock was there between the two
-            lines += _whole(self._version(change.key, head, before, outside()))
-        intents = [v for v in self.state.pending.values() if v.key == change.key]
+            lines += _whole(self.version(change.key, head, before, outside()))
+        intents = [v for v in self.heads.pending.values() if v.key == change.key]
         fits = [v for v in intents if (v.before, v.after) == (before, after)]
-        lines += [_void(v) for v in intents if v not in fits[-1:]]
+        lines += [void_line(v) for v in intents if v not in fits[-1:]]
         if fits:
-            lines.append(_landed(fits[-1]))
+            lines.append(landed_line(fits[-1]))
         elif before != after:
-            lines += _whole(self._version(change.key, before, after))
-        self._append(lines, durable=not fits)
+            lines += _whole(self.version(change.key, before, after))
+        if change.after is not None and is_index(change.key) and self.heads.index(change.key):
+            lines.append(encode_seen(growing.seen(self.bound().files, change.key)))
+        self.append(lines, durable=not fits)
+
+    def _head(self, key: str) -> str:
+        """What a file's last bytes are called, without reading the whole log where that goes."""
+        name = self.heads.head(key)
+        if name is not None:
+            return name
+        known = self.heads.index(key)
+        if known is not None and known.seen == growing.seen(self.bound().files, key):
+            return self.bound().digest(key)
+        self.refresh()
+        return self.state.head(key)
+
+    def _landed_head(self, key: str) -> str:
+        """The same once the file is written: what was intended begins at the head."""
+        intents = [v for v in self.heads.pending.values() if v.key == key and not v.added]
+        return intents[-1].before if intents else self._head(key)
 
     # Looking
 
@@ -154,51 +193,60 @@ class History:
         `origin` says where new changes come from, where the caller knows: the main agent's own
         tools. `keys` looks at those files alone.
         """
-        memory = self._bound()
+        memory = self.bound()
         with memory.locked():
             self.refresh()
             known = set(self.state.versions)
             wanted = list(keys) if keys is not None else self._all_keys(memory)
-            self._settle(wanted if keys is not None else None)
-            self._notice(wanted, origin or outside())
+            self.settle(self.state, wanted if keys is not None else None)
+            self.refresh()
+            self._notice(wanted, origin or outside(), self.state.head)
+            self.refresh()
         return tuple(v for name, v in self.state.versions.items() if name not in known)
 
     def _all_keys(self, memory: MemoryFolder) -> list[str]:
         there = [key for key in memory.all_keys() if is_kept(key)]
         return list(dict.fromkeys([*there, *self.state.heads]))
 
-    def _settle(self, keys: Iterable[str] | None) -> None:
+    def settle(self, known: HistoryState | Heads, keys: Iterable[str] | None) -> None:
         """Decide what became of writes that nobody reported back on."""
-        if not self.state.pending:
+        if not known.pending:
             return
         only = None if keys is None else set(keys)
-        heads = dict(self.state.heads)
+        heads: dict[str, str | None] = {}
         lines: list[str] = []
-        for version in self.state.pending.values():
-            if only is None or version.key in only:
+        for version in known.pending.values():
+            if only is not None and version.key not in only:
+                continue
+            if version.added:
+                fits = growing.mend(self.bound().files, version)
+                heads[version.key] = None
+            else:
+                head = heads[version.key] if version.key in heads else known.head(version.key)
                 fits = self._now_at(version.key) == version.after
-                fits = fits and heads.get(version.key, ABSENT) == version.before
-                heads[version.key] = version.after if fits else heads.get(version.key, ABSENT)
-                lines.append(_landed(version) if fits else _void(version))
-        self._append(lines)
+                fits = fits and (head is None or head == version.before)
+                heads[version.key] = version.after if fits else head
+            lines.append(landed_line(version) if fits else void_line(version))
+        self.append(lines)
 
-    def _notice(self, keys: Iterable[str], origin: Origin) -> None:
+    def _notice(self, keys: Iterable[str], origin: Origin, head_of: Callable[[str], str]) -> None:
         """Keep what lies in the folder and is not the head of its file."""
         lines: list[str] = []
         for key in keys:
-            name = self._now_at(key)
-            head = self.state.heads.get(key, ABSENT)
+            head = head_of(key)
+            name = self._now_at(key, head)
             if name == head:
                 continue
             if name:
                 name = self._keep(key)
             if name != head:
-                lines += _whole(self._version(key, head, name, origin))
-        self._append(lines, durable=True)
+                lines += _whole(self.version(key, head, name, origin))
+        self.append(lines, durable=True)
 
-    def _now_at(self, key: str) -> str:
-        """The hash of the file as it is; by its size and time where those are as last seen."""
-        memory = self._bound()
+    def _now_at(self, key: str, head: str = ABSENT) -> str:
+        """The hash of the file as it is, by its size and time where those are as last seen; of
+        what is not ours to judge, its head."""
+        memory = self.bound()
         try:
             found = memory.stat(key)
             size, when, name = self._seen.get(key, (-1, -1, ""))
@@ -209,18 +257,18 @@ class History:
                     self._seen[key] = (found.size, found.modified, name)
         except NotFound:
             return ABSENT
-        except StoreError:  # a link, or closed to us: not ours to judge
-            return self.state.heads.get(key, ABSENT)
+        except StoreError:  # a link, or closed to us
+            return head
         return name
 
     def _time_of(self, key: str) -> int:
         try:
-            return self._bound().stat(key).modified
+            return self.bound().stat(key).modified
         except (NotFound, StoreError):
             return 0
 
     def _keep(self, key: str) -> str:
-        memory = self._bound()
+        memory = self.bound()
         try:
             if memory.stat(key).size > LARGEST:
                 return memory.digest(key)
@@ -245,7 +293,8 @@ class History:
         inode, size = os.fstat(fd).st_ino, os.fstat(fd).st_size
         os.close(fd)
         if inode != self._read[0] or size < self._read[1]:  # rewritten
-            self.state, self.faults, self._read = HistoryState(), {}, (inode, 0)
+            self.state, self.faults = HistoryState(self._content_or_nothing), {}
+            self._read = (inode, 0)
         for line in Journal.open(self.files, LOG, write=False).read(self._read[1]):
             if isinstance(line, BadLine):
                 self.faults[line.offset] = line.reason
@@ -278,21 +327,20 @@ class History:
 
     def content(self, name: str) -> bytes:
         """The bytes of this hash; `NotFound` where they were too many to keep."""
-        if not name:
-            return b""
+        return self.objects.content(name, self.state.grown)
+
+    def _content_or_nothing(self, name: str) -> bytes:
         try:
-            data = zlib.decompress(self.files.read(object_key(name)))
-        except zlib.error as error:
-            raise self._damaged(name) from error
-        if digest(data) != name:
-            raise self._damaged(name)
-        return data
+            return self.content(name)
+        except (StoreError, NotFound):
+            return b""
 
     def check(self) -> tuple[str, ...]:
         """What is wrong with the store: objects that are damaged or missing, lines unread."""
         self.refresh()
         wrong = [f"log, byte {at}: {why}" for at, why in sorted(self.faults.items())]
         named = {n for v in self.state.versions.values() for n in (v.before, v.after) if n}
+        named -= self.state.grown.keys() - set(self.state.heads.values())
         for name in sorted(named):
             try:
                 self.content(name)
@@ -304,50 +352,31 @@ class History:
 
     def put(self, data: bytes) -> str:
         """Keep bytes; gives their name."""
-        name = digest(data)
-        key = object_key(name)
-        if len(data) <= LARGEST and not self._holds(key, name):
-            self.files.write(key, zlib.compress(data, 6 if len(data) < _LONG else 1))
-            self._sound.add(name)
-        return name
+        return self.objects.put(data)
 
-    def _holds(self, key: str, name: str) -> bool:
-        """Whether an object is there as its name says; each is read once."""
-        if name in self._sound:
-            return self.files.exists(key)
-        with contextlib.suppress(NotFound, StoreError):
-            self.content(name)
-            self._sound.add(name)
-            return True
-        return False
-
-    def _version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
+    def version(self, key: str, before: str, after: str, origin: Origin | None = None) -> Version:
+        """A step that is made now, by whoever writes now."""
         known = origin or self._origin or Origin("save", Trust.AGENT)
         group, undoes = ("", ()) if origin else (self._group, self._undoes)
         return Version(self.new_id(), key, before, after, self._now(), known, group, undoes)
 
-    def _append(self, lines: list[str], *, durable: bool = False) -> None:
+    def append(self, lines: list[str], *, durable: bool = False) -> None:
+        """Add lines to the log."""
         if not lines:
             return
         with Journal.open(self.files, LOG) as log:
             log.append(lines)
             if durable:
                 log.sync()
-        self.refresh()
+        self.heads.refresh()
 
-    def _bound(self) -> MemoryFolder:
+    def bound(self) -> MemoryFolder:
+        """The folder whose versions these are."""
         if self._memory is None:
             raise StoreError(
                 "The history is not tied to a memory folder", where=str(self.files.root)
             )
         return self._memory
-
-    def _damaged(self, name: str) -> Damaged:
-        return Damaged(
-            "A stored version is damaged",
-            where=str(self.files.root / object_key(name)),
-            do="The other versions are intact",
-        )
 
 
 def is_kept(key: str) -> bool:
@@ -355,13 +384,13 @@ def is_kept(key: str) -> bool:
     return not any(part.startswith(".") for part in key.split("/"))
 
 
-def _landed(version: Version) -> str:
+def landed_line(version: Version) -> str:
     return dump({"v": 1, "type": "landed", "id": version.id})
 
 
-def _void(version: Version) -> str:
+def void_line(version: Version) -> str:
     return dump({"v": 1, "type": "void", "id": version.id})
 
 
 def _whole(version: Version) -> list[str]:
-    return [encode(version), _landed(version)]
+    return [encode(version), landed_line(version)]

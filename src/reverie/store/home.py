@@ -18,10 +18,10 @@ import os
 import re
 import stat
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import InvalidInput, PathRefused, StoreError
+from reverie.light import dataclass
 from reverie.settings import git, values
 from reverie.store import keys
 from reverie.store.files import Folder

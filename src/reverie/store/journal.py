@@ -20,9 +20,9 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from reverie.errors import Held, InvalidMessage, StoreError, WriteFailed
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.lock import held_by, holder_of, release, take
 from reverie.store.plain import append_whole, flush_file, words
@@ -298,6 +298,8 @@ def _parses(raw: bytes) -> bool:
 
 def _line_start(fd: int, end: int) -> int:
     """Find where the last line starts: the end itself, if a newline is the last byte."""
+    if end and os.pread(fd, 1, end - 1) == b"\n":
+        return end
     while end > 0:
         start = max(0, end - _CHUNK)
         found = os.pread(fd, end - start, start).rfind(b"\n")

@@ -24,7 +24,6 @@ import sys
 import unicodedata
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store.lock import NO_LOCKS, release, take_soon
@@ -36,6 +35,7 @@ DEPTH = 8
 
 _BY_CHANCE = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.jsonl)?"
+    r"|[0-9a-f]{62}\.z"
 )
 TEMP_NAME = re.compile(r"\.reverie-(\d{1,10})-[0-9a-f]{16}\.tmp", re.ASCII)
 
@@ -98,6 +98,8 @@ def _check_text(key: str) -> None:
     if "\\" in key:
         raise _refused(key, "The name has a backslash", "Write / between folder and file")
     if "%" in key:
+        from urllib.parse import unquote  # due where a name is refused
+
         once = unquote(key, errors="replace")
         hidden = f"The name hides {shown(once)} behind % signs"
         raise _refused(key, hidden if once != key else "The name has a % sign")
@@ -304,20 +306,24 @@ class FolderWalk:
         finally:
             release(fd)
 
-    def refuse_twin(self, at: int, name: str, key: str) -> None:
-        """Refuse a new name that some file system would take for one that is there. One that
-        was drawn by chance has no twin, and sessions may be many."""
+    def refuse_twin(self, at: int, name: str, key: str, known: str | None = None) -> None:
+        """Refuse a new name that some file system would take for one that is there: `known`,
+        where somebody knows, else any in the folder. One that was drawn by chance has no twin,
+        and sessions may be many."""
         if _BY_CHANCE.fullmatch(name):
             return
+        twin = self._twin(at, name) if known is None else known
+        if twin:
+            raise self.refused(
+                key, f"{shown(twin)} is already there, the same but for case or accents"
+            )
+
+    def _twin(self, at: int, name: str) -> str:
         folded, size = fold_key(name), len(name)
         others = os.listdir(at)
         if name.isascii():  # nothing else of ASCII alone and of another length folds to it
             others = [one for one in others if len(one) == size or not one.isascii()]
-        for other in others:
-            if other != name and fold_key(other) == folded:
-                raise self.refused(
-                    key, f"{shown(other)} is already there, the same but for case or accents"
-                )
+        return next((one for one in others if one != name and fold_key(one) == folded), "")
 
     # Errors in the house's words.
 

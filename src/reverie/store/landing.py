@@ -24,8 +24,8 @@ from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, Version, decode, encode, time_before
 from reverie.store.files import Changed
-from reverie.store.history import LARGEST, Damaged
 from reverie.store.lists import Forgotten
+from reverie.store.objects import LARGEST, Damaged
 from reverie.store.plain import digest
 
 if TYPE_CHECKING:

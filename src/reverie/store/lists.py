@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
 from reverie.errors import InvalidInput, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.trust import Evidence, trust_of
 from reverie.memory.versions import Origin
 from reverie.memory.words import ForgetWords, fold, unescaped
@@ -134,7 +133,7 @@ class ForgottenWords:
 
     def _make_salt(self) -> bytes:
         with contextlib.suppress(Changed):
-            self.files.write(SALT, secrets.token_hex(_SIZE).encode() + b"\n", exclusive=True)
+            self.files.write(SALT, os.urandom(_SIZE).hex().encode() + b"\n", exclusive=True)
         return self._read_salt()
 
     def _read_salt(self) -> bytes:
@@ -179,7 +178,7 @@ class Review:
     """The queue in one history's folder."""
 
     def __init__(
-        self, files: Folder, *, new_id: Callable[[], str] = lambda: uuid4().hex[:12]
+        self, files: Folder, *, new_id: Callable[[], str] = lambda: os.urandom(6).hex()
     ) -> None:
         self._files = files
         self._new_id = new_id

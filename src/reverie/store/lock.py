@@ -18,15 +18,15 @@ import errno
 import fcntl
 import json
 import os
-import socket
 import stat
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 from reverie.errors import Held, PathRefused, StoreError
+from reverie.light import dataclass
 from reverie.store.plain import SAFE, open_plain
 
 PATIENCE = 10.0
@@ -264,7 +264,7 @@ def process_start(pid: int) -> int | None:
 def _process(pid: int) -> Holder | None:
     if pid <= 0:
         return None
-    return Holder(pid, socket.gethostname(), None, process_start(pid))
+    return Holder(pid, os.uname().nodename, None, process_start(pid))
 
 
 def _kernel_locks() -> list[list[str]]:
@@ -287,7 +287,7 @@ def _is_at(path: Path, fd: int) -> bool:
 def _write_holder(fd: int) -> None:
     """Say who we are. A full disk takes the name away, not the lock."""
     pid = os.getpid()
-    holder = Holder(pid, socket.gethostname(), time.time(), process_start(pid))
+    holder = Holder(pid, os.uname().nodename, time.time(), process_start(pid))
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
         os.pwrite(fd, json.dumps(asdict(holder)).encode() + b"\n", 0)
@@ -306,7 +306,7 @@ def _read_holder(fd: int) -> Holder | None:
     since, started = body.get("since"), body.get("started")
     if type(pid) is not int or not 0 < pid <= _PID_MAX or not isinstance(host, str):
         return None
-    if host == socket.gethostname() and not alive(pid):
+    if host == os.uname().nodename and not alive(pid):
         return None
     return Holder(
         pid,

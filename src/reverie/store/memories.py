@@ -11,16 +11,15 @@ disk leaves the old file as it was and raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError
+from reverie.light import dataclass
 from reverie.memory import paths, secrets
 from reverie.memory.format import entry as entries
-from reverie.memory.format.entry import TopicFile, sort_of, title_of
-from reverie.memory.format.index import pointers_with, shorten, without
+from reverie.memory.format.entry import TopicFile, sort_of, summary_of, title_of
+from reverie.memory.format.index import pointers_with, without
 from reverie.memory.matching import changed_lines
 from reverie.memory.ranking import IndexLimits
 from reverie.memory.trust import Evidence, Trust, goes_to_review
@@ -37,15 +36,15 @@ from reverie.memory.versions import (
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store import landing
+from reverie.store.changes import FileChange, SavedFile
 from reverie.store.files import Folder
+from reverie.store.heads import ALIKE
 from reverie.store.history import NAME, History
 from reverie.store.lists import ForgottenWords, Review, ReviewItem
-from reverie.store.memory import FileChange, MemoryFolder, SavedFile
+from reverie.store.long_index import LongIndexes
+from reverie.store.memory import LONG_INDEX, MemoryFolder
 from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
-
-_LINE = 140
-_ALIKE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +87,12 @@ class Memories:
         say: Say = say_nothing,
         create: bool = True,
         settings: Settings = DEFAULTS,
+        long_index: int = LONG_INDEX,
     ) -> None:
         self._now = now
         self.forgotten = ForgottenWords(home, create=create)
         self.history = History(history, now=now, say=say, create=create)
+        self.indexes = LongIndexes(self.history)
         self.folder = MemoryFolder(
             folder,
             create=create,
@@ -100,6 +101,8 @@ class Memories:
             say=say,
             limits=IndexLimits.of(settings),
             header_lines=settings.recall_header_lines,
+            known=self.indexes,
+            long_index=long_index,
         )
         self.history.bind(self.folder)
         self.review = Review(self.beside)
@@ -111,7 +114,6 @@ class Memories:
 
     @property
     def home(self) -> Path:
-        """The home that the memories belong to."""
         return self.forgotten.home
 
     @property
@@ -160,13 +162,20 @@ class Memories:
         self.history.guard(key, data)
 
     def allow(self, key: str, data: bytes) -> None:
-        """Refuse secrets and forgotten words in what a write adds."""
+        """Refuse secrets and forgotten words in what a write adds, and what tells of the user
+        among what is shared."""
+        if key.startswith(f"{entries.TEAM}/") and TopicFile(key, data).type == "user":
+            raise InvalidInput(
+                "A memory of type user stays private", where=key, do="Save it outside of team/"
+            )
         fresh = self._fresh(key, data) if entries.is_index(key) else data
         secrets.checked(fresh, key)
         self.forgotten.guard(key, fresh)
 
     def _fresh(self, key: str, data: bytes) -> bytes:
         """The lines of an index that are new: what stands there already is not this write's."""
+        if b"\n" not in data:
+            return data  # one line, to be added
         try:
             old = self.folder.bytes_of(key)
         except NotFound:
@@ -262,11 +271,16 @@ class Memories:
                 return free, ""
             number += 1
             free = f"{stem}_{number}.md"
-        about = summary_of(body)[:_ALIKE].encode()
-        for one in pointers_with(self.folder.index_data(), about):
-            if one.key and self._body(one.key) == body:
-                return one.key, ""
-        return "", free
+        found = (one for one in self._like(summary_of(body)[:ALIKE]) if self._body(one) == body)
+        return (known, "") if (known := next(found, "")) else ("", free)
+
+    def _like(self, about: str) -> Sequence[str]:
+        """The memories whose pointers say something like this."""
+        if self.folder.is_long(entries.INDEX):
+            with self.folder.locked():
+                return self.indexes.known_like(entries.INDEX, about)
+        found = pointers_with(self.folder.index_data(), about.encode())
+        return [one.key for one in found if one.key]
 
     def _body(self, key: str) -> str:
         try:
@@ -393,13 +407,3 @@ def history_folder(home: Path, root: Path, environ: Mapping[str, str]) -> Path:
 
 def _is_there(undone: UndoneVersion) -> bool:
     return undone.expect == (ABSENT if undone.data is None else digest(undone.data))
-
-
-# What a bare text is
-
-
-def summary_of(text: str) -> str:
-    """One line that says what a memory is about: its first sentence."""
-    one = " ".join(re.sub(r"^[#>*\-\s]+", "", text).split())
-    end = re.search(r"[.!?](?=\s)|[。！？]", one[:_LINE])
-    return one[: end.end()] if end else shorten(one, _LINE)

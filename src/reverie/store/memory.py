@@ -3,8 +3,10 @@
 A save writes the file first, then its pointer, under the folder's lock; a removal goes the other
 way round. Whoever dies in between leaves a file that a check finds, never a pointer to nothing.
 Other lines of the index keep their bytes, also those that a program without our lock added
-meanwhile: the index lands only where it still is as it was read. A guard sees every byte before
-it is written and may refuse it.
+meanwhile: the index lands only where it still is as it was read. A new pointer of a long index
+is added at its end, so that what a save costs does not grow with the folder; only a line that
+changes makes the index be written anew. A guard sees every byte before it is written and may
+refuse it.
 
 Reading is bounded, follows no link and hangs on no pipe. Once the folder is gone or closed to
 us, reading gives nothing, writing raises, one warning is said, and nothing is made elsewhere.
@@ -14,19 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import TypeAlias, TypeVar
 
 from reverie.errors import (
-    Held,
     InvalidInput,
     NotFound,
     PathRefused,
-    ReverieError,
     StoreError,
-    WriteFailed,
 )
 from reverie.memory import ranking
 from reverie.memory.format import entry as entries
@@ -43,48 +40,22 @@ from reverie.memory.ranking import (
     newest_first,
     record,
 )
+from reverie.store import growing
+from reverie.store.changes import FileChange, KnownIndexes, OnLanded, SavedFile, WriteGuard
 from reverie.store.files import Changed, Folder, Stat
-from reverie.store.lock import NO_LOCKS, release, wait_turn, without_locks
-from reverie.store.plain import digest, words
+from reverie.store.lock import release
+from reverie.store.memory_access import FolderTrouble, lock_folder
+from reverie.store.plain import digest
 from reverie.world import Notice, Say, say_nothing
 
-LOCK = ".reverie-memory.lock"
-PATIENCE = 60.0
-"""Seconds to wait for others that write to the same folder."""
-MOMENT = 3.0
-"""Seconds after which one looks who it is that holds the lock."""
 MAX_INDEX = 16 * 1024 * 1024
 """Bytes of an index that are read; a longer one is not changed either."""
+LONG_INDEX = 64 * 1024
+"""Bytes from which on an index is not read for a save, but known, and added to at its end."""
 MAX_KEPT = 16 * 1024 * 1024
 """Bytes of a file's old contents that a change carries."""
 _HEAD = MAX_BYTES + len(BOM) + 1
 _TRIES = 20
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """A file before and after a write; None where there was or is none."""
-
-    key: str
-    before: bytes | None
-    after: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class SavedFile:
-    """What a write did: the files it changed, and what its caller should be told."""
-
-    key: str
-    changes: tuple[FileChange, ...]
-    warnings: tuple[str, ...] = ()
-
-
-WriteGuard: TypeAlias = Callable[[str, bytes], None]
-"""Called with key and bytes before they are written; refuses by raising a ReverieError."""
-OnLanded: TypeAlias = Callable[[FileChange], None]
-"""Called under the folder's lock for each change that was made, in their order."""
 
 
 class MemoryFolder:
@@ -100,17 +71,21 @@ class MemoryFolder:
         say: Say = say_nothing,
         limits: IndexLimits | None = None,
         header_lines: int = HEADER_LINES,
+        known: KnownIndexes | None = None,
+        long_index: int = LONG_INDEX,
     ) -> None:
         self.root = root
+        self._known = known
+        self._long_index = long_index
         self.limits = limits or IndexLimits()
         self.files = Folder(root, create=create)
         self._guard = guard
         self._landed = landed
         self._say = say
+        self._trouble = FolderTrouble(say)
         self._header_lines = header_lines
         self._thread = threading.RLock()
         self._depth = 0
-        self._said: set[str] = set()
 
     def close(self) -> None:
         self.files.close()
@@ -125,7 +100,7 @@ class MemoryFolder:
 
     def keys(self) -> tuple[str, ...]:
         """The topic files, those of the team included, sorted."""
-        return tuple(key for key in self._soft(self._listed, ()) if entries.is_topic(key))
+        return tuple(key for key in self._trouble.soft(self._listed, ()) if entries.is_topic(key))
 
     def read(self, key: str, limit: int = MAX_READ) -> TopicFile:
         """One topic file; of a large one the beginning, and the entry says so."""
@@ -172,17 +147,20 @@ class MemoryFolder:
 
     def index_data(self, key: str = INDEX) -> bytes:
         """The bytes of an index; none where there is none."""
-        return self._soft(lambda: self._index_bytes(key), b"")
+        return self._trouble.soft(lambda: self._index_bytes(key), b"")
 
-    def index_sent(self, key: str = INDEX) -> SentIndex:
-        """What of an index a session is sent."""
+    def index_sent(
+        self, key: str = INDEX, scanned: Sequence[ManifestLine] | None = None
+    ) -> SentIndex:
+        """What of an index a session is sent; one that is too long is ranked by what a scan
+        found, which the caller may have at hand."""
         data = self.index(key).data
         if not ranking.limits_hit(data, self.limits):
             return ranking.sent(data, self.limits)
         below = key.removesuffix(INDEX)
         facts = {
             one.key.removeprefix(below): Facts(one.modified, one.type)
-            for one in self.scan()
+            for one in (self.scan() if scanned is None else scanned)
             if one.key.startswith(below)
         }
         return ranking.sent(data, self.limits, facts)
@@ -212,21 +190,55 @@ class MemoryFolder:
         index = entries.index_of(key)
         name = key.removeprefix(index.removesuffix(INDEX))
 
-        def pointed(old: bytes) -> bytes:
-            known = None if title else indexes.find_pointer(old, name)
-            called = title or (known.title if known else "") or one.title
-            about = hook or one.description
-            return indexes.put(old, name, called, about, width=self.limits.width)
+        def line(known: str) -> str:
+            called = title or known or one.title
+            return indexes.line(name, called, hook or one.description, width=self.limits.width)
 
-        edit = pointed if pointer else _unchanged
+        def pointed(old: bytes) -> bytes:
+            found = indexes.find_pointer(old, name)
+            return indexes.put_line(old, found, line(found.title if found else ""))
+
         warnings: list[str] = []
         with self.locked():
             self._allow(key, data)
-            allowed = edit(self._whole_index(index) or b"")
-            self._allow(index, allowed)
-            changes = [self._put(key, data, expect=expect, exclusive=exclusive)]
-            changes += self._change_index(index, edit, warnings, allowed=allowed)
+            more = self._line_to_add(index, name, line) if pointer else b""
+            allowed = more.removesuffix(b"\n") if more else None
+            if more is None:
+                allowed = pointed(self._whole_index(index) or b"")
+            if allowed is not None:
+                self._allow(index, allowed)
+            twin = self._known.twin_of(key) if more and self._known else None
+            changes = [self._put(key, data, expect=expect, exclusive=exclusive, twin=twin)]
+            if more is None:
+                changes += self._change_index(index, pointed, warnings, allowed=allowed)
+            elif more:
+                changes += self._add_to_index(index, more, warnings)
         return SavedFile(key, tuple(changes), tuple(warnings))
+
+    def _line_to_add(self, index: str, name: str, line: Callable[[str], str]) -> bytes | None:
+        """The line that a long index needs at its end, or b"" where it has it; None where the
+        index must be read for that."""
+        if self._known is None or not self.is_long(index):
+            return None
+        known = self._known.known_pointer(index, name)
+        text = line(known.title)
+        if known.times == 1 and known.line == text:
+            return b""
+        full = self.files.stat(index).size + len(text.encode()) >= MAX_INDEX
+        if full or known.times or not indexes.ends_in_pointer(growing.tail(self.files, index)):
+            return None
+        return f"{text}\n".encode()
+
+    def is_long(self, index: str) -> bool:
+        """Whether an index is not read for a save."""
+        return self.files.exists(index) and self.files.stat(index).size > self._long_index
+
+    def _add_to_index(self, key: str, line: bytes, warnings: list[str]) -> list[FileChange]:
+        lines = self._known.grow(key, line) if self._known else 0
+        warnings += self._told_over(
+            ranking.over(lines, self.files.stat(key).size, self.limits), key
+        )
+        return [FileChange(key, None, None, line)]
 
     def point(self, key: str) -> SavedFile:
         """Put the pointer to a topic file in its index, where there is none."""
@@ -235,6 +247,8 @@ class MemoryFolder:
         warnings: list[str] = []
         with self.locked():
             one = self.read(key)
+            if self._known and self.is_long(index) and self._known.known_pointer(index, name).times:
+                return SavedFile(key, ())
 
             def pointed(old: bytes) -> bytes:
                 if indexes.find_pointer(old, name) is not None:
@@ -280,12 +294,12 @@ class MemoryFolder:
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
         """Keep other writers of this folder waiting; may be entered again inside itself."""
-        with self._thread, self._failing():
+        with self._thread, self._trouble.failing():
             if self._depth:
                 yield
                 return
             self.files.must_be_there()
-            fd = self._take_lock()
+            fd = lock_folder(self.files)
             self._depth += 1
             try:
                 yield
@@ -293,29 +307,20 @@ class MemoryFolder:
                 self._depth -= 1
                 release(fd)
 
-    def _take_lock(self) -> int:
-        while True:
-            fd = self.files.open_append(LOCK)
-            try:
-                wait_turn(fd, str(self.root), MOMENT, PATIENCE)
-                if self.files.is_current(LOCK, fd):
-                    return fd
-            except OSError as error:
-                release(fd)
-                if error.errno in NO_LOCKS:
-                    raise without_locks(str(self.root)) from error
-                what = f"The memory folder could not be locked: {words(error)}"
-                raise WriteFailed(what, where=str(self.root)) from error
-            except BaseException:
-                release(fd)
-                raise
-            release(fd)
-
     def _put(
-        self, key: str, data: bytes, *, expect: str | None, exclusive: bool, modified: int = 0
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: str | None,
+        exclusive: bool,
+        modified: int = 0,
+        twin: str | None = None,
     ) -> FileChange:
         before = self._before(key)
-        self.files.write(key, data, expect=expect, exclusive=exclusive, modified=modified)
+        self.files.write(
+            key, data, expect=expect, exclusive=exclusive, modified=modified, twin=twin
+        )
         return self._told(FileChange(key, before, data))
 
     def _change_index(
@@ -349,7 +354,10 @@ class MemoryFolder:
         return []
 
     def _over(self, key: str, data: bytes) -> tuple[str, ...]:
-        said = ranking.write_warning(data, self.limits, key) if entries.is_index(key) else ""
+        return self._told_over(ranking.limits_hit(data, self.limits), key)
+
+    def _told_over(self, hit: tuple[str, ...], key: str) -> tuple[str, ...]:
+        said = ranking.write_warning(hit, key) if entries.is_index(key) else ""
         if said:
             self._say(Notice("memory", said, "warning"))
         return (said,) if said else ()
@@ -389,31 +397,3 @@ class MemoryFolder:
     def _listed(self) -> tuple[str, ...]:
         self.files.must_be_there()
         return self.files.list()
-
-    def _soft(self, look: Callable[[], T], instead: T) -> T:
-        try:
-            return look()
-        except (StoreError, NotFound) as error:
-            self._warn(error)
-            return instead
-
-    @contextlib.contextmanager
-    def _failing(self) -> Generator[None]:
-        """Say a failure of the folder once; the error goes on to whoever wanted the write."""
-        try:
-            yield
-        except (PathRefused, Changed, Held):
-            raise
-        except (StoreError, NotFound) as error:
-            self._warn(error)
-            raise
-
-    def _warn(self, error: ReverieError) -> None:
-        if error.what not in self._said:
-            self._said.add(error.what)
-            text = f"long-term memory cannot be used as it should; the session goes on: {error}"
-            self._say(Notice("memory", text, "warning"))
-
-
-def _unchanged(data: bytes) -> bytes:
-    return data

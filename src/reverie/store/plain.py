@@ -12,7 +12,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -138,7 +137,7 @@ def flush_folder(path: Path) -> None:
 @contextlib.contextmanager
 def temporary(at: int) -> Generator[str]:
     """Give a name for a file in a directory that is to be renamed; on an error it goes again."""
-    name = f".reverie-{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    name = f".reverie-{os.getpid()}-{os.urandom(8).hex()}.tmp"
     _BUSY.add(name)
     try:
         yield name

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+
+from reverie.light import dataclass
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = {

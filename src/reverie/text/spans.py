@@ -7,11 +7,11 @@ reads a clock.
 
 from __future__ import annotations
 
-import calendar
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+
+from reverie.light import dataclass, pattern
 
 MAX = 8
 """Spans that are taken from one query."""
@@ -37,34 +37,34 @@ _UNITS = {
     "天": 1, "日": 1, "周": 7, "星期": 7, "礼拜": 7, "月": 30, "个月": 30, "年": 365,
 }  # fmt: skip
 
-_ISO = re.compile(r"\b(\d{4})-(\d{1,2})(?:-(\d{1,2}))?\b")
-_DAY_FIRST = re.compile(
+_ISO = pattern(r"\b(\d{4})-(\d{1,2})(?:-(\d{1,2}))?\b")
+_DAY_FIRST = pattern(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b\.?,?(?:\s+(\d{{4}}))?", re.IGNORECASE
 )
-_MONTH_FIRST = re.compile(
+_MONTH_FIRST = pattern(
     rf"\b{_MONTH}\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:),?(?:\s+(\d{{4}}))?", re.IGNORECASE
 )
-_ANY_MONTH = re.compile(
+_ANY_MONTH = pattern(
     r"\b(january|february|march|april|june|july|august|september|october|november|december"
     r"|(?<=in )may|(?<=since )may|(?<=\d )may)\b",
     re.IGNORECASE,
 )
-_MONTH_YEAR = re.compile(rf"\b{_MONTH}\b\.?,?\s+(?:of\s+)?(\d{{4}})\b", re.IGNORECASE)
-_AGO = re.compile(
+_MONTH_YEAR = pattern(rf"\b{_MONTH}\b\.?,?\s+(?:of\s+)?(\d{{4}})\b", re.IGNORECASE)
+_AGO = pattern(
     r"\b(\d{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|(?:a\s+)?few"
     r"|a\s+couple(?:\s+of)?)\s+(day|week|month|year)s?\s+ago\b",
     re.IGNORECASE,
 )
-_LAST = re.compile(r"\b(last|past|this|previous)\s+(week|month|year|night)\b", re.IGNORECASE)
-_LAST_DAY = re.compile(rf"\b(?:last|on|this)\s+({'|'.join(_DAYS)})\b", re.IGNORECASE)
-_NAMED = re.compile(r"\b(the day before yesterday|yesterday|today|tonight)\b", re.IGNORECASE)
-_CHINESE_NAMED = re.compile(
+_LAST = pattern(r"\b(last|past|this|previous)\s+(week|month|year|night)\b", re.IGNORECASE)
+_LAST_DAY = pattern(rf"\b(?:last|on|this)\s+({'|'.join(_DAYS)})\b", re.IGNORECASE)
+_NAMED = pattern(r"\b(the day before yesterday|yesterday|today|tonight)\b", re.IGNORECASE)
+_CHINESE_NAMED = pattern(
     "今天|昨天|前天|大前天|昨晚|上个?(?:周|星期|礼拜|月)|去年|前年|今年|本周|这周|本月"
 )
-_CHINESE_AGO = re.compile(
+_CHINESE_AGO = pattern(
     "(\\d{1,4}|[一两二三四五六七八九十])(天|日|周|个?星期|个?礼拜|个月|年)(?:之|以)?前"
 )
-_CHINESE_DATE = re.compile(r"(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})[日号])?")
+_CHINESE_DATE = pattern(r"(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})[日号])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,15 @@ def without_dates(text: str, now: float) -> tuple[str, tuple[DaySpan, ...]]:
         if days is not None:
             spans.append(_span(*days, words))
 
-    for pattern, read in _RELATIVE:
-        for found in pattern.finditer(text):
+    for rule, read in _RELATIVE:
+        for found in rule.finditer(text):
             put(read(found, today), found[0])
-        text = pattern.sub(" ", text)
+        text = rule.sub(" ", text)
     seen = text
-    for pattern, read in _WRITTEN:
-        for found in pattern.finditer(seen):
+    for rule, read in _WRITTEN:
+        for found in rule.finditer(seen):
             put(read(found, today), found[0])
-        seen = pattern.sub(" ", seen)
+        seen = rule.sub(" ", seen)
     return text, tuple(spans[:MAX])
 
 
@@ -154,7 +154,9 @@ def _day(year: int, month: int, day: int) -> tuple[date, date] | None:
 def _month(year: int, month: int) -> tuple[date, date] | None:
     if not (1 <= month <= 12 and 1 <= year <= 9999):
         return None
-    return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
+    from calendar import monthrange  # due where a text tells of a month
+
+    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
 
 
 def _number(word: str) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from reverie.light import pattern
 
 # CSI; strings up to their end (OSC, DCS, SOS, PM, APC); all other sequences; in both spellings
-_SEQUENCE = re.compile(
+_SEQUENCE = pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-_CONTROL = re.compile(
+_CONTROL = pattern(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]"
 )
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = pattern(r"[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:

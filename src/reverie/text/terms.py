@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 
+from reverie.light import dataclass
+from reverie.text.stems import stem
 from reverie.text.untrusted import strip
 
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\u3040-\u30ff]+")
@@ -54,10 +54,6 @@ _SINCE = frozenset(
     ("today", "yesterday", "tomorrow", "tonight", "now", "currently", "recently", "ago", "next")
 )
 """Words that tell a time from where they were written; a date in their place says more."""
-_ENDS = (
-    *("ational", "ations", "ation", "ments", "ment", "ingly", "edly", "ities", "ings", "ness"),
-    *("ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +94,6 @@ def plain(text: str) -> str:
 def _parts(text: str) -> Iterator[str]:
     for token in tokens(text):
         yield from _PART.findall(token)
-
-
-@lru_cache(maxsize=200_000)
-def stem(word: str) -> str:
-    """A word without its ending, roughly; never less than three letters of it."""
-    for end in _ENDS:
-        if word.endswith(end) and len(word) - len(end) >= 3:
-            word = word[: -len(end)]
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
-        word = word[:-1]
-    return word[:-1] + "i" if len(word) > 3 and word[-1] == "y" else word
 
 
 def terms(text: str, *, titled: bool = False) -> Terms:

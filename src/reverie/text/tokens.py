@@ -6,9 +6,8 @@ spaces give pairs of neighbouring characters. Signs, emoji and query syntax give
 term is letters and digits only and can stand in any query language as it is.
 Total and bounded: any text has terms, at most as many as it has characters, and none is long.
 
-A stem is an English word brought to one form, by Porter's algorithm and the verbs and plurals it
-cannot know: for comparing, never for showing. What is no lower-case English word comes back as it
-is. Each word is worked out once.
+A stem is a word brought to one form (`stems`); in a German text a word may have two. Traditional
+Chinese characters are read as the simplified ones.
 
 Some words say nothing of what a text is about. `FUNCTION` words are left out of texts and queries
 alike. `ASKING` words and all Chinese ones are left out of queries alone: they belong to the asking
@@ -20,148 +19,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
-from itertools import pairwise
 
-_IRREGULAR = """
-be am is are was were been being|become became|begin began begun|bite bit bitten|blow blew blown
-break broke broken|bring brought|build built|buy bought|catch caught|choose chose chosen choice
-come came|deal dealt|do did done does|draw drew drawn|drink drank drunk|drive drove driven
-eat ate eaten|fall fell fallen|feed fed|feel felt|fight fought|find found|fly flew flown
-forget forgot forgotten|forgive forgave forgiven|freeze froze frozen|get got gotten
-give gave given|go went gone goes|grow grew grown|hang hung|have has had|hear heard|hide hid hidden
-hold held|keep kept|know knew known|lead led|leave left|lend lent|lie lay lain|lose lost loss
-make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose risen
-run ran|say said|see saw seen|seek sought|sell sold|send sent|shake shook shaken|shine shone
-shoot shot|show shown|sing sang sung|sink sank sunk|sit sat|sleep slept|speak spoke spoken
-spend spent|stand stood|steal stole stolen|stick stuck|strike struck|swim swam swum
-take took taken|teach taught|tear tore torn|tell told|think thought|throw threw thrown
-understand understood|wake woke woken|wear wore worn|win won|write wrote written
-child children kid kids|foot feet|man men|mouse mice|person people|tooth teeth|wife wives
-life lives|leaf leaves|knife knives|index indices indexes|vertex vertices|matrix matrices
-datum data|criterion criteria|good better best|bad worse worst|mom mother|dad father
-photo photograph picture|delete deletion|decide decision|divide division
-"""
-_FORMS = {
-    form: row.split()[0]
-    for line in _IRREGULAR.strip().splitlines()
-    for row in line.split("|")
-    for form in row.split()
-}
-_VOWELS = "aeiou"
-_STEP_2 = (
-    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"),
-    ("abli", "able"), ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"),
-    ("ization", "ize"), ("ation", "ate"), ("ator", "ate"), ("alism", "al"), ("iveness", "ive"),
-    ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"), ("iviti", "ive"), ("biliti", "ble"),
-    ("logi", "log"),
-)  # fmt: skip
-_STEP_3 = (
-    ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""),
-    ("ness", ""),
-)  # fmt: skip
-_STEP_4 = (
-    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous",
-    "ive", "ize", "ion", "al", "er", "ic", "ou",
-)  # fmt: skip
-
-
-@lru_cache(maxsize=1 << 16)
-def stem(word: str) -> str:
-    """The form that stands for a word and its inflections."""
-    word = _FORMS.get(word, word)
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
-        return word
-    for step in (_plural, _past, _y, _long, _ending, _last_e):
-        word = step(word)
-    return word
-
-
-def _consonant(word: str, at: int) -> bool:
-    if word[at] in _VOWELS:
-        return False
-    return word[at] != "y" or at == 0 or not _consonant(word, at - 1)
-
-
-def _measure(word: str) -> int:
-    """How often a vowel is followed by a consonant."""
-    kinds = [_consonant(word, n) for n in range(len(word))]
-    return sum(now and not before for before, now in pairwise(kinds))
-
-
-def _has_vowel(word: str) -> bool:
-    return any(not _consonant(word, n) for n in range(len(word)))
-
-
-def _is_double(word: str) -> bool:
-    return len(word) > 1 and word[-1] == word[-2] and _consonant(word, len(word) - 1)
-
-
-def _is_short(word: str) -> bool:
-    """Whether it ends consonant, vowel, consonant: `hop`, not `snow`."""
-    if len(word) < 3 or word[-1] in "wxy":
-        return False
-    last = len(word) - 1
-    return _consonant(word, last) and not _consonant(word, last - 1) and _consonant(word, last - 2)
-
-
-def _plural(word: str) -> str:
-    if word.endswith("sses"):
-        return word[:-2]
-    if word.endswith("ies"):
-        return word[:-2] if len(word) > 4 else word[:-1]
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
-
-
-def _past(word: str) -> str:
-    if word.endswith("eed"):
-        return word[:-1] if _measure(word[:-3]) else word
-    for ending in ("ed", "ing"):
-        base = word.removesuffix(ending)
-        if base == word or not _has_vowel(base):
-            continue
-        if base.endswith(("at", "bl", "iz")):
-            return base + "e"
-        if _is_double(base) and base[-1] not in "lsz":
-            return base[:-1]
-        return base + "e" if _measure(base) == 1 and _is_short(base) else base
-    return word
-
-
-def _y(word: str) -> str:
-    return f"{word[:-1]}i" if word[-1] == "y" and len(word) > 2 and _has_vowel(word[:-1]) else word
-
-
-def _long(word: str) -> str:
-    for table in (_STEP_2, _STEP_3):
-        for ending, instead in table:
-            base = word.removesuffix(ending)
-            if base != word:
-                word = base + instead if _measure(base) else word
-                break
-    return word
-
-
-def _ending(word: str) -> str:
-    for ending in _STEP_4:
-        base = word.removesuffix(ending)
-        if base == word:
-            continue
-        fits = ending != "ion" or base.endswith(("s", "t"))
-        return base if fits and _measure(base) > 1 else word
-    return word
-
-
-def _last_e(word: str) -> str:
-    if word.endswith("e"):
-        base = word[:-1]
-        count = _measure(base)
-        if count > 1 or (count == 1 and not _is_short(base)):
-            word = base
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
-
+from reverie.light import pattern
+from reverie.text.chinese import SIMPLIFIED
+from reverie.text.stems import GERMAN, german, is_german, stem
 
 FUNCTION = frozenset(
     """
@@ -238,6 +99,20 @@ COMMON = frozenset(
 """Words found in a tenth of all that people write at work and at home: what an index of few
 texts cannot tell by counting."""
 
+TRADE = frozenset(
+    """
+    add agent api branch bug build call change check claude ci class cli close code command comment
+    commit config continue create data default delete deploy diff directory doc docs draft error
+    feature field file files fix flag folder function git github hook id implement install
+    integration issue json key line lint linter list log main master merge message method mode
+    model move name open option output package path plan pr project prompt pull push readme rebase
+    refactor release remove rename repo repository request revert review run script server session
+    setting status step string summarize summary task test todo tool type undo unit update user
+    value version
+    """.split()  # noqa: SIM905
+)
+"""Words of what people ask an agent for in any project: they say what to do, seldom about what."""
+
 
 LONGEST = 40
 """Characters of a term; what is longer is no word, and its beginning stands for it."""
@@ -247,30 +122,43 @@ _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-_RUN = re.compile(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-_IS_DENSE = re.compile(f"[{_DENSE}]")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_SHORT = re.compile("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
-_APOSTROPHE = re.compile("['’]").search
-_MARKS = re.compile("[\u0300-\u036f]")
+_RUN = pattern(f"[{_DENSE}]+|[^\\W{_DENSE}]+(?:['’][^\\W_{_DENSE}]+)*")
+_ASCII_RUN = pattern(r"\w+(?:'[^\W_]+)*", re.ASCII)
+_HAN = pattern("[\u3400-\u4dbf\u4e00-\u9fff]")
+_IS_DENSE = pattern(f"[{_DENSE}]")
+_PART = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_SHORT = pattern("(?:['’](?:s|d|m|ll|re|ve)|n['’]t)$", re.IGNORECASE)
+_APOSTROPHE = pattern("['’]")
+_PLAIN = pattern(r"[^\W\d_][^\W\d_A-Z]*")  # a word, capital or not: no identifier
+_MARKS = pattern("[\u0300-\u036f]")
 
 
 def has_chinese(text: str) -> bool:
     """Whether a text has a Han character."""
-    return _HAN.search(text) is not None
+    return not text.isascii() and _HAN.search(text) is not None
 
 
 def terms(text: str) -> list[str]:
     """The terms of a text in their order, function words left out."""
-    return list(_terms(folded(text)))
+    plain = list(_terms(folded(text)))
+    return list(_german(plain)) if is_german(text) else plain
+
+
+def _german(found: list[str]) -> Iterator[str]:
+    for term in found:
+        if term not in GERMAN:
+            yield term
+            other = german(term)
+            if other != term:
+                yield other
 
 
 def folded(text: str) -> str:
     """The text with compatible forms and accents made one; its case stays, for identifiers."""
     if text.isascii():
         return text
-    return _MARKS.sub("", unicodedata.normalize("NFC", _apart(unicodedata.normalize("NFKC", text))))
+    plain = unicodedata.normalize("NFC", _apart(unicodedata.normalize("NFKC", text)))
+    return _MARKS.sub("", plain).translate(SIMPLIFIED)
 
 
 def _apart(text: str) -> str:
@@ -281,8 +169,8 @@ def _apart(text: str) -> str:
 
 
 def _terms(text: str) -> Iterator[str]:
-    for run in _RUN.findall(text):
-        if _IS_DENSE.match(run):
+    for run in (_ASCII_RUN if text.isascii() else _RUN).findall(text):
+        if not run.isascii() and _IS_DENSE.match(run):
             yield from pairs(run)
         else:
             yield from _word(run)
@@ -290,9 +178,11 @@ def _terms(text: str) -> Iterator[str]:
 
 def _word(run: str) -> Iterator[str]:
     """A word, or the parts of an identifier and the identifier without its joints."""
-    plain = _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE(run) else run
+    plain = (
+        _SHORT.sub("", run).replace("'", "").replace("’", "") if _APOSTROPHE.search(run) else run
+    )
     lower = plain.casefold()
-    if lower != plain or not plain.isalpha():
+    if (lower != plain or not plain.isalpha()) and not _PLAIN.fullmatch(plain):
         parts = [part.casefold() for part in _PART.findall(plain)]
         if len(parts) > 1:
             yield from (stem(part[:LONGEST]) for part in parts if _tells(part))
@@ -318,6 +208,8 @@ def pairs(run: str) -> Iterator[str]:
 def asked(text: str) -> str:
     """A query's text with the Chinese words of asking made spaces, where more than one sign of
     what they stood between is left."""
+    if text.isascii():
+        return text
     return _RUN.sub(lambda run: _asked(run[0]) if _IS_DENSE.match(run[0]) else run[0], text)
 
 
@@ -328,5 +220,5 @@ def _asked(run: str) -> str:
     return " ".join(pieces)
 
 
-_STOPS = re.compile("|".join(CHINESE))
-_LONG_STOPS = re.compile("|".join(one for one in CHINESE if len(one) > 1))
+_STOPS = pattern("|".join(CHINESE))
+_LONG_STOPS = pattern("|".join(one for one in CHINESE if len(one) > 1))

@@ -21,8 +21,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
+
+from reverie.light import dataclass, pattern
 
 _FORMAT = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -30,12 +31,12 @@ _FORMAT = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-_HIDDEN = re.compile(f"[{_FORMAT}{_CONTROL}]+")
-_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{5}\U000e007f")
+_HIDDEN = pattern(f"[{_FORMAT}{_CONTROL}]+")
+_FLAG = pattern("\U0001f3f4[\U000e0061-\U000e007a]{5}\U000e007f")
 _FLAGS = frozenset({"gbeng", "gbsct", "gbwls"})
 _JOINERS = "\u200c\u200d"
 # Scripts whose words are spelt with joiners, by the beginning of their letters' names.
-_JOINING = re.compile(
+_JOINING = pattern(
     "(?:ARABIC|SYRIAC|MONGOLIAN|NKO|DEVANAGARI|BENGALI|GURMUKHI|GUJARATI|ORIYA|TAMIL|TELUGU"
     "|KANNADA|MALAYALAM|SINHALA|KHMER|MYANMAR|TIBETAN)"
 )
@@ -148,15 +149,15 @@ _RESERVED = (
     "tool_result|tool_calls?|command-[a-z]+|local-command-[a-z]+|memory(?:-[a-z]+)?|reverie-[a-z]+|"
     "antml:[a-z_]+|untrusted[a-z_-]*|context|document_content|source"
 )
-_TAG = re.compile(rf"[<＜‹](?=\s*[/／]?\s*(?:{_RESERVED})(?![A-Za-z0-9]))", re.IGNORECASE)
-_TOKEN = re.compile(r"[<＜](?=[|｜])|\[(?=/?INST\])|<(?=</?SYS>>)", re.IGNORECASE)
-_ROLE = re.compile(
+_TAG = pattern(rf"[<＜‹](?=\s*[/／]?\s*(?:{_RESERVED})(?![A-Za-z0-9]))", re.IGNORECASE)
+_TOKEN = pattern(r"[<＜](?=[|｜])|\[(?=/?INST\])|<(?=</?SYS>>)", re.IGNORECASE)
+_ROLE = pattern(
     r"^([ \t>]*)(human|assistant|system|user)([ \t]*)([:：])", re.IGNORECASE | re.MULTILINE
 )
-_WHOLE = re.compile(
+_WHOLE = pattern(
     rf'<{NAME} id="([0-9a-f]{{{_HEX}}})"([^\n]*)>\n(.*?)\n</{NAME} id="\1">', re.DOTALL
 )
-_SOURCE = re.compile(r'source="([^"]*)"')
+_SOURCE = pattern(r'source="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ def read_call(call: ToolCall, registry: Registry) -> tuple[Tool, Input]:
         names = ", ".join(registry.names)
         raise InvalidMessage(f"There is no tool named {call.name[:80]!r}", do=f"There are: {names}")
     try:
-        value = read(call.input)
+        value = read(call.raw)
     except InvalidMessage as error:
         raise InvalidMessage(f"The call to {tool.name} cannot be read: {error}") from error
     wrong = problems(value, tool.schema)

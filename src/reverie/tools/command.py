@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from reverie.errors import InvalidInput
+from reverie.light import dataclass
 
 MAX_COMMANDS = 16
 MAX_CHARACTERS = 10_000

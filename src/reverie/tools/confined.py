@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from reverie.errors import PathRefused
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.keys import beneath, shown
 from reverie.store.private import GIT, SECRETS, is_gits, is_secret
@@ -70,10 +70,23 @@ class ConfinedFiles:
 
     def find(self, path: str) -> Path:
         try:
-            real = resolve(absolute(path, self.cwd))
+            real = resolve(self._by_name(path) or absolute(path, self.cwd))
         except PathRefused as error:
             raise self._deny(path, error.what) from error
         return self._readable(real, path)
+
+    def _by_name(self, path: str) -> Path | None:
+        """A bare name of a file that lies in a folder that may be written."""
+        places = self._bare(path)
+        return next((one for one in places if self._slot(one)[0] and self._is_there(one)), None)
+
+    def _bare(self, path: str) -> list[Path]:
+        """Where a bare name of a note may be meant, beside the working folder."""
+        named = path == os.path.basename(path) and path.endswith(".md")
+        return [slot.folder.root / path for slot in self.slots if named]
+
+    def _is_there(self, place: Path) -> bool:
+        return place.is_file()
 
     def _readable(self, real: Path, named: str) -> Path:
         if is_secret(real) or is_secret(Path(named)):
@@ -100,7 +113,7 @@ class ConfinedFiles:
     def target(self, path: str) -> Path:
         try:
             named = Path(os.path.normpath(absolute(path, self.cwd)))
-            for candidate in (named, resolve(named.parent) / named.name):
+            for candidate in (named, resolve(named.parent) / named.name, *self._bare(path)):
                 slot, key = self._slot(candidate)
                 if slot is not None:
                     slot.folder.path(key)  # refuses names that are not safe everywhere

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from anyio import to_thread
 
 from reverie.errors import InvalidMessage, ReverieError
+from reverie.light import dataclass
 from reverie.store.keys import shown
 from reverie.tools.box import bounded, read_call
 from reverie.tools.confined import ConfinedFiles, Slot

@@ -19,6 +19,7 @@ from reverie.store.keys import shown
 from reverie.store.plain import FOLDER
 from reverie.tools import globs
 from reverie.tools.finder import SKIPPED
+from reverie.tools.places import from_here
 from reverie.tools.tool import Files, Input, Output, Tool, ToolContext, ToolFailed
 
 GIVEN = 1_000
@@ -98,7 +99,8 @@ def _glob(pattern: str, path: Path, context: ToolContext) -> Output:
         found = [names for names in walk.below(fd) if test(names)]
     finally:
         os.close(fd)
-    rows = [shown(str(path.joinpath(*names))) for names in sorted(found)[:GIVEN]]
+    named = from_here(path, context.cwd)
+    rows = [shown(str(named.joinpath(*names))) for names in sorted(found)[:GIVEN]]
     notes: list[str] = []
     if len(found) > GIVEN:
         notes.append(f"[{len(found) - GIVEN:,} more; narrow the pattern]")
@@ -142,7 +144,7 @@ _PATH = {"type": "string", "description": "The folder; the project if left out"}
 
 GLOB = Tool(
     "Glob",
-    "Finds files whose path fits a pattern such as src/**/*.py or *.{md,txt}. Gives whole paths.",
+    "Finds files whose path fits a pattern such as src/**/*.py or *.{md,txt}.",
     {
         "type": "object",
         "properties": {"pattern": {"type": "string", "description": "The pattern"}, "path": _PATH},

@@ -13,12 +13,13 @@ as part of a result. Nothing is written here but the one file that `keep` names.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
 
+from reverie.light import dataclass
 from reverie.store.keys import beneath, shown
 from reverie.store.private import is_secret
 from reverie.text.terminal import clean

@@ -14,12 +14,13 @@ import errno
 import os
 import stat
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
+from reverie.light import dataclass
 from reverie.store.files import Changed
-from reverie.store.keys import shown
+from reverie.store.keys import beneath, shown
 from reverie.store.plain import (
     SAFE,
     digest,
@@ -54,6 +55,12 @@ def absolute(path: str, cwd: Path, user: str = "") -> Path:
     if user and (path == "~" or path.startswith("~/")):
         path = user + path[1:]
     return Path(os.path.join(cwd, path))
+
+
+def from_here(path: Path, cwd: Path) -> Path:
+    """A real path as it is told: from the working folder where it lies below it."""
+    here = resolve(cwd)
+    return path.relative_to(here) if beneath(here, path) else path
 
 
 def resolve(path: Path) -> Path:

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Literal, TypeAlias
@@ -22,6 +22,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 
 from reverie.errors import NotFound
+from reverie.light import dataclass
 from reverie.tools import keeper
 from reverie.tools.tool import ToolFailed
 

@@ -14,13 +14,13 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from anyio import to_thread
 
 from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
 from reverie.layers.tool_results import FOLDER
+from reverie.light import dataclass
 from reverie.store.keys import beneath
 from reverie.tools.tool import Input, Output, StoredResults, Tool, ToolContext, ToolFailed
 from reverie.transcript.blocks import parse, text_of

@@ -7,10 +7,11 @@ everything else is written as before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import ReverieError
+from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.keys import beneath

@@ -17,12 +17,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
 from reverie.errors import NotAvailable
+from reverie.light import dataclass
 from reverie.tools import wall
 from reverie.tools.places import resolve
 from reverie.tools.process import Command, Exit, Gathered, run

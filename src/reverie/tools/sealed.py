@@ -9,11 +9,11 @@ since is said to be. Nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from anyio import to_thread
 
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.store.files import Folder
 from reverie.store.plain import digest
 from reverie.tools.tool import Referenced
@@ -34,9 +34,10 @@ class SealedCalls:
     async def find(self, reference: str) -> Referenced | None:
         if not REFERENCE.fullmatch(reference):
             return None
-        return await to_thread.run_sync(self._find, reference)
+        return await to_thread.run_sync(self.look, reference)
 
-    def _find(self, wanted: str) -> Referenced | None:
+    def look(self, wanted: str) -> Referenced | None:
+        """The same, for whoever may wait for a disk."""
         view = self.view()
         calls = [call for name, call in view.calls.items() if reference(name) == wanted]
         found = [Referenced(f"{c.name} {c.id}", *self._whole(view, c)) for c in calls]

@@ -14,13 +14,14 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from anyio import to_thread
 
+from reverie.light import dataclass
 from reverie.store.private import is_git_setting, is_secret
 from reverie.tools import finder, globs
+from reverie.tools.places import from_here
 from reverie.tools.process import Command, Gathered, readable, run
 from reverie.tools.programs import find_program
 from reverie.tools.tool import Input, Output, Tool, ToolContext, ToolFailed
@@ -89,7 +90,7 @@ async def _search(ask: SearchInput, path: Path, fd: int, context: ToolContext) -
     if ended.cause == "time":
         raise ToolFailed(f"the search was ended after {ended.waited}", do="Narrow it")
     unseen = None if is_file else _unseen(path, context)
-    rows = list(_rows(bytes(sink.data), ask.mode, path, unseen))
+    rows = list(_rows(bytes(sink.data), ask.mode, from_here(path, context.cwd), unseen))
     if ended.cause == "itself" and ended.code > 1 and not rows:
         raise ToolFailed(f"the search failed: {sink.text.strip()[:2_000]}")
     return _output(rows, ask, cut=ended.cause == "output")
@@ -171,8 +172,7 @@ def _rows(
 
 
 def _shown(name: bytes, path: Path) -> str:
-    found = name.removeprefix(b"./")
-    return readable(os.path.join(os.fsencode(path), found) if found else os.fsencode(path))
+    return readable(os.fsencode(path / os.fsdecode(name.removeprefix(b"./"))))
 
 
 def _output(rows: list[str], ask: SearchInput, cut: bool) -> Output:

@@ -10,12 +10,13 @@ works on a copy. Nothing here asks for permission or runs anything.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from reverie.errors import InvalidInput, ReverieError
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
 from reverie.store.files import Folder
 from reverie.transcript.view import View

@@ -12,11 +12,12 @@ provider says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS, Settings
 from reverie.text.difference import first_byte
 from reverie.transcript.blocks import Json, elements, members, parse

@@ -17,6 +17,7 @@ from types import UnionType
 from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from reverie.errors import InvalidMessage
+from reverie.light import pattern
 from reverie.transcript.blocks import (
     DECODER,
     Block,
@@ -171,7 +172,7 @@ def decode(text: str, load: Load = lambda _: None) -> Entry:
     return Entry(ident, parent if isinstance(parent, str) else "", _time(values.get("at")), record)
 
 
-_SAID = re.compile(
+_SAID = pattern(
     r'\{"v":1,"id":"([^"\\]+)","parent":"([^"\\]*)","at":"([^"\\]*)",'
     r'"type":"(user|assistant|attached)","blocks":\['
 )
@@ -252,7 +253,7 @@ def _make(kind: type[Record], text: str, values: Mapping[str, Json], load: Load)
 
 
 _WITH_BLOCKS = frozenset({UserMessage, AssistantMessage, Attached, Replaced})
-_BLOB = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_BLOB = pattern(r"[0-9a-f]{64}", re.ASCII)
 
 
 def _stored(part: str, value: Json, load: Load) -> str:

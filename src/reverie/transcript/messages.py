@@ -8,9 +8,10 @@ out once. Pure values and functions; nothing here decides anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, block_of, text_block
 from reverie.transcript.records import Role, unchanging
 

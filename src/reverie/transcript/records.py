@@ -8,9 +8,10 @@ ones always. Nothing here reads a clock or makes an id.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, TypeVar, dataclass_transform
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block
 
 Role: TypeAlias = Literal["user", "assistant"]

@@ -8,11 +8,12 @@ re-serialises a block: the body is joined from the texts as they were received.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 
+from reverie.light import dataclass
 from reverie.text.difference import first_byte
 from reverie.transcript.blocks import Json, Object, added, dump, elements, members, parse
 from reverie.transcript.messages import Message, link, message_text

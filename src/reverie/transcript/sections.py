@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import estimate
 
 SUMMARY = (

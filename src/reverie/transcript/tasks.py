@@ -7,7 +7,7 @@ the paths that tools take. Values alone: nothing here reads a file, a clock or a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from reverie.light import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class ExtractTask(Task):
     index: str = ""  # the text of MEMORY.md
     injected: tuple[str, ...] = ()  # texts that recall put into this conversation
     instructions: str = ""  # what instruction files already say
+    any_tool: bool = False  # our tools may be called though the conversation names none of them
 
 
 @dataclass(frozen=True, slots=True)

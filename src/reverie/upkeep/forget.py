@@ -27,13 +27,14 @@ from reverie.memory.words import ForgetWords
 from reverie.store import home as places
 from reverie.store.addresses import address_folders
 from reverie.store.files import Folder
-from reverie.store.history import NAME, OBJECTS
+from reverie.store.history import NAME
 from reverie.store.journal import Journal
 from reverie.store.keys import is_temporary
 from reverie.store.lists import FORGOTTEN as HASHES
 from reverie.store.lists import ForgottenWords
 from reverie.store.lock import FileLock
 from reverie.store.memory import MemoryFolder
+from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
 from reverie.upkeep.forgetting import Rewriter, Touched
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -22,14 +23,19 @@ from typing import Any
 from reverie.errors import InvalidMessage, NotFound
 from reverie.memory.words import ForgetWords
 from reverie.store.files import Folder
-from reverie.store.history import LOG, OBJECTS, is_kept, object_key
+from reverie.store.heads import NAME as HEADS
+from reverie.store.history import LOG, is_kept
 from reverie.store.journal import seal, unseal
+from reverie.store.objects import OBJECTS, object_key
 from reverie.store.plain import digest
 from reverie.transcript.blocks import dump
 from reverie.transcript.codec import blob_name, decode, encode
 from reverie.transcript.records import AssistantMessage, Entry, Strip, Unknown
 
 RECORD = "forgotten"
+
+
+_KEY = re.compile(rb'"key":("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +248,7 @@ class Rewriter:
         kept = None if history is None else replace(self, files=history)
         old: dict[str, str] = {}
         if kept is not None:
+            renames = {**kept._past_renames(), **renames}
             old = kept._objects(renames)
             kept._log(old, renames)
         if folder is not None:
@@ -251,6 +258,7 @@ class Rewriter:
                 kept.removed(object_key(name), "version")
             for key in kept._list("review"):
                 kept.plain(key, "review")
+            kept.removed(HEADS, "derived")
 
     def _renames(self, folder: Folder) -> dict[str, str]:
         out: dict[str, str] = {}
@@ -260,6 +268,19 @@ class Rewriter:
             if dot and self.words.names(stem):
                 mark = digest(self._fixed(folder.read(key), {})[0])[:8]
                 out[key] = f"{above}{slash}memory-{mark}.{ending}"
+        return out
+
+    def _past_renames(self) -> dict[str, str]:
+        """Names of files that are gone, and that only the history still knows."""
+        out: dict[str, str] = {}
+        known = self.files.read(LOG) if self.files.exists(LOG) else b""
+        for raw in dict.fromkeys(_KEY.findall(known)):
+            with contextlib.suppress(ValueError):
+                key = str(json.loads(raw))
+                above, slash, name = key.rpartition("/")
+                stem, dot, ending = name.rpartition(".")
+                if dot and self.words.names(stem):
+                    out[key] = f"{above}{slash}memory-{os.urandom(4).hex()}.{ending}"
         return out
 
     def _fixed(self, data: bytes, renames: dict[str, str]) -> tuple[bytes, int]:
@@ -291,6 +312,7 @@ class Rewriter:
                 new = new.replace(f'"{old}"', f'"{name}"')
             for old, name in renames.items():
                 new = new.replace(f'"key":{dump(old)}', f'"key":{dump(name)}')
+                new = new.replace(f"({dump(old)[1:-1]})", f"({dump(name)[1:-1]})")
             return new, count
 
         if not self.files.exists(LOG):

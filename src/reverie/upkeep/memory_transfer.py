@@ -23,9 +23,10 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store import home as places
 from reverie.store.files import Folder
-from reverie.store.history import LOG, OBJECTS
+from reverie.store.history import LOG
 from reverie.store.lists import REVIEW
 from reverie.store.memories import Memories
+from reverie.store.objects import OBJECTS
 from reverie.store.plain import read_plain
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice, Say
@@ -186,7 +187,8 @@ def exported_files(memories: Memories, say: Say) -> Iterator[tuple[str, bytes]]:
     versions = kept.log()
     if versions:
         yield f"{HISTORY}/{LOG}", kept.files.read(LOG, single_link=True)
-    for name in sorted({n for v in versions for n in (v.before, v.after) if n}):
+    named = {n for v in versions for n in (v.before, v.after) if n}
+    for name in sorted(named - kept.state.grown.keys()):  # what grew is in the log
         try:
             yield f"{HISTORY}/{OBJECTS}/{name}", kept.content(name)
         except ReverieError as error:

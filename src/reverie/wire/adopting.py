@@ -11,9 +11,10 @@ still be answered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, dump
 from reverie.transcript.messages import interrupted_result
 from reverie.wire.reading import Format, Heard

@@ -9,9 +9,10 @@ names of calls) is kept and sent back verbatim to the same model; see `native`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import (
     Block,
     Json,
@@ -163,7 +164,7 @@ def _call(one: Block) -> str:
 class ChatAnswer:
     """An answer on its way. Only the first choice counts: no more are asked for."""
 
-    request: Request
+    request: Request | None  # what it answers; None leaves the names of its calls as they are
     where: str
     message: Growing = field(default_factory=lambda: Growing({"role": ['"assistant"']}))
     calls: list[tuple[Json, Growing, Growing]] = field(
@@ -278,7 +279,7 @@ class ChatAnswer:
         )
 
 
-def blocks_of(raw: str, stop: str, request: Request) -> tuple[tuple[Block, ...], str]:
+def blocks_of(raw: str, stop: str, request: Request | None) -> tuple[tuple[Block, ...], str]:
     """A message in our blocks, its own form behind them where they do not say it all."""
     message = parse(raw)
     if not isinstance(message, dict):
@@ -301,7 +302,8 @@ def blocks_of(raw: str, stop: str, request: Request) -> tuple[tuple[Block, ...],
     ids = {a: b for a, b in zip(ours, theirs, strict=True) if a != b}
     clear = whole and len(set(theirs)) == len(theirs) and all(theirs)
     if clear and blocks and _plain(message) != _plain(parse(_assistant(blocks)[0])):
-        blocks.append(native_block(PROVIDER, request.head.model, blocks, [raw], ids))
+        model = request.head.model if request else ""
+        blocks.append(native_block(PROVIDER, model, blocks, [raw], ids))
     return tuple(blocks), stop
 
 

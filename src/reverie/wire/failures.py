@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from reverie.errors import (
     AuthFailed,
@@ -22,6 +21,7 @@ from reverie.errors import (
     UnknownModel,
     Unreachable,
 )
+from reverie.light import dataclass
 from reverie.transcript.blocks import Json, parse
 
 QUOTED = 300

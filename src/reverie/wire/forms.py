@@ -131,6 +131,16 @@ def tool_name(tool: object) -> str:
     return str(about.get("name") or "")
 
 
+def tool_parameters(tool: object) -> dict[str, Any]:
+    """The parameters of a tool by name, however it is described."""
+    value = value_of(tool)
+    function = value.get("function")
+    about = cast("dict[str, Any]", function) if isinstance(function, dict) else value
+    schema = about.get("input_schema") or about.get("parameters")
+    known = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    return cast("dict[str, Any]", known) if isinstance(known, dict) else {}
+
+
 def called(call: object) -> tuple[Format, str, str, object]:
     """A call in any form: which, its id, its tool, and what it was given."""
     value = value_of(call)

@@ -11,8 +11,9 @@ piece would have held.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import joined, members
 
 

@@ -9,9 +9,10 @@ left out. No `Reply` exists before the last event has come and every block was c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, Object, block, elements, members, parse
 from reverie.transcript.usage import usage_of
 from reverie.wire.calls import CUT, cut_call, input_text, was_cut

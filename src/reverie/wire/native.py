@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, block, dump, elements, members
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.records import Mark
@@ -91,8 +92,11 @@ def by_record(message: Message) -> Iterator[list[Block]]:
         yield [p.block for p in pieces]
 
 
-def unique_ids(theirs: Sequence[str], request: Request) -> list[str]:
-    """A name for each call of an answer that no other call of the session has."""
+def unique_ids(theirs: Sequence[str], request: Request | None) -> list[str]:
+    """A name for each call of an answer that no other call of the session has; without a
+    session, its own."""
+    if request is None:
+        return list(theirs)
     used = {
         p.block.call
         for m in request.messages()

@@ -38,7 +38,15 @@ def tools(request: Request) -> Iterator[tuple[str, str]]:
             if "description" in parts:
                 found.append(f'"description":{parts["description"][0]}')
             schema = parts["input_schema"][0] if "input_schema" in parts else '{"type":"object"}'
-            yield str(value["name"]), ",".join([*found, f'"parameters":{schema}'])
+            strict = ['"strict":true'] if value.get("strict") is True else []
+            yield str(value["name"]), ",".join([*found, f'"parameters":{schema}', *strict])
+
+
+def hosted(request: Request) -> Iterator[str]:
+    """Tools without a name: those that a provider of this kind runs itself."""
+    for raw, value in elements(request.head.tools):
+        if isinstance(value, dict) and "name" not in value and value.get("type") != "function":
+            yield raw
 
 
 def common_options(options: Mapping[str, tuple[str, Json]]) -> Iterator[tuple[str, str]]:

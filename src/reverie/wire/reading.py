@@ -9,10 +9,10 @@ here (`adopting` does what a transcript needs), and nothing of the caller's is c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, Object, block, block_of, dump, text_block
 from reverie.transcript.tokens import family
 from reverie.wire.calls import input_text

@@ -9,10 +9,11 @@ so that a longer conversation begins with the bytes of a shorter one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from reverie.errors import InvalidMessage
+from reverie.light import dataclass
 from reverie.transcript.blocks import (
     Block,
     Json,
@@ -34,6 +35,7 @@ from reverie.wire.openai import (
     common_options,
     effort,
     file_of,
+    hosted,
     image_url,
     own_options,
     reasons,
@@ -74,7 +76,8 @@ def body(request: Request, *, key: str, streaming: bool) -> str:
     parts.update(common_options(options))
     if effort(options):
         parts["reasoning"] = dump({"effort": effort(options)})
-    found = [f'{{"type":"function",{rest},"strict":false}}' for _, rest in tools(request)]
+    found = [f'{{"type":"function",{_strictly(rest)}}}' for _, rest in tools(request)]
+    found += hosted(request)
     if found:
         parts["tools"] = f"[{','.join(found)}]"
         parts.update(_choice(options.get("tool_choice", ("", None))[1]))
@@ -87,6 +90,11 @@ def body(request: Request, *, key: str, streaming: bool) -> str:
     parts.update(own_options(options))
     parts["input"] = f"[{','.join(_items(request))}]"
     return "{" + ",".join(f"{dump(k)}:{v}" for k, v in parts.items()) + "}"
+
+
+def _strictly(rest: str) -> str:
+    """A function's members; the API would be strict where nothing is said."""
+    return rest if rest.endswith('"strict":true') else f'{rest},"strict":false'
 
 
 def _choice(choice: Json) -> Iterator[tuple[str, str]]:
@@ -155,7 +163,7 @@ def _assistant(blocks: Sequence[Block]) -> Iterator[str]:
 class ResponsesAnswer:
     """An answer on its way: the items that are finished, and how it ended."""
 
-    request: Request
+    request: Request | None  # what it answers; None leaves the names of its calls as they are
     where: str
     items: dict[int, str] = field(default_factory=dict[int, str])
     response: str = ""  # the last event's, once it has come
@@ -228,7 +236,7 @@ def _refuses(item: Json) -> bool:
     return any(isinstance(p, dict) and p.get("type") == "refusal" for p in parts)
 
 
-def blocks_of(items: Sequence[str], stop: str, request: Request) -> tuple[Block, ...]:
+def blocks_of(items: Sequence[str], stop: str, request: Request | None) -> tuple[Block, ...]:
     """Items in our blocks, and they themselves behind them, unless the answer was cut."""
     values = [v for v in map(parse, items) if isinstance(v, dict)]
     calls = [v for v in values if v.get("type") == "function_call"]
@@ -245,7 +253,8 @@ def blocks_of(items: Sequence[str], stop: str, request: Request) -> tuple[Block,
     clear = len(set(theirs)) == len(theirs) and all(theirs)
     if items and clear and stop == "end_turn":
         ids = {a: b for a, b in zip(ours, theirs, strict=True) if a != b}
-        blocks.append(native_block(PROVIDER, request.head.model, blocks, items, ids))
+        model = request.head.model if request else ""
+        blocks.append(native_block(PROVIDER, model, blocks, items, ids))
     return tuple(blocks)
 
 

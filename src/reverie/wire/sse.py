@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from reverie.light import dataclass
 
 LARGEST = 64 * 1024 * 1024  # bytes of one event; more is not an answer but a fault
 _END = re.compile(rb"[\r\n]")

@@ -70,7 +70,7 @@ COMMANDS = {
         f"{HERE}.dream:app", "Tidy the memory on a branch, checked before it lands."
     ),
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
-    "team": LazyCommand(f"{HERE}.team:app", "Scan files that would be shared for secrets."),
+    "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
     "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }

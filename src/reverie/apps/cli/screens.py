@@ -106,7 +106,7 @@ class LineScreen:
                 self._end()
             case ToolStarted():
                 self._awaited = event.call.name
-                self.line(f"● {event.call.name} {line(event.call.input, 150)}", "cyan")
+                self.line(f"● {event.call.name} {line(event.call.raw, 150)}", "cyan")
             case ToolEnded():
                 self._awaited = "the model"
                 text = event.text.strip()

@@ -56,6 +56,11 @@ def encoded(value: object) -> str:
     return inert(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def json_line(value: object) -> None:
+    """A value on one line, at once: what a server says when it listens."""
+    print(inert(json.dumps(value, ensure_ascii=False)), flush=True)
+
+
 def document(value: object) -> None:
     """The one answer of a command to `--json`."""
     sys.stdout.write(encoded(value) + "\n")

@@ -1,24 +1,284 @@
-"""`reverie team`: what concerns memory that is shared. So far, the search for secrets.
+"""`reverie team`: memory that is shared, its server, its tokens, and the search for secrets.
 
 `scan` exits with 1 where there is a secret, or where a file could not be searched.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from reverie.apps.cli.options import CommandGroup, json_option
-from reverie.apps.cli.show import document, note, say
+from reverie.apps.cli.memory_open import open_memory
+from reverie.apps.cli.options import CommandGroup, json_option, project_option
+from reverie.apps.cli.show import document, json_line, note, say
+from reverie.errors import NotAvailable
+from reverie.providers.extras import install_command
+from reverie.settings import environment
+from reverie.store import home as places
 from reverie.text.counts import plural
+from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.scan import scan_files
+
+if TYPE_CHECKING:
+    from reverie.session.team import TeamPlace
+    from reverie.team.store import TeamStore
+
+HOST = "127.0.0.1"
+DATABASE = "REVERIE_TEAM_DATABASE"
+
+database_option = click.option(
+    "--database",
+    default="",
+    metavar="URL",
+    help="A path, or postgresql://…; else REVERIE_TEAM_DATABASE, else a file in home.",
+)
 
 
 @click.group(cls=CommandGroup, no_args_is_help=True)
 def app() -> None:
-    """Scan files that would be shared for secrets."""
+    """Share memory with a team: sync, server, tokens, search for secrets."""
+
+
+@app.command()
+@project_option
+@click.option("--pull", is_flag=True, help="Only take what is new there; push nothing.")
+@json_option
+def sync(project: Path, pull: bool, as_json: bool) -> None:
+    """Take what teammates wrote, and push what is new here."""
+    from reverie.session.team import sync_team
+
+    with open_memory(project) as memories:
+        done = sync_team(memories, _place(project), pull_only=pull)
+    if as_json:
+        document(done.value())
+        return
+    say(f"{plural(len(done.pulled), 'file')} pulled, {plural(len(done.pushed), 'file')} pushed")
+    for key, where in done.lost.items():
+        say(f"{key}: both sides changed it; the team's text stands, yours is kept in {where}")
+    for key in done.conflicts:
+        if key not in done.lost:
+            say(f"{key}: both sides changed it, and both texts were merged")
+    for key in done.returned:
+        say(f"{key}: you deleted it, and it came back: deletions do not travel")
+    for key, why in sorted(done.blocked.items()):
+        say(f"{key}: not shared, since {why}")
+    if done.group:
+        note(f"`reverie memory undo {done.group}` takes back what was pulled, for you alone")
+
+
+@app.command()
+@project_option
+@json_option
+def status(project: Path, as_json: bool) -> None:
+    """Show what a sync would do, and change nothing."""
+    from reverie.session.team import team_status
+
+    with open_memory(project) as memories:
+        found = team_status(memories, _place(project))
+    if as_json:
+        document(found.value())
+        return
+    say(f"{found.repo} at {found.url}")
+    rows = (
+        ("to pull", found.to_pull),
+        ("to push", found.to_push),
+        ("changed on both sides", found.conflicts),
+        ("deleted here, coming back with the next sync", found.returning),
+    )
+    for name, keys in rows:
+        if keys:
+            say(f"{name}: {', '.join(keys)}")
+    for key, why in sorted(found.blocked.items()):
+        say(f"{key}: not shared, since {why}")
+    if not any(keys for _, keys in rows):
+        say("both sides are alike")
+
+
+@app.command("log")
+@project_option
+@click.option("-n", "most", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@json_option
+def show_log(project: Path, most: int, as_json: bool) -> None:
+    """Show who wrote which shared memory, and when; the newest first."""
+    from reverie.session.team import connect
+
+    rows = connect(_place(project)).log(most)
+    if as_json:
+        document([asdict(one) for one in rows])
+        return
+    for one in rows:
+        when = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M")
+        what = "deleted" if one.deleted else "wrote"
+        say(f"{when}  {one.author} {what} {one.key} (version {one.version})")
+    if not rows:
+        say("Nobody has written anything yet.")
+
+
+@app.command()
+@click.option("--host", default=HOST, show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8788, show_default=True)
+@database_option
+@click.option("--tombstones", is_flag=True, help="Let deletions travel to everybody.")
+@json_option
+def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) -> None:
+    """Serve team memory over HTTP until Ctrl-C."""
+    import anyio
+
+    try:
+        from reverie.apps.team.server import app as application
+        from reverie.serving import listen
+        from reverie.serving import serve as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("reverie"):
+            raise
+        raise NotAvailable(
+            f"The team server cannot serve: {error.name} is not installed",
+            do=f"Install it: {install_command('starlette')} uvicorn",
+        ) from error
+    store = _store(database, tombstones=tombstones)
+    listening = listen(host, port)
+
+    def ready(url: str) -> None:
+        if as_json:
+            json_line({"url": url})
+        else:
+            say(f"Team memory at {url} (Ctrl-C stops it)")
+            say("  `reverie team token create --repo owner/name` makes a token for a teammate")
+        sys.stdout.flush()
+
+    try:
+        anyio.run(run, application(store), listening, ready)
+    finally:
+        store.close()
+
+
+@app.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@database_option
+def backup(file: Path, database: str) -> None:
+    """Write everything that a server keeps to a file; tokens only by their digests."""
+    from reverie.team.backup import write_backup
+
+    store = _store(database)
+    try:
+        count = write_backup(store.database, file)
+    finally:
+        store.close()
+    say(f"{plural(count, 'row')} written to {file}")
+
+
+@app.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True))
+@database_option
+def restore(file: Path, database: str) -> None:
+    """Fill an empty database from a backup, of either kind of database."""
+    from reverie.team.backup import read_backup
+
+    store = _store(database)
+    try:
+        count = read_backup(store.database, file)
+    finally:
+        store.close()
+    say(f"{plural(count, 'row')} restored")
+
+
+# Tokens
+
+
+@app.group(cls=CommandGroup, no_args_is_help=True)
+def token() -> None:
+    """Make, list and revoke the tokens of a server."""
+
+
+@token.command()
+@click.option("--repo", required=True, metavar="OWNER/NAME", help="`*` for all of them.")
+@click.option("--org", default="default", show_default=True, help="The organisation.")
+@click.option("--author", default="", help="Whose token it is; else the repository's name.")
+@click.option("--read-only", is_flag=True, help="The token may not write.")
+@click.option("--days", type=click.IntRange(1, 3650), help="How long it is good.")
+@database_option
+@json_option
+def create(
+    repo: str,
+    org: str,
+    author: str,
+    read_only: bool,
+    days: int | None,
+    database: str,
+    as_json: bool,
+) -> None:
+    """Make a token. It is shown once."""
+    store = _store(database)
+    try:
+        text, one = store.create_token(
+            org=org,
+            repo=repo,
+            author=author or environment().get("USER", "") or "teammate",
+            writes=not read_only,
+            expires=time.time() + days * 86_400 if days else None,
+        )
+    finally:
+        store.close()
+    if as_json:
+        document({"token": text, "id": one.id, "repo": one.repo, "writes": one.writes})
+    else:
+        say(text)
+        note("It is not shown again. A teammate sets it as REVERIE_TEAM_TOKEN.")
+
+
+@token.command("list")
+@database_option
+@json_option
+def list_tokens(database: str, as_json: bool) -> None:
+    """List the tokens, without their secret parts."""
+    store = _store(database)
+    try:
+        found = store.list_tokens()
+    finally:
+        store.close()
+    if as_json:
+        document([asdict(one) for one in found])
+        return
+    for one in found:
+        state = "revoked" if one.revoked else "writes" if one.writes else "reads"
+        say(f"{one.id}  {one.org}  {one.repo}  {one.author}  {state}")
+
+
+@token.command()
+@click.argument("name")
+@database_option
+def revoke(name: str, database: str) -> None:
+    """Make a token worthless from now on, by the id that `list` shows."""
+    store = _store(database)
+    try:
+        one = store.revoke_token(name)
+    finally:
+        store.close()
+    say(f"{one.id} of {one.author} is revoked")
+
+
+def _place(project: Path) -> TeamPlace:
+    from reverie.session.team import TeamPlace
+
+    found = ProjectPlace.of(project)
+    return TeamPlace(found.home, found.root, found.environ, found.loaded().settings, found.flags())
+
+
+def _store(database: str, *, tombstones: bool = False) -> TeamStore:
+    from reverie.team.database import open_database
+    from reverie.team.store import TeamStore
+
+    environ = environment()
+    url = database or environ.get(DATABASE, "")
+    if not url:
+        url = str(places.home(environ) / "team" / "team.sqlite3")
+    return TeamStore(open_database(url), now=time.time, tombstones=tombstones)
 
 
 @app.command()

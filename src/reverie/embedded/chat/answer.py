@@ -87,8 +87,10 @@ def _named(ask: CallAsked) -> str:
 
 def _beginning(history: ConversationHistory, found: Asked, say: Phrases) -> list[str]:
     """What is said before any call: to a request, to a question, to anything else."""
+    if history.fresh and not found.asks:
+        return []  # said to a call that was denied: what became of that is told
     if not history.newest.text.strip():
-        return [] if history.fresh else [say.no_words, *_about(history, say)]
+        return [say.no_words, *_about(history, say)]
     if found.asks:
         missing = dict.fromkeys(a.tool for a in found.asks if a.tool not in history.tools)
         lines = [say.missing.format(tool=tool) for tool in missing]

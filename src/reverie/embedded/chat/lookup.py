@@ -15,19 +15,12 @@ from itertools import pairwise
 from reverie.embedded.chat.phrases import Phrases
 from reverie.embedded.chat.reports import line_number, named
 from reverie.embedded.history import CallOutcome, ConversationHistory, Said, clip
-from reverie.text.tokens import has_chinese
+from reverie.text.tokens import FUNCTION, has_chinese
 
 ASKED = 500  # characters of a question that are looked at
 SHOWN = 3
 TERMS = 12
 PLACES = 50  # places looked at for one word in one text
-STOP = frozenset(
-    """
-    the a an is are was were do does did what which who whose when where why how i you we it my our
-    your of in on at to for with and or not that this there be have has had can could would should
-    will me us about tell know please from by as if so any some than
-    """.split()  # noqa: SIM905
-)
 STOP_ZH = frozenset("的了是在我你他她它们这那有吗呢吧么什哪谁怎为和与就都也很不个")
 ASKING = re.compile(
     r"(?:what|which|who|whose|when|where|why|how|did|do|does|is|are|was|were|have|has|can|tell)\b"
@@ -77,7 +70,7 @@ def terms(text: str) -> list[str]:
             kept = [c for c in word if c not in STOP_ZH]
             found.update((a + b, None) for a, b in pairwise(kept) if a + b in word)
             found.update((run, None) for run in re.findall(r"[a-z0-9_.\-/]{2,}", word))
-        elif len(word) > 1 and word not in STOP:
+        elif len(word) > 1 and word not in FUNCTION:
             found[word] = None
     return list(found)[:TERMS]
 

@@ -59,7 +59,7 @@ def answer(request: Request) -> Sequence[Block]:
     saves = saves_of(request, task)
     asks = _reads(saves, task, history) if not history.made else []
     asks = asks or _writes(saves, task, history)
-    if not asks or not history.tools >= {ask.tool for ask in asks}:
+    if not asks or not (task.any_tool or history.tools >= {ask.tool for ask in asks}):
         return [text_block(NOTHING)]
     used = {call.id for call in history.calls}
     return [past.call_block(request, used, ask.tool, ask.input) for ask in asks]
@@ -79,7 +79,7 @@ def _reads(
     saves: Sequence[Save], task: ExtractTask, history: ConversationHistory
 ) -> list[CallAsked]:
     """Every file that will be changed, to be read together."""
-    if not saves or "Read" not in history.tools:
+    if not saves or not (task.any_tool or "Read" in history.tools):
         return []
     keys = [save.key for save in saves if save.known]
     if task.index.strip():

@@ -26,19 +26,26 @@ from reverie.transcript.blocks import text_block
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Record, Replaced, Stand
 from reverie.transcript.view import STANDING, View
-from reverie.world import World
+from reverie.world import WayBack, World
 
-__all__ = ["FOLDED", "INTRO", "NAME", "SEALED", "priced", "seal", "seal_lines"]
+__all__ = ["FOLDED", "INTRO", "NAME", "SEALED", "explanation", "priced", "seal", "seal_lines"]
 
 NAME = "collapse"
 INTRO = (
     "[Earlier rounds of this conversation, sealed: shortened by the program, nothing is lost. "
     "<user> is what the user said, word for word; <assistant> an answer of yours, - what you said "
     "beside a call; > a tool call of yours with its reference, under it = how it ended, ! an "
-    "error, then names from it. `{tool}` with a reference such as r:abc123 gives that call with "
-    "its result, or that message, whole: use it before you rely on what a line leaves out. Behind "
-    "the last [end] the conversation goes on as it is.]"
+    "error, then names from it. "
 )
+REST = (
+    " Use it before you rely on what a line leaves out. Behind the last [end] the conversation "
+    "goes on as it is.]"
+)
+
+
+def explanation(way_back: WayBack) -> str:
+    """What the lines are, and how what they leave out is read back."""
+    return INTRO + way_back.named() + REST
 
 
 async def seal(view: View, world: World) -> Sequence[Record]:
@@ -59,7 +66,7 @@ async def seal(view: View, world: World) -> Sequence[Record]:
     text = seal_lines(settings, old, view.items.since(first + len(old)))
     if not text:
         return ()
-    intro = text_block(INTRO.format(tool=world.way_back.tool))
+    intro = text_block(explanation(world.way_back))
     head = _explanation(view)
     lines = text_block(framed(view, old, text, "sealed"))
     record = Replaced(
@@ -92,9 +99,8 @@ def _is_live(item: Item) -> bool:
 
 def _explanation(view: View) -> str:
     """The item that says what the lines are, or nothing where none does."""
-    start = INTRO.partition("{")[0]
     for item in view.items[: view.live]:
-        if item.reason in (SEALED, FOLDED) and item.pieces[0].block.get("text").startswith(start):
+        if item.reason in (SEALED, FOLDED) and item.pieces[0].block.get("text").startswith(INTRO):
             return item.id
     return ""
 

@@ -173,6 +173,7 @@ def _record(
         left_out=made.left_out,
         keep=found.keep if found else "",
         goes_on=trigger == "auto" and span.last == len(view.items) - 1,
+        reader=world.way_back.tool,
     )
     stand = Stand("user", (text_block(text),))
     record = _replaced(view, span, trigger, stand, made.calls, found)
@@ -275,7 +276,7 @@ def _audited(
 ) -> Audit:
     gone = with_earlier_words(view, span.gone)
     most = min(world.settings.compact_keep_list_tokens, max(0, room))
-    return audit(gone, texts, keep_tokens=most)
+    return audit(gone, texts, keep_tokens=most, reader=world.way_back.tool)
 
 
 def told(boundary: Boundary) -> str:

@@ -12,13 +12,14 @@ written here, and nothing is lost by a failure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from reverie.errors import ForkRefused, NotAvailable, PromptTooLong, ReverieError
 from reverie.layers.compaction import shortened, summary
 from reverie.layers.compaction.ranges import ReplacedSpan
 from reverie.layers.compaction.summary import Unusable
+from reverie.light import dataclass
 from reverie.memory.secrets import removed
 from reverie.transcript.blocks import estimate
 from reverie.transcript.tasks import SummaryTask

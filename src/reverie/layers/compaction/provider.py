@@ -10,12 +10,13 @@ missing, is attached at the end for that reason. Only a beginning can be compact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reverie.errors import NotAvailable
 from reverie.layers.compaction.asking import SOURCE, CompactionFailed
 from reverie.layers.compaction.ranges import ReplacedSpan
 from reverie.layers.compaction.shortened import messages_of
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, dump, joined, members, text_block
 from reverie.transcript.records import Attached, HeadSet, Record
 from reverie.transcript.request import NO_HEAD, Request

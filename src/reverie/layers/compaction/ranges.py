@@ -7,10 +7,10 @@ to do. A range that names nothing is refused with what to do. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput, NotFound
+from reverie.light import dataclass
 from reverie.transcript.messages import Item
 from reverie.transcript.moves import widened
 from reverie.transcript.records import UserMessage

@@ -10,11 +10,12 @@ is handed back, word for word. Pure: it builds a request and sends none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
 from reverie.layers.compaction.ranges import ReplacedSpan, instructs
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, block_of, text_block
 from reverie.transcript.messages import Item, Message, Piece, message
 from reverie.transcript.request import NO_HEAD, Request

@@ -77,20 +77,29 @@ def _missing(text: str) -> list[str]:
 
 
 def stand(
-    text: str, *, where: str, gone: Sequence[Item], left_out: str, keep: str, goes_on: bool
+    text: str,
+    *,
+    where: str,
+    gone: Sequence[Item],
+    left_out: str,
+    keep: str,
+    goes_on: bool,
+    reader: str = "ReadBack",
 ) -> str:
-    """The words that stand for the messages `gone`."""
+    """The words that stand for the messages `gone`; `reader` is the tool that takes references."""
     inside = re.sub(rf"<(?=/?{TAG}\b)", "&lt;", text, flags=re.IGNORECASE)
-    head = (
-        f"[{where} This summary stands for it; the transcript keeps every word. By a reference, "
-        "which is r: and six signs, ReadBack gives a call and its result whole.]"
-    )
+    head = f"{where} This summary stands for it"
+    if reader:
+        head += (
+            "; the transcript keeps every word. By a reference, which is r: and six signs, "
+            f"{reader} gives a call and its result whole"
+        )
     parts = [
-        head,
+        f"[{head}.]",
         f"<{TAG}>\n{inside}\n</{TAG}>",
         left_out,
         keep,
-        _last_calls(gone),
+        _last_calls(gone) if reader else "",
     ]
     if goes_on:
         parts.append(

@@ -10,11 +10,12 @@ what is left would still be over the threshold: then nothing has changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reverie.errors import NotFound, StoreError
 from reverie.layers.session_memory.growth import NAME, covered, is_kept, numbers
 from reverie.layers.session_memory.notes import KEY, inserted, is_blank
+from reverie.light import dataclass
 from reverie.settings import Settings
 from reverie.text import untrusted
 from reverie.transcript.audit.audit import Audit, audit, with_earlier_words

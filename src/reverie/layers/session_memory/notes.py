@@ -6,6 +6,7 @@ here reads the notes' file or decides when they are taken.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,7 +19,7 @@ from reverie.transcript.sections import Section, sections
 KEY = "session-memory/summary.md"
 TRUNCATED = "[... section truncated for length ...]"
 EXACT = ("Current State", "Errors & Corrections")  # not shortened to make room for others
-_VARIABLE = re.compile(r"\{\{(currentNotes|notesPath)\}\}")
+_VARIABLE = re.compile(r"\{\{(currentNotes|notesPath|notesName)\}\}")
 
 
 def frame(text: str) -> tuple[tuple[str, str], ...]:
@@ -84,10 +85,14 @@ def template() -> str:
 def instruction(prompt: str, notes: str, path: str, settings: Settings) -> str:
     """What an update is told. Variables are filled in once: what looks like one in the
     notes stays as it is. A prompt that leaves one out is told its value at the end."""
-    values = {"currentNotes": notes, "notesPath": path}
+    values = {
+        "currentNotes": notes,
+        "notesPath": path,
+        "notesName": posixpath.basename(path),  # enough for Edit
+    }
     parts = [_VARIABLE.sub(lambda found: values[found[1]], prompt).rstrip()]
     named = set(_VARIABLE.findall(prompt))
-    if "notesPath" not in named:
+    if not named & {"notesPath", "notesName"}:
         parts.append(f"The notes are in {path}")
     if "currentNotes" not in named:
         parts.append(f"This is what the notes hold now:\n\n<notes>\n{notes}\n</notes>")
@@ -97,7 +102,7 @@ def instruction(prompt: str, notes: str, path: str, settings: Settings) -> str:
 
 def _budgets(notes: str, settings: Settings) -> str:
     each, in_all = settings.notes_section_tokens, settings.notes_total_tokens
-    text = f"A section may have about {each:,} tokens, the notes {in_all:,} in all."
+    text = f"About {each:,} tokens a section, {in_all:,} in all."
     over = over_budget(notes, settings)
     if not over:
         return text

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from reverie.errors import InvalidInput
+from reverie.light import dataclass, pattern
 from reverie.memory.format import frontmatter
 from reverie.memory.format.frontmatter import BOM, Frontmatter, Names
+from reverie.memory.format.index import shorten
 from reverie.text.untrusted import strip
 
 Type: TypeAlias = Literal["user", "feedback", "project", "reference"]
@@ -31,9 +32,9 @@ MAX_READ = 1024 * 1024
 """Bytes of a topic file that are read; a longer one is shown cut."""
 
 _TYPED: dict[str, Type] = {name: name for name in TYPES}
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]+(\S.*)")
-_WORD = re.compile(r"[^\W_]+")
-_DEVICE = re.compile(r"con|prn|aux|nul|com\d|lpt\d", re.IGNORECASE)
+_HEADING = pattern(r"[ ]{0,3}#{1,6}[ \t]+(\S.*)")
+_WORD = pattern(r"[^\W_]+")
+_DEVICE = pattern(r"con|prn|aux|nul|com\d|lpt\d", re.IGNORECASE)
 _STEM = 60
 
 
@@ -230,18 +231,21 @@ def key_for(name: str, type: str = "", taken: frozenset[str] = frozenset()) -> s
 
 _NAME_WORDS = 8
 _NAME = 60
-_PERSON = re.compile(
+_PERSON = pattern(
     r"\b(?:I am|I'm|my (?:role|name|job|team)|I (?:work|like|know|use|prefer)|the user)\b"
     r"|我(?:是|叫|的)|用户",
     re.IGNORECASE,
 )
-_RULE = re.compile(
+_RULE = pattern(
     r"\b(?:always|never|don'?t|do not|prefer|avoid|instead of|stop)\b|(?:总是|不要|别|务必|偏好)",
     re.IGNORECASE,
 )
-_MARKS = re.compile(r"[`*#>\[\]]+|(?<!\w)_+|_+(?!\w)")
-_LINK = re.compile(r"https?://\S+")
+_MARKS = pattern(r"[`*#>\[\]]+|(?<!\w)_+|_+(?!\w)")
+_LINK = pattern(r"https?://\S+")
 _CUT = ("…", "...")
+_OPENING = re.compile(r"\A[#>*\-\s]+")
+_STOP = re.compile(r"[.!?](?=\s)|[。！？]")
+_SUMMARY = 140
 
 
 def title_of(text: str) -> str:
@@ -251,6 +255,13 @@ def title_of(text: str) -> str:
     while len(words) > 1 and len(" ".join(words)) > _NAME:
         words.pop()
     return " ".join(words)[:_NAME].strip(" .,:;-—。，：；") or "memory"
+
+
+def summary_of(text: str) -> str:
+    """One line that says what a memory is about: its first sentence."""
+    one = " ".join(_OPENING.sub("", text).split())
+    end = _STOP.search(one[:_SUMMARY])
+    return one[: end.end()] if end else shorten(one, _SUMMARY)
 
 
 def sort_of(text: str) -> str:

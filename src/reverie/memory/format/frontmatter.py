@@ -12,9 +12,10 @@ ends and bytes that are no UTF-8 stay as they are.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from reverie.errors import InvalidInput
+from reverie.light import dataclass, pattern
 
 MAX_BYTES = 8 * 1024
 MAX_DEPTH = 4
@@ -22,15 +23,15 @@ BOM = b"\xef\xbb\xbf"
 
 Names = tuple[str, ...]
 
-_FENCE = re.compile(rb"---[ \t]*\Z")
-_KEY = re.compile(rb"""(["']?)([^\s"'#&*!?|>%@`\[\]{},:<-][^\s"':]{0,127})\1[ \t]*:(?=[ \t]|\Z)""")
-_ITEM = re.compile(rb"(?:-(?:[ \t]+|\Z))+")
-_BLOCK = re.compile(rb"[|>][+1-9-]{0,2}[ \t]*(?:#.*)?\Z")
-_COMMENT = re.compile(rb"(?:\A|[ \t]+)#")
-_MARKED = re.compile(rb"[\[{,:][ \t]*[&*!]")
+_FENCE = pattern(rb"---[ \t]*\Z")
+_KEY = pattern(rb"""(["']?)([^\s"'#&*!?|>%@`\[\]{},:<-][^\s"':]{0,127})\1[ \t]*:(?=[ \t]|\Z)""")
+_ITEM = pattern(rb"(?:-(?:[ \t]+|\Z))+")
+_BLOCK = pattern(rb"[|>][+1-9-]{0,2}[ \t]*(?:#.*)?\Z")
+_COMMENT = pattern(rb"(?:\A|[ \t]+)#")
+_MARKED = pattern(rb"[\[{,:][ \t]*[&*!]")
 _FOREIGN = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPE = pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "_": "\xa0", "N": "\x85"}
 
 

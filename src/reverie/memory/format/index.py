@@ -8,12 +8,11 @@ are named; nothing is mended by itself.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass, pattern
 from reverie.memory.format.frontmatter import BOM, newline
 from reverie.text.untrusted import find, reveal, strip
 
@@ -26,17 +25,17 @@ IndexFaultKind: TypeAlias = Literal[
     "outside", "missing", "twice", "title", "long", "content", "hidden", "unlisted"
 ]
 
-_LINE = re.compile(
+_LINE = pattern(
     r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+"
     r"\[(?P<title>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
     r"\((?P<target><[^<>]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:[ \t]+\"[^\"]*\")?\)"
     r"(?P<hook>.*)"
 )
-_JOINT = re.compile(r"[ \t]*(?:—|–|-|:|→)[ \t]*")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
-_LIKE_A_FILE = re.compile(r"\S+\.[A-Za-z0-9]{1,8}|\S*[/\\]\S*|[A-Za-z][\w+.-]*:\S+")
-_UNSAFE_IN_LINK = re.compile(r"[\s()<>%]")
+_JOINT = pattern(r"[ \t]*(?:—|–|-|:|→)[ \t]*")
+_SCHEME = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PERCENT = pattern(rb"%([0-9A-Fa-f]{2})")
+_LIKE_A_FILE = pattern(r"\S+\.[A-Za-z0-9]{1,8}|\S*[/\\]\S*|[A-Za-z][\w+.-]*:\S+")
+_UNSAFE_IN_LINK = pattern(r"[\s()<>%]")
 _KELVIN = "\u212a".encode()  # the one character outside ASCII that NFC makes a letter of ASCII
 
 
@@ -78,11 +77,21 @@ class Index:
 
 def put(data: bytes, key: str, title: str, hook: str, *, width: int = WIDTH) -> bytes:
     """The index with a pointer to `key`: its line replaced where there is one."""
-    text = line(key, title, hook, width=width).encode()
-    found = find_pointer(data, key)
-    if found is not None:
-        return _replaced(data, found, text)
-    return _added(data, _end_of_pointers(data), text)
+    return put_line(data, find_pointer(data, key), line(key, title, hook, width=width))
+
+
+def put_line(data: bytes, pointer: Pointer | None, text: str) -> bytes:
+    """The index with a line in place of that of a pointer, or behind the last one."""
+    if pointer is not None:
+        return _replaced(data, pointer, text.encode())
+    return _added(data, _end_of_pointers(data), text.encode())
+
+
+def ends_in_pointer(tail: bytes) -> bool:
+    """Whether an index that ends like this may have a line more at its end."""
+    *_, last, nothing = (b"\n", *tail.split(b"\n"))
+    plain = not nothing and b"\r" not in tail
+    return plain and _pointer(0, 1, last) is not None
 
 
 def without(data: bytes, key: str) -> bytes:

@@ -19,10 +19,11 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from reverie.errors import ScanFailed
+from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.memory.facts import DropReason
 from reverie.memory.format import frontmatter

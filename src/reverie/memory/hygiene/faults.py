@@ -22,10 +22,10 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
+from reverie.light import dataclass
 from reverie.memory.claims import Claim, claims
 from reverie.memory.hygiene.reading import ReadMemory, statements
 from reverie.text.terms import terms

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory.hygiene.faults import near, overlap, weights
 from reverie.memory.hygiene.reading import ReadMemory, Statement, statements
 from reverie.text.dates import absolute

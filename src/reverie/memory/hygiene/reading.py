@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import LOGS, is_index, is_topic, shown, stem, type_of
 from reverie.text.terms import Terms, terms

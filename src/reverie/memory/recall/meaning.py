@@ -2,14 +2,16 @@
 
 Meaning is a second signal beside the words, never the first: it finds what was put in other
 words, and its word alone weighs less than that of the terms. Without a model nothing is missing
-but that. Types alone; nothing here loads a model or opens a connection.
+but that. A model in this process is asked in turns too, one behind an endpoint only where somebody
+waits for a search. Types alone; nothing here loads a model or opens a connection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from reverie.light import dataclass
 
 Vector = Sequence[float]
 
@@ -24,6 +26,17 @@ class Embeddings(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors of texts, in their order."""
+        ...
+
+
+class LocalModel(Protocol):
+    """A model in this process that is quick enough to be asked while a request waits."""
+
+    @property
+    def name(self) -> str: ...
+
+    def encode(self, texts: Sequence[str], tokens: int = ...) -> Sequence[Vector]:
+        """The vectors of texts, each looked at up to so many tokens."""
         ...
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 

@@ -7,13 +7,15 @@ is read against the `now` it is given.
 A term weighs by how rare it is, in the index and, since an index may be small, in what people
 write anyway. A memory scores by where its terms stand (path, name, description, headings, body),
 how often for its length, and how often two of the query's neighbours stand close together. A
-turn scores by its own terms and, fading, those of the turns around it; the turn behind a question
-by that question; what the named person says counts more, and a question less than an answer. Age
-and type only break ties.
+turn scores by its own terms and, fading, those of the turns around it. Of people who talk with one
+another the turn behind a question scores by that question; what the named person says counts more,
+and a question less than an answer. With an assistant nearly all that a user says is a request, and
+an answer goes on for long: there a question is as good as any turn, a turn is as long as itself,
+and a long one lends its neighbours little. Age and type only break ties.
 
-The score is divided by the root of what the query's terms weigh, found or not. So one threshold
-says for every query whether a hit is clearly about it: a query whose words are not in the index
-finds nothing clear, however well one stray word fits.
+The score is divided by the root of what the query's terms weigh, found or not, so that scores of
+different queries can be compared. Whether a memory is clearly about a message is another question,
+which `gate` answers from the same findings.
 
 Pure arithmetic over numbers and words; nothing here knows where they are stored.
 """
@@ -23,9 +25,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
+from reverie.light import dataclass
+from reverie.memory.recall.passages import ROLES
 from reverie.memory.recall.synonyms import SYNONYMS
 from reverie.text.spans import DaySpan, closeness, months, without_dates
 from reverie.text.tokens import ASKING, COMMON, asked, folded, stem, terms
@@ -70,9 +74,6 @@ def _spread(found: list[str]) -> list[str]:
     return found[: MAX_TERMS // 2] + found[-MAX_TERMS // 2 :]
 
 
-CLEAR = 3.75
-"""The precision gate: a memory that scores less is not clearly about the query."""
-
 FIELDS = ("path", "name", "about", "heads", "body")
 _WEIGHTS = (4.0, 5.0, 4.0, 2.0, 1.0)
 _LENGTH = (0.3, 0.3, 0.3, 0.5, 0.75)  # how much a field's length counts
@@ -109,6 +110,8 @@ class QueryTerms:
 
     query: Query
     all: tuple[Term, ...]
+    weights: tuple[float, ...]
+    rarest: float = 1.0  # what a term would weigh that stands in one text alone
     scale: float = 1.0
     at: Mapping[str, tuple[tuple[int, float], ...]] = field(
         default_factory=dict[str, tuple[tuple[int, float], ...]]
@@ -124,20 +127,26 @@ class QueryTerms:
         *,
         power: float = _RARE,
         prior: float = _PRIOR,
+        akin: Callable[[str], tuple[str, ...]] = lambda _: (),
     ) -> QueryTerms:
         """Weigh a query's terms; `count` says how many of the index's texts have one. `names` are
-        left out where there is more: those of speakers tell nothing among their own words."""
+        left out where there is more: those of speakers tell nothing among their own words. For
+        one that no text has, its synonyms may stand, and those that are `akin`."""
         chosen = [text for text in query.terms if text not in names] or query.terms
         found = [
-            Term(text, rarity(text, texts, count(text), prior) ** power, SYNONYMS.get(text, ()))
+            Term(text, rarity(text, texts, there, prior) ** power, others)
             for text in chosen
+            for there in (count(text),)
+            for others in ((*SYNONYMS.get(text, ()), *(() if there else akin(text))),)
         ]
         at: dict[str, tuple[tuple[int, float], ...]] = {}
         for n, term in enumerate(found):
             for text, amount in ((term.text, 1.0), *((other, _SYNONYM) for other in term.also)):
                 if count(text):
                     at[text] = (*at.get(text, ()), (n, amount))
-        return cls(query, tuple(found), math.sqrt(sum(t.weight for t in found) or 1.0), at)
+        weights = tuple(term.weight for term in found)
+        rarest = rarity("", texts, 1, prior) ** power or 1.0
+        return cls(query, tuple(found), weights, rarest, math.sqrt(sum(weights) or 1.0), at)
 
 
 def rarity(term: str, texts: int, count: int, prior: float = _PRIOR) -> float:
@@ -160,27 +169,42 @@ class RankedNote:
     likeness: float = 0.0  # of its meaning to the query's, -1 to 1; 0 where nobody knows
 
 
-def score_note(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> float:
-    """The score of a memory; `lengths` are the mean lengths of the fields, in terms."""
-    parts, near, _ = _weighed(note, terms, lengths)
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What of a query's terms a memory has: how much of each, which of them word for word, how
+    much two neighbours stand close together, and how much each field gives."""
+
+    parts: Sequence[float]
+    own: frozenset[int]
+    pairs: Mapping[int, float]
+    where: Sequence[float]
+
+    def worth(self, weights: Sequence[float]) -> float:
+        """What so much of each term is worth."""
+        found = [(n, part) for n, part in enumerate(self.parts) if part]
+        return sum([weights[n] * math.log1p(_RISE * part) for n, part in found])
+
+    def near(self, weights: Sequence[float]) -> float:
+        """What it is worth that neighbours stand close, by their rarity."""
+        rare = [math.sqrt(weights[n] * weights[n + 1]) * count for n, count in self.pairs.items()]
+        return _NEAR * sum(rare)
+
+
+def score_note(note: RankedNote, terms: QueryTerms, found: Findings) -> float:
+    """The score of a memory."""
+    words = found.worth(terms.weights) + found.near(terms.weights)
     rest = sum([part for _, part in _priors(note, terms.query)])
-    return (_worth(parts, terms) + near + rest) / terms.scale + _meant(note)
+    return (words + rest) / terms.scale + _meant(note)
 
 
-def explain_note(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> RankReasons:
+def explain_note(note: RankedNote, terms: QueryTerms, found: Findings) -> RankReasons:
     """What each signal gave to a memory's score."""
-    parts, near, where = _weighed(note, terms, lengths)
-    words = _worth(parts, terms)
-    whole = sum(where) or 1.0
-    why = [(name, words * part / whole) for name, part in zip(FIELDS, where, strict=True)]
-    why += [("near", near), *_priors(note, terms.query), ("meaning", _meant(note) * terms.scale)]
+    words = found.worth(terms.weights)
+    whole = sum(found.where) or 1.0
+    why = [(name, words * part / whole) for name, part in zip(FIELDS, found.where, strict=True)]
+    near = ("near", found.near(terms.weights))
+    why += [near, *_priors(note, terms.query), ("meaning", _meant(note) * terms.scale)]
     return _shown(why, terms)
-
-
-def _worth(parts: Sequence[float], terms: QueryTerms) -> float:
-    """What so much of each term is worth."""
-    found = [(n, part) for n, part in enumerate(parts) if part]
-    return sum([terms.all[n].weight * math.log1p(_RISE * part) for n, part in found])
 
 
 def _meant(note: RankedNote) -> float:
@@ -192,10 +216,8 @@ def _shown(why: Iterable[tuple[str, float]], terms: QueryTerms) -> RankReasons:
     return tuple((name, round(part / terms.scale, 4)) for name, part in why if abs(part) > 1e-9)
 
 
-def _weighed(
-    note: RankedNote, terms: QueryTerms, lengths: Sequence[float]
-) -> tuple[list[float], float, list[float]]:
-    """How much there is of each term, how close they stand, and how much each field gives."""
+def find_terms(note: RankedNote, terms: QueryTerms, lengths: Sequence[float]) -> Findings:
+    """What a memory has of a query; `lengths` are the mean lengths of the fields, in terms."""
     fields = note.fields
     parts = [0.0] * len(terms.all)
     where = [0.0] * len(FIELDS)
@@ -209,10 +231,11 @@ def _weighed(
             share = shares[n] = _share(n, fields[n], lengths[n])
         parts[term] += share * amount
         where[n] += share * amount
+    own = frozenset([term for _, term, amount in places if amount == 1.0])
     if len(places) < 2:
-        return parts, 0.0, where
+        return Findings(parts, own, {}, where)
     shares[-1] = shares[-1] or _share(-1, fields[-1], lengths[-1])
-    return parts, _NEAR * _closeness(places, terms, shares[-1]), where
+    return Findings(parts, own, _pairs(places, shares[-1]), where)
 
 
 def _share(place: int, text: str, mean: float) -> float:
@@ -236,8 +259,8 @@ def _places(text: str, terms: QueryTerms) -> list[tuple[int, int, float]]:
     return found
 
 
-def _closeness(places: list[tuple[int, int, float]], terms: QueryTerms, share: float) -> float:
-    """How often, by rarity, two neighbours of the query stand close together."""
+def _pairs(places: list[tuple[int, int, float]], share: float) -> dict[int, float]:
+    """How much two neighbours of the query stand close together, by the first of them."""
     last: dict[int, int] = {}
     found: dict[int, int] = {}
     for at, term, amount in sorted(places):
@@ -249,12 +272,7 @@ def _closeness(places: list[tuple[int, int, float]], terms: QueryTerms, share: f
                 pair = min(term, other)
                 found[pair] = found.get(pair, 0) + 1
         last[term] = at
-    return sum(
-        [
-            math.sqrt(terms.all[n].weight * terms.all[n + 1].weight) * math.log1p(count * share)
-            for n, count in found.items()
-        ]
-    )
+    return {n: math.log1p(count * share) for n, count in found.items()}
 
 
 def _priors(note: RankedNote, query: Query) -> list[tuple[str, float]]:
@@ -274,10 +292,24 @@ _TURN_RISE, _TURN_LENGTH = 1.2, 0.8
 TURN_RARE = 0.9
 TURN_PRIOR = 0.0
 _COVER = 0.6  # of a turn's score, what depends on how much of the query it has
-_ASKED = 2.0  # the turn before counts so much more where it is a question
-_SESSION, _SESSION_RISE, _SESSION_LENGTH = 0.13, 0.3, 0.9
+_SESSION_RISE, _SESSION_LENGTH = 0.3, 0.9
 _TURN_DATED = 6.3
-_SPEAKER, _QUESTION, _FIRST, _LONG = 0.5, 0.4, 0.1, 0.05
+_SPEAKER, _FIRST, _LONG = 0.5, 0.1, 0.05
+_TURN_MEANING = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """How turns are weighed, by who talks with whom."""
+
+    question: float  # what a turn loses where it only asks
+    asked: float  # the turn before counts so much more where it is a question
+    session: float  # what the whole session adds
+    lends: float = 0.0  # mean lengths up to which a turn lends its terms whole; 0 = any length
+
+
+_PEOPLE = _Talk(question=0.4, asked=2.0, session=0.13)
+_CHAT = _Talk(question=0.0, asked=1.0, session=0.25, lends=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +323,7 @@ class RankedTurn:
     ends_asking: bool = False
     first_person: bool = False
     size: int = 0
+    likeness: float = 0.0
 
 
 def score_session(counts: Mapping[int, int], terms: QueryTerms, turns: int, mean: float) -> float:
@@ -310,46 +343,64 @@ def score_turn(
     length: float,
     session: float,
     speakers: frozenset[str],
+    *,
+    alone: bool = True,
 ) -> tuple[float, RankReasons]:
     """The score of the turn at a place among those around it.
 
     `counts` are, by place and term, how often a turn has a term; `length` the mean length of a
-    turn; `session` what the whole session scores; `speakers` whom the query names.
+    turn; `session` what the whole session scores; `speakers` whom the query names. Where a turn
+    does not stand alone but for its session, all around it counts, whoever talks.
     """
     turn = turns[place]
-    amounts, size = _window(place, turns, counts)
-    mean = (length or 1.0) * (1 + sum(weight for _, weight in AROUND))
-    over = _TURN_RISE * (1 - _TURN_LENGTH + _TURN_LENGTH * size / mean)
+    talk = _CHAT if alone and turn.speaker in ROLES else _PEOPLE
+    amounts, size = _window(place, turns, counts, length, talk)
+    over = _TURN_RISE * (1 - _TURN_LENGTH + _TURN_LENGTH * size)
     words = covered = 0.0
     for n, amount in amounts.items():
         weight = terms.all[n].weight
         words += weight * amount * (_TURN_RISE + 1) / (amount + over)
         covered += weight * min(amount, 1.0)
     words *= 1 - _COVER + _COVER * covered / terms.scale**2
-    around = _SESSION * session
+    around = talk.session * session
     dated = _TURN_DATED * closeness(turn.at, terms.query.dates, terms.query.months)
-    factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - _QUESTION * turn.asks)
+    factor = (1 + _SPEAKER * (turn.speaker in speakers)) * (1 - talk.question * turn.asks)
     factor *= (1 + _FIRST * turn.first_person) * max(turn.size, 1) ** _LONG
     base = words + around + dated
-    why = (("words", words), ("session", around), ("date", dated), ("speaker", base * (factor - 1)))
-    return base * factor / terms.scale, _shown(why, terms)
+    meant = _TURN_MEANING * max(turn.likeness - _UNLIKE, 0.0)
+    why = (
+        *(("words", words), ("session", around), ("date", dated), ("speaker", base * (factor - 1))),
+        ("meaning", meant * terms.scale),
+    )
+    return base * factor / terms.scale + meant, _shown(why, terms)
 
 
 def _window(
-    place: int, turns: Mapping[int, RankedTurn], counts: Mapping[int, Mapping[int, float]]
+    place: int,
+    turns: Mapping[int, RankedTurn],
+    counts: Mapping[int, Mapping[int, float]],
+    length: float,
+    talk: _Talk,
 ) -> tuple[dict[int, float], float]:
-    """How often each term stands in a turn and, fading, around it; and how long that all is."""
+    """How often each term stands in a turn and, fading, around it; and how long that all is,
+    against what is usual."""
     amounts = dict(counts.get(place, {}))
-    size = float(turns[place].words.count(" ") + 1)
+    own = size = float(turns[place].words.count(" ") + 1)
     for step, weight in AROUND:
         other = turns.get(place + step)
         if other is None:
             continue
-        size += weight * (other.words.count(" ") + 1)
-        share = weight * _ASKED if step == -1 and other.ends_asking else weight
+        long = other.words.count(" ") + 1
+        size += weight * long
+        share = weight * talk.asked if step == -1 and other.ends_asking else weight
+        if talk.lends:
+            share *= min(1.0, talk.lends * length / long)
         for n, amount in counts.get(place + step, {}).items():
             amounts[n] = amounts.get(n, 0.0) + share * amount
-    return amounts, size
+    mean = length or 1.0
+    if talk.lends:
+        return amounts, own / mean
+    return amounts, size / (mean * (1 + sum(weight for _, weight in AROUND)))
 
 
 def counted(turn: RankedTurn, terms: QueryTerms) -> dict[int, float]:

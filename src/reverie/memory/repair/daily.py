@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from reverie.errors import ScanFailed
+from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.memory.facts import Fact, FolderFacts
 from reverie.memory.format.entry import key_for, new, sort_of, title_of

@@ -17,8 +17,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from reverie.light import dataclass
 from reverie.memory.facts import SAME_MATTER, DropReason, Fact, FolderFacts, Reason, repeats
 from reverie.memory.format import index as indexes
 from reverie.memory.format.entry import (

@@ -13,8 +13,9 @@ memories, secrets, orders, a contradiction between files of one age) is left for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import is_index, is_topic, shown
 from reverie.memory.hygiene.check import CheckInput, Finding, HygieneReport, check

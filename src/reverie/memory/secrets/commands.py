@@ -39,7 +39,7 @@ COMMANDS: tuple[tuple[str, str, str, SecretKind], ...] = (
             r"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker|podman|helm|redis-cli|psql"
             r"|mongo|mongosh|mongodump|sqlcmd|bcp|ldapsearch|7z|zip|unzip|ftp|lftp|kinit|cqlsh"
             r"|smbclient|htpasswd|influx|clickhouse-client|oc|az|nmcli|rabbitmqctl)\b"
-            rf"[^\n]{{0,120}}?[ \t](?:-p|-a|-w|-P|-U|--password|--pass|password)[ =]?['\"]?{VALUE}"
+            rf"[^\n]{{0,120}}?[ \t](?:-[paw]|(?-i:-U)|--password|--pass|password)[ =]?['\"]?{VALUE}"
         ),
         (
             "mysql mariadb sshpass docker podman helm redis-cli psql mongo sqlcmd bcp ldapsearch "
@@ -57,6 +57,12 @@ COMMANDS: tuple[tuple[str, str, str, SecretKind], ...] = (
         "password",
     ),
     ("token-of-a-command", rf"(?i)--(?:\w+-)*{_FLAG_KEY}[ =]['\"]?{VALUE}", "--", "key"),
+    (
+        "token-of-a-command",
+        rf"(?i)\b[a-z][\w-]{{1,20}}[ \t](?:auth|login|add-authtoken|authtoken)[ \t]['\"]?{VALUE}",
+        "auth login",
+        "key",
+    ),
     ("password-of-a-command", rf"(?i)(?:\bpass:|[ \t]/p:){VALUE}", "pass: /p:", "password"),
     ("password-of-a-command", rf"(?i)--(?:\w+-)?pass(?:word|wd|phrase)?={VALUE}", "--", "alone"),
     (

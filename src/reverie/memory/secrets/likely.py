@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from reverie.light import pattern
+from reverie.memory.secrets.certain import certain
 from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.patterns import compiled
 from reverie.memory.secrets.signs import one_byte_each
@@ -20,24 +22,28 @@ from reverie.memory.secrets.worded import is_word, worded
 SEED = 12
 """So many words make a wallet's phrase, or more."""
 
-_SEEN = re.compile("[!-~À-ɏ]*")
-_UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SEEN = pattern("[!-~À-ɏ]*")
+_UUID = pattern("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # What a public key is known by.
-_FINGERPRINT = re.compile("[0-9A-F]{16}|[0-9A-F]{40}")
-_HEX = re.compile("(?:0x)?[0-9a-fA-F]{16,}")
-_COOKIES = re.compile(r";\s*")
-_GROUPS = re.compile(r"[\s,;/-]+")
-_LETTERS = re.compile("[a-zA-Z]+")
+_FINGERPRINT = pattern("[0-9A-F]{16}|[0-9A-F]{40}")
+_HEX = pattern("(?:0x)?[0-9a-fA-F]{16,}")
+_BEGINNING = pattern("^[A-Za-z0-9]+[_-]")
+# A digest, or a name with a date or an id in it.
+_DIGEST = pattern(r"^(?i:sha|md)\d|\d{4}-\d\d|[0-9a-f]{4}-[0-9a-f]{4}-")
+_COOKIES = pattern(r";\s*")
+_GROUPS = pattern(r"[\s,;/-]+")
+_LETTERS = pattern("[a-zA-Z]+")
 # A call, an index, a type with parameters.
-_CODE = re.compile(r"^[\w.]+[(\[]|^[(\[{].*[)\]}]$")
-_WORDS_AND_NUMBER = re.compile(
+_CODE = pattern(r"^[\w.]+[(\[]|^[(\[{].*[)\]}]$")
+_WORDS_AND_NUMBER = pattern(
     r"(?:\d{1,4}[-_]?)?[A-Za-z]{3,12}(?:[-_]?\d{0,4}[-_.][A-Za-z]{3,12}){1,4}[-_]?\d{0,4}[!?#$%&*]?"
 )
-_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
+_WORD_AND_NUMBER = pattern(r"[A-Z][A-Za-z0-9]{3,12}[-_]?\d{2,4}[-_]?")
+_WORDS = pattern(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,6}")
 # Short words that are on no list of words for wallets.
 _NO_SEED = frozenset(re.findall(r"\w+", "the and for with from are was not its has been"))
 # Words of a sentence, and their endings.
-_ENDING = re.compile("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
+_ENDING = pattern("(?:ed|ing|ly|ion|able|ment|ize|ise|ters|ers)$")
 _PROSE = frozenset(
     re.findall(
         r"\w+",
@@ -57,20 +63,20 @@ _STAND_IN = (
     r"|hash|enc|auth|login|api|x+)[\W_]*)+\d{0,4}\W*$|^\W+$"
 )
 # Words with a number that are no password: ciphers, digests, codings, standards.
-_TERM = re.compile(
+_TERM = pattern(
     r"(?:pbkdf2?|argon2?|bcrypt|scrypt|sha|md|aes|rsa|hs|rs|es|ed|utf|base|oauth|saml|totp|rfc|iso"
     r"|http|ipv|tls|ssl|owasp|python|node|web|log4|step|line|page|phase|level|option|type|version)"
     r"[-_]?\d[a-z0-9.:/-]{0,12}",
     re.IGNORECASE,
 )
-_PARTS = re.compile("[-_./]")
+_PARTS = pattern("[-_./]")
 # A digit in the place of a letter, twice.
-_LEET = re.compile("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
+_LEET = pattern("[A-Za-z][0-9][A-Za-z].*[A-Za-z][0-9][A-Za-z]")
 # Where small letters follow large ones or large ones small.
-_TURNS = re.compile("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
-_SIGN = re.compile(r"[!#%^*?+&$@~=]")
+_TURNS = pattern("[a-z](?=[A-Z])|[A-Z](?=[a-z])")
+_SIGN = pattern(r"[!#%^*?+&$@~=]")
 # An address, a variable, a path or file, a digest, a template, a name of code.
-_INVALID = re.compile(
+_INVALID = pattern(
     r"://|^\$(?:\w*$|[{(])|^@[\w-]+$|^[./~-]|^(?i:sha|md)\d+[:-]|^(?:[0-9A-Fa-f]{2}:){4}|^%[sdr]|%\(\w"
     r"|[$%{]\{|\$\(|\{\w*\}|^\w+\.\w+\.\w|\.(?:md|py|ts|js|json|ya?ml|txt|go|rs|sh|env)\b"
     r"|::|->|&&"
@@ -135,13 +141,13 @@ def _row(value: str) -> bool:
     return not _PROSE.intersection(words) and not any(map(_ENDING.search, words))
 
 
-def _certain(value: str) -> bool:
-    """Whether it is a password wherever it stands."""
-    value = value.rstrip(".,;:)")
-    if len(value) < 8 or _INVALID.search(value) or _CODE.search(value) or "=" in value[:-1]:
+def _drawn(value: str) -> bool:
+    """Whether letters of both cases and digits follow each other by chance behind a beginning."""
+    body = _BEGINNING.sub("", value)
+    if body.lower() == body or body.upper() == body or _DIGEST.search(value):
         return False
-    digit = any(sign.isdigit() for sign in value)
-    return _is_mixed(value) and not worded(value, 0.7) and (digit or len(value) >= 10)
+    digits = sum(sign.isdigit() for sign in body)
+    return digits >= 3 and entropy(body) > 4.0 and not worded(body, 0.4)
 
 
 # -- values that follow a name -------------------------------------------------------
@@ -207,6 +213,8 @@ def _random(value: str, *, strict: bool) -> bool:
 def _mixes_digits(value: str, digits: int, *, strict: bool) -> bool:
     if not _PARTS.search(value):
         return not strict or digits > 1
+    if not strict and digits > 1 and _WORD_AND_NUMBER.fullmatch(value):
+        return True
     loose = not strict or (digits > 1 and value.lower() != value)
     return bool(_LEET.search(value)) or (loose and not worded(value, 0.7))
 
@@ -230,7 +238,8 @@ _AS_IT_STANDS: dict[SecretKind, Callable[[str], bool]] = {
     "cookie": _cookie,
     "groups": _grouped,
     "words": _row,
-    "certain": _certain,
+    "near": certain,
+    "drawn": _drawn,
 }
 _NAMED: dict[SecretKind, Callable[[str], bool]] = {
     "key": _key,

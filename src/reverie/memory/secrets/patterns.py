@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
+from reverie.light import dataclass
 from reverie.memory.secrets.commands import COMMANDS
 from reverie.memory.secrets.kinds import SecretKind
 from reverie.memory.secrets.own import TOKENS
@@ -216,7 +216,7 @@ def _own_rules() -> Iterator[SecretRule]:
         yield SecretRule(rule, whole, tuple(words.split(" ")), TOKEN_FLOOR, kind="token")
     for rule, pattern, words, kind in (*PLACES, *COMMANDS):
         spans = rule in SPANS_LINES
-        named = kind in ("password", "strict", "key", "beside")
+        named = kind in ("password", "strict", "key", "beside", "near")
         yield SecretRule(rule, pattern, tuple(words.split(" ")), 0.0, named, spans, kind)
 
 

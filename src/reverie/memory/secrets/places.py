@@ -34,6 +34,17 @@ _CODE = (
     r"(?:\bpin|\bpuk|\bcvv|\bcvc|\bpasscode|\bpin[ _-]?code|(?:door|gate|alarm|entry|access"
     r"|security|safe|locker|unlock|pairing|keypad|building|tur|zugangs)[ _-]?code)"
 )
+# Beside the names of passwords: what is said or called where somebody signs in.
+_SIGN_IN = (
+    r"\bwi-?fi|\bwlan|\blog[ -]?in|\bcred(?:ential)?s?\b|credential[(]|zugangsdaten|securestring"
+    r"|connect(?:ion)?[(]|mysqli[(]|pdo[(]|\bsign[(]|\bverify[(]|hmac[(]|cipher\w{0,4}[(]"
+    r"|\bnet[ ]use|\bpass\b|auth[(]|authenticate[(]|\bsign(?:ed|s)?[ -]in"
+    r"|\busers?\b|\broot\b|\badmin\b"
+)
+_SIGN_IN_WORDS = (
+    "wifi wi-fi wlan login log cred zugangsdaten securestring connect mysqli pdo( sign( verify( "
+    "hmac( cipher net auth( sign user root admin"
+)
 
 PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ("password", rf"(?i)(?:{PASSWORD}|\bpass){AFTER_SIGN}", PASSWORD_WORDS, "password"),
@@ -51,12 +62,18 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     ),
     (
         "password-near-its-word",
+        rf"(?i)(?:{PASSWORD}|{_SIGN_IN})([^\n]{{1,160}}(?:\n[^\n]{{0,100}}){{0,2}})",
+        f"{PASSWORD_WORDS} {_SIGN_IN_WORDS}",
+        "near",
+    ),
+    (
+        "password-in-a-column",
         (
-            rf"(?i)(?:{PASSWORD}|\bwi-?fi|\bwlan|\blog[ -]?in|\bcred(?:ential)?s|zugangsdaten)"
-            r"[^\n]{0,80}?[\s\"'\x60(:=,]([\w.-]{4,40}[!#%^*?+&$@~=][\w.!#%^*?+&$@~=-]{0,40})"
+            rf"(?i)(?:^|[\n|,;\t])[ \t*_]{{0,3}}[\w -]{{0,20}}{PASSWORD}[ \t*_]{{0,3}}"
+            r"(?:[|,;\t][^\n]*)?\n((?:[^\n|,;\t]*[|,;\t][^\n]*(?:\n|$))+)"
         ),
-        PASSWORD_WORDS + " wifi wi-fi wlan login log credentials creds zugangsdaten",
-        "certain",
+        PASSWORD_WORDS,
+        "near",
     ),
     (
         "passphrase",
@@ -68,6 +85,12 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
         ),
         PASSWORD_WORDS,
         "words",
+    ),
+    (
+        "password-in-next-line",
+        rf"(?i){PASSWORD}[^\n]{{0,80}}:[ \t]*(?:\n[ \t>\x60]*){{1,3}}{VALUE}[ \t\x60]*(?:\n|$)",
+        PASSWORD_WORDS,
+        "password",
     ),
     ("password-in-next-line", rf"(?i){PASSWORD}{NEXT_LINE}", PASSWORD_WORDS, "password"),
     ("named-secret", rf"(?i){KEY}{AFTER_SIGN}", KEY_WORDS, "key"),
@@ -135,6 +158,15 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
             "jwt= credential= "
             "hash= sid="
         ),
+        "key",
+    ),
+    (
+        "address-with-token",
+        (
+            r"(?i)https?://[^\s\"'\x60<>]{0,200}[/-](?:private|secret|token|key)s?[-_/]"
+            r"([\w-]{20,})"
+        ),
+        "private secret token key",
         "key",
     ),
     (
@@ -291,6 +323,15 @@ PLACES: tuple[tuple[str, str, str, SecretKind], ...] = (
     (
         "prefixed-token",
         (
+            r"\b([A-Za-z][a-z]{1,11}\d{0,2}(?:[_-][a-z]{1,8}){0,2}[_-](?:[A-Za-z0-9]{10,20}_)?"
+            r"[A-Za-z0-9][\w-]{29,200})"
+        ),
+        "_ -",
+        "drawn",
+    ),
+    (
+        "prefixed-token",
+        (
             r"\b((?:[a-z0-9]{1,16}[_-]){0,3}(?:sk|rk|pat|key|apikey|api|tok|token"
             r"|secret|sec|seckey"
             r"|auth|oauth|live|prod|test|oat|access|refresh|sess|svc|whsec|personal)"
@@ -314,5 +355,7 @@ SPANS_LINES = (
     "password-in-next-line",
     "seed-phrase",
     "backup-codes",
+    "password-near-its-word",
+    "password-in-a-column",
 )
 """Rules that reach over line ends by themselves."""

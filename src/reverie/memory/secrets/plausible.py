@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 
+from reverie.light import pattern
 from reverie.memory.secrets.likely import entropy, likely
 from reverie.memory.secrets.patterns import MatchSpan, SecretRule
 from reverie.memory.secrets.worded import worded
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = pattern(
     r"""true|false|null|none|undefined
     | (.)\1{2,}
     | \$\d+ | \$\{?\w+\}? | \$\{\{.*\}\} | \{\{.*\}\} | %\w+% | @\w+@ | \{\w{0,40}\} | <[^<>]*>
@@ -25,9 +26,9 @@ _PLACEHOLDER = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_EXAMPLE = re.compile(r".+EXAMPLE", re.DOTALL)
+_EXAMPLE = pattern(r".+EXAMPLE", re.DOTALL)
 # What is named so is no secret: a column, an index, the public half, a count, a name or path.
-_NO_SECRET = re.compile(
+_NO_SECRET = pattern(
     r"""(?:bucket|cache|dedup|dict|foreign|hot|idempotency|index|lookup|map|natural|partition
         |primary|pub(?:lic)?|routing|schema|sequence|shard|sort|unique)[ _.-]?keys?\d*\b
     | access(?:ibility|or) | author(?!iz) | api[ _.-]?(?:name|version)
@@ -37,7 +38,7 @@ _NO_SECRET = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # The words and the identifier that stand right before the part of a name that was matched.
-_BEFORE = re.compile(r"(?:\w{1,20}[ ])?[\w.-]{0,30}\Z")
+_BEFORE = pattern(r"(?:\w{1,20}[ ])?[\w.-]{0,30}\Z")
 
 MOSTLY = 0.7
 """The share of words that excuses what any name of a secret may stand before."""
@@ -84,7 +85,7 @@ def _name(text: str, start: int, end: int) -> str:
     return (before[0] if before else "") + text[start:end]
 
 
-_STAND_INS = re.compile(
+_STAND_INS = pattern(
     r"change(?:it|me)|pass(?:word|wd)?|pwd|secret|token|test|user(?:name)?|example|x+|\*+|\.+",
     re.IGNORECASE,
 )

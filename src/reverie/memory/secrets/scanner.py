@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NewType
 
 from reverie.errors import ScanFailed, SecretFound
+from reverie.light import dataclass
+from reverie.memory.secrets.certain import words
 from reverie.memory.secrets.patterns import (
     KEYSTORE,
     Match,
@@ -157,9 +158,9 @@ def spans(view: TextView, work: ScanWork) -> Iterator[tuple[str, MatchSpan]]:
         work.bytes += len(view.raw)
         for match in matches(pattern, view.raw, again=rule.named):
             work.matches += 1
-            secret = _secret(match, pattern)
-            if plausible(rule, view.text, match.span(), secret):
-                yield rule.id, secret
+            for secret in _secrets(rule, match, pattern, view.text):
+                if plausible(rule, view.text, match.span(), secret):
+                    yield rule.id, secret
 
 
 def _views(text: TextView) -> Iterator[TextView]:
@@ -175,6 +176,12 @@ def _views(text: TextView) -> Iterator[TextView]:
 
 def _some(view: TextView | None) -> tuple[TextView, ...]:
     return () if view is None else (view,)
+
+
+def _secrets(rule: SecretRule, match: Match, pattern: Pattern, text: str) -> Iterable[MatchSpan]:
+    """What may be the secret: of a stretch near its name every word."""
+    secret = _secret(match, pattern)
+    return words(text, *secret) if rule.kind == "near" else (secret,)
 
 
 def _secret(match: Match, pattern: Pattern) -> MatchSpan:
@@ -194,10 +201,11 @@ def _words() -> WordFinder:
 @cache
 def _by_keyword() -> tuple[tuple[int, ...], ...]:
     """For each keyword the rules that it calls for, by number."""
-    return tuple(
-        tuple(number for number, rule in enumerate(rules()) if word in rule.keywords)
-        for word in keywords()
-    )
+    called: dict[str, list[int]] = {word: [] for word in keywords()}
+    for number, rule in enumerate(rules()):
+        for word in dict.fromkeys(rule.keywords):
+            called[word].append(number)
+    return tuple(map(tuple, called.values()))
 
 
 def _wanted(raw: bytes) -> Iterator[tuple[SecretRule, Pattern]]:

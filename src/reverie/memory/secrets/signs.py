@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワード비밀번호암暗証番号は는은"
+_SIGNS = "密码碼口令是为為钥鑰秘牌助记記词詞パスワードキ비밀번호암暗証番号は는은토큰"
+_LETTERS = "κωδικοςσυ كلمةارورسعبز סיסמהא पासवर्ड পাসওয়ার্ড รหัสผ่าน"
 _FIRST_SIGN, _FIRST_CYRILLIC = 0x80, 0xE0
 _DASH = "\x7f"
 DASH = r"\x7f"
@@ -25,7 +26,9 @@ def _table() -> dict[int, str]:
     made |= {ord(letter): plain for letter, plain in zip("łŁøØđĐı", "lLoOdDi", strict=True)}
     for number in range(32):
         made[ord("а") + number] = made[ord("А") + number] = chr(_FIRST_CYRILLIC + number)
-    made |= {ord(sign): chr(_FIRST_SIGN + number) for number, sign in enumerate(_SIGNS)}
+    signs = dict.fromkeys(_SIGNS + _LETTERS.replace(" ", ""))
+    made |= {ord(sign): chr(_FIRST_SIGN + number) for number, sign in enumerate(signs)}
+    made[ord("ό")] = made[ord("ο")]
     made |= dict.fromkeys(map(ord, "“”„«»‟「」『』"), '"')
     made |= dict.fromkeys(map(ord, "‘’‚‹›"), "'")
     made |= dict.fromkeys(map(ord, "–—―"), _DASH)
@@ -49,4 +52,6 @@ def _written(found: re.Match[str]) -> str:
 
 def spelt(words: str) -> str:
     """The words as they stand in such bytes, for a pattern."""
-    return words.translate(_TABLE)
+    written = words.translate(_TABLE)
+    written.encode("latin-1")  # a letter that no byte stands for would match nothing
+    return written

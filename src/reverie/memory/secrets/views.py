@@ -15,16 +15,16 @@ secret is.
 from __future__ import annotations
 
 import base64
-import html
 import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from heapq import merge
 from itertools import pairwise
 
+from reverie.light import dataclass, pattern
 from reverie.memory.secrets.patterns import compiled, matches
 from reverie.memory.secrets.signs import one_byte_each
 
@@ -109,7 +109,7 @@ def changed(
 
 # -- characters ----------------------------------------------------------------------
 
-_UNUSUAL = re.compile(r"[^\t\n -~]+")
+_UNUSUAL = pattern(r"[^\t\n -~]+")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
 
 
@@ -199,21 +199,22 @@ def _inner(seams: list[_Seam]) -> Iterator[_Seam]:
 
 # These begin with a sign that is rare in prose, which `re` looks for quickly; each unit has
 # one length or one end, so nothing is read twice.
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
-_ENTITIES = re.compile(r"(?:&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)+")
-_ESCAPE = re.compile(
+_PERCENT = pattern(r"(?:%[0-9A-Fa-f]{2})+")
+_ENTITIES = pattern(r"(?:&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)+")
+_UNIT = (
     r"\\(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|[0-7]{3}"
     r"|[nrt\"'/\\])"
 )
-_ESCAPES = re.compile(f"(?:{_ESCAPE.pattern})+")
-_CODE_POINT = re.compile(r"U\+[0-9A-Fa-f]{4,6} ?")
+_ESCAPE = pattern(_UNIT)
+_ESCAPES = pattern(f"(?:{_UNIT})+")
+_CODE_POINT = pattern(r"U\+[0-9A-Fa-f]{4,6} ?")
 _NAMED = {"n": "\n", "r": "\n", "t": "\t"}
 
 # Ten bytes or more of printable ASCII, as they look in hexadecimal, alone or in pairs.
 _BYTE = r"(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
 _HEX = rf"{_BYTE}{{10,}}"
 _PAIRS = rf"{_BYTE}(?:[ :,]{_BYTE}){{9,}}"
-_BETWEEN = re.compile("[ :,]")
+_BETWEEN = pattern("[ :,]")
 
 # In base64 the high bit of each byte, which ASCII leaves at 0, is seen in three of four signs.
 _SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -253,7 +254,9 @@ def _signs(text: str) -> Iterator[Iterator[TextChange]]:
     if "%" in text:
         yield ((*one.span(), _percent(one[0])) for one in _PERCENT.finditer(text))
     if "&" in text:
-        yield ((*one.span(), seen(html.unescape(one[0]))) for one in _ENTITIES.finditer(text))
+        from html import unescape  # due where a text holds entities
+
+        yield ((*one.span(), seen(unescape(one[0]))) for one in _ENTITIES.finditer(text))
     if "\\" in text:
         yield ((*one.span(), _ESCAPE.sub(_escape, one[0])) for one in _ESCAPES.finditer(text))
     if "U+" in text:

@@ -10,7 +10,7 @@ with a transcript of its own does the same. `ask` is a side query, counted befor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -29,6 +29,7 @@ from reverie.errors import (
 )
 from reverie.layers import compaction
 from reverie.layers.compaction import shortened
+from reverie.light import dataclass
 from reverie.session.budget import Budget, CountsRetries, reserved, settled, weight
 from reverie.session.stops import ENDS, KNOWN, Ended, Stops
 from reverie.store.lists import learn_window

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from anyio import to_thread
@@ -23,6 +23,7 @@ import reverie
 from reverie.alone import alone
 from reverie.errors import ReverieError
 from reverie.layers.compaction import CompactionFailed
+from reverie.light import dataclass
 from reverie.session.attachments import SKILL, Attachments, announced, bounded, framed
 from reverie.session.hooks import Hooks
 from reverie.session.opening import Head

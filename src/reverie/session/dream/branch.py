@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.branch import joined
 from reverie.memory.format.entry import TEAM
 from reverie.memory.trust import Trust

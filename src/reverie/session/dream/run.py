@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ import reverie
 from reverie import layers
 from reverie.alone import alone
 from reverie.layers import dreaming
+from reverie.light import dataclass
 from reverie.memory import branch as branches
 from reverie.memory.facts import reasons_in
 from reverie.memory.secrets import removed

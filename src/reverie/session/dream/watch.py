@@ -18,12 +18,10 @@ from anyio import to_thread
 
 from reverie.errors import Held
 from reverie.layers.dreaming import NAME, Gates
-from reverie.session.extraction.run import guards_at
 from reverie.session.host import Host
 from reverie.session.library import Library
 from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
-from reverie.tools.guard import Guards
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -120,6 +118,9 @@ def dreamer_of(host: Host) -> Dreamer | None:
     if memories is None or world.model is None:
         return None
     root = Path(host.view.started.project if host.view.started else ".")
+    from reverie.session.extraction.run import guards_at
+    from reverie.tools.guard import Guards
+
     if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
         guards = guards_at(root, host.library.path, memories, world)
     return Dreamer(

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused
+from reverie.light import dataclass
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest
@@ -79,6 +80,9 @@ class PrivateFiles(ConfinedFiles):
             raise Changed("the file changed since it was read", where=shown(str(path)))
         self._drafts[key] = Draft(key, known.base if known else now, data)
         self.written.append(str(path))
+
+    def _is_there(self, place: Path) -> bool:
+        return self._slot(place)[1] in self._drafts or super()._is_there(place)
 
     def _key(self, path: Path) -> str:
         try:

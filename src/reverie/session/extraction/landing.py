@@ -65,6 +65,7 @@ SHORT_ANSWER = 15
 MAX_NAMED = 20
 """Messages that an origin names."""
 _HEADING = re.compile(r"^(?:\[[0-9a-f]{8}\] .*:|\(Saved [\d-]{10}\))$", re.MULTILINE)
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _HEAD = 4_096  # bytes that a head may add to a body
 _YES = re.compile(
     r"\s*(?:yes|yep|yeah|exactly|right|correct|perfect|great|good|nice|ok(?:ay)?|sure|agreed|"
@@ -91,6 +92,7 @@ class HeardWords:
     fresh_results: bool = False  # whether any of it came since the last look
     agent: frozenset[str] = frozenset()  # what the agent's own words are about
     words: str = ""  # the user's, to tell their language
+    tool_dates: frozenset[str] = frozenset()  # calendar dates that only tools told
 
 
 def heard(view: View, fresh: Fresh) -> HeardWords:
@@ -100,6 +102,8 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
     agent = [item for item in fresh.items if item.role == "assistant"]
     spoken = [piece.block.get("text") for item in agent for piece in item.pieces]
     spoken += [one.before for one in words[:1]]
+    told = {date for text in result_texts(view.items) for date in _DATE.findall(text)}
+    said = {date for one in words for date in _DATE.findall(one.text)}
     return HeardWords(
         Passages((one.source, _consented(one, results)) for one in words),
         Passages((one.source, _answered(one, _YES, _NO)) for one in words),
@@ -109,6 +113,7 @@ def heard(view: View, fresh: Fresh) -> HeardWords:
         any(result_texts(fresh.items)),
         content("\n".join(spoken)[-MAX_SPOKEN:]),
         "\n".join(one.text for one in words if not is_yes(one.text))[-MAX_SPOKEN:],
+        frozenset(told - said),
     )
 
 
@@ -189,7 +194,11 @@ def judge(draft: Draft, heard: HeardWords) -> DraftVerdict:
 
 
 def _is_the_users(about: frozenset[str], heard: HeardWords, text: str) -> bool:
-    """Whether the user is the source of what a text is about."""
+    """Whether the user is the source of what a text is about. A date is one thing: worked out
+    from "Friday next week" it is the user's, though a log has the same numbers in it."""
+    dates = frozenset(_DATE.findall(text))
+    if not dates & heard.tool_dates:
+        about = about - content(" ".join(dates))
     if not about:
         return True
     own = heard.own.every

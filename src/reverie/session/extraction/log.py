@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from anyio import to_thread
 
 from reverie.errors import NotFound
+from reverie.light import dataclass
 from reverie.memory.format.entry import LOGS, is_index
 from reverie.memory.paths import LOG_PATTERN, log_key
 from reverie.memory.trust import Trust

@@ -15,20 +15,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
-from reverie.errors import BudgetExceeded
+from reverie.errors import BudgetExceeded, NotAvailable
 from reverie.layers import extraction as layer
 from reverie.layers.extraction import NAME, Fresh
+from reverie.light import dataclass
 from reverie.memory.format.entry import INDEX
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
-from reverie.session.extraction import landing
+from reverie.session.extraction import drafts, landing
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
@@ -121,8 +122,10 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     records = await to_thread.run_sync(memories.folder.scan)
     index = await to_thread.run_sync(lambda: memories.folder.index(INDEX).data)
     folder = str(memories.root)
-    manifest = [one.line for one in records[: settings.recall_manifest_files]]
+    shown, head = records[: settings.recall_manifest_files], layer.head_words(view)
+    manifest = [one.line for one in shown if not layer.is_listed(head, one.key, one.description)]
     leads_in = inside(memories, view.started.cwd if view.started else "")
+    by_rules = _by_rules(ground.world)
     spec = ForkSpec(
         NAME,
         layer.instruction(
@@ -130,15 +133,19 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
             folder,
             manifest,
             settings.extract_rounds,
-            hidden=len(records) - len(manifest),
+            head=head,
+            listed=len(shown) - len(manifest),
+            hidden=len(records) - len(shown),
             saved=layer.saved_since(fresh, leads_in),
             dates=layer.dates(layer.user_words(view, fresh.items)),
         ),
-        _task(view, fresh, folder, records, index),
+        _task(view, fresh, folder, records, index, by_rules=by_rules),
         settings.extract_rounds,
         TOOLS,
         (folder,),
     )
+    if ground.world.model is not None and not (by_rules or layer.tools(view) & set(layer.WRITERS)):
+        return await _in_words(child, spec, view, fresh, ground)
     guard = PrivateGuard.of(ground.guards, spec)
     try:
         done = await forks.run(
@@ -152,8 +159,31 @@ async def run(child: Worker, view: View, fresh: Fresh, ground: ExtractionContext
     )
 
 
+def _by_rules(world: World) -> bool:
+    """Whether fixed rules do the work: they may use our tools, which nobody has to be told of."""
+    return world.model is not None and world.model.capabilities.rules
+
+
+async def _in_words(
+    child: Worker, spec: ForkSpec, view: View, fresh: Fresh, ground: ExtractionContext
+) -> ExtractionRun:
+    """The same where the conversation has no tool to write with."""
+    model, task = ground.world.model, spec.task
+    if model is None or not isinstance(task, ExtractTask):  # pragma: no cover - asked before
+        raise NotAvailable("there is no model to run a background agent with", where=NAME)
+    found = await drafts.written(child, model, spec.instruction, task, ground.memories, spec.rounds)
+    heard = partial(landing.heard, view, fresh)
+    return ExtractionRun(found.drafts, heard, "", found.rounds, found.denials)
+
+
 def _task(
-    view: View, fresh: Fresh, folder: str, records: Sequence[ManifestLine], index: bytes
+    view: View,
+    fresh: Fresh,
+    folder: str,
+    records: Sequence[ManifestLine],
+    index: bytes,
+    *,
+    by_rules: bool,
 ) -> ExtractTask:
     words = layer.user_words(view, fresh.items)
     return ExtractTask(
@@ -167,6 +197,7 @@ def _task(
         index=index.decode("utf-8", "replace"),
         injected=tuple(landing.recalled(view)),
         instructions=landing.head_text(view),
+        any_tool=by_rules,
     )
 
 
@@ -231,6 +262,7 @@ async def consider(host: Host) -> None:
         host.world,
         has_memory=host.memories is not None,
         interactive=host.interactive,
+        in_words=not isinstance(host.guards, Guards),
     )
     if why or host.world.model is None or host.view.sent is None:
         return

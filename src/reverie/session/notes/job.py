@@ -22,7 +22,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -40,6 +40,7 @@ from reverie.errors import (
 )
 from reverie.layers import session_memory as layer
 from reverie.layers.session_memory import frame
+from reverie.light import dataclass
 from reverie.memory import secrets
 from reverie.session.fork import Fork
 from reverie.session.host import Host

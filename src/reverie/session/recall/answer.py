@@ -11,9 +11,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallHit

@@ -15,10 +15,10 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory.claims import Claim
 from reverie.settings import git
 from reverie.store.plain import read_plain

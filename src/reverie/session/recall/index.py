@@ -4,6 +4,8 @@ A look searches at once where bringing the index up to date takes long, and afte
 is quick: small memories are always seen as they are, large ones as they were a turn ago. The
 index lies with the project's transcripts and may be deleted at any time. Its file is open while
 it is used and no longer. Closed is closed: a look that comes late does not open it again.
+
+With a model of meaning in this process, every look asks it; texts get their vectors beside looks.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from reverie.errors import StoreError
-from reverie.memory.recall.meaning import Meaning
+from reverie.light import dataclass
+from reverie.memory.recall.meaning import LocalModel, Meaning
 from reverie.memory.recall.ranking import Query
+from reverie.session.recall.meaning import fill, local_model, meanings
 from reverie.settings import DEFAULTS, Settings
 from reverie.store import home as places
 from reverie.store.recall.index import NAME, HitKind, RecallHit, RecallIndex
@@ -48,12 +52,14 @@ class MemoryIndex:
         settings: Settings = DEFAULTS,
         say: Say = say_nothing,
         now: Callable[[], float] = time.monotonic,
+        model: Callable[[], LocalModel | None] | None = None,
     ) -> None:
         self.folder = folder
         self.transcripts = transcripts
         self._header_lines = settings.recall_header_lines
         self._say = say
         self._now = now
+        self._model = model or partial(local_model, settings, say)
         self._index: RecallIndex | None = None
         self._closed = False
         self._users = 0
@@ -128,15 +134,24 @@ class MemoryIndex:
         with self.opened() as index:
             if self._took is None or self._took <= QUICK:
                 self.refresh()
-            hits = index.search(Query.of(text, now), k=LOOKED, exclude=without)
+            model = self._model()
+            meant = meanings(model, text, now) if model is not None else []
+            begun = index.begun
+            hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
+            if index.begun != begun:  # it was deleted, and is empty
+                self.refresh()
+                hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
         return Looked(self._seen, tuple(hits))
 
     def settle(self) -> None:
         """Beside a look: what is too slow to do in front of it."""
-        with self.opened():
+        with self.opened() as index:
             self._looking = False
             if self._took is None or self._took > QUICK:
                 self.refresh()
+            model = self._model()
+            if model is not None:
+                fill(index, model)
 
     def search(
         self,
@@ -154,5 +169,10 @@ class MemoryIndex:
                 self.refresh()
             if "transcript" in kinds:
                 index.refresh_transcripts(self.transcripts)
+            model = self._model() if meaning is None else None
+            if model is not None:
+                fill(index, model, kinds)
+                (vector,) = model.encode([text])
+                meaning = Meaning(model.name, vector)
             query = Query.of(text, now)
             return index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)

@@ -11,12 +11,12 @@ Made for a worker thread; nothing is written.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from reverie.alone import tried
 from reverie.errors import NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.claims import claims
 from reverie.memory.format.entry import TEAM, TopicFile, shown
 from reverie.memory.instructions import InstructionFile, InstructionKind, stands_in

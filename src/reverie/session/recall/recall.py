@@ -2,7 +2,9 @@
 
 The look begins beside the model's work and never delays it: a request takes a selection that is
 ready, waiting for the local selector a few milliseconds at the turn's first and for a model not
-at all. A selection joins the newest message that was not sent yet, or is dropped with its turn.
+at all. Where a model selects, the turn's first request has the local choice, so that a turn
+without a tool call has its memories too; what the model adds comes with a later one. A selection
+joins the newest message that was not sent yet, or is dropped with its turn.
 What became of every candidate is in the ledger. A look that fails or hangs, fails or hangs alone.
 
 Nothing here changes a memory, and nothing is put into a message that was sent.
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -22,6 +24,7 @@ from anyio import to_thread
 
 from reverie.alone import alone
 from reverie.errors import StoreError
+from reverie.memory.recall import gate
 from reverie.session.context import work_root
 from reverie.session.host import Host
 from reverie.session.jobs import StartsTasks
@@ -74,12 +77,21 @@ class _Look:
 
     message: str
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    some: anyio.Event = field(default_factory=anyio.Event)  # there is something to take
     done: anyio.Event = field(default_factory=anyio.Event)
+    local: Selection | None = None  # what stands in until a model has chosen
     selection: Selection | None = None
     waited: bool = False
+    taken: frozenset[str] = frozenset()  # files that the local choice brought
+
+    def stand_in(self, selection: Selection) -> None:
+        self.local = selection
+        self.some.set()
 
     def settle(self, selection: Selection) -> None:
-        self.selection = selection
+        kept = tuple(one for one in selection.chosen if one.key not in self.taken)
+        self.selection = replace(selection, chosen=kept)
+        self.some.set()
         self.done.set()
 
 
@@ -161,14 +173,24 @@ class Recall:
         look = self._look
         if look is None:
             return ()
-        if not look.done.is_set() and not look.waited and self._selector is None:
+        if not look.some.is_set() and not look.waited:
             look.waited = True
             with anyio.move_on_after(seconds):
-                await look.done.wait()
-        if look.selection is None or not self._host.view.unsent():
+                await look.some.wait()
+        if not self._host.view.unsent():
             return ()
+        if look.selection is None:
+            return self._stand_in(look)
         self._look = None
         return self._records(look.message, look.selection)
+
+    def _stand_in(self, look: _Look) -> Sequence[Record]:
+        """The local choice, while a model has none."""
+        local, look.local = look.local, None
+        if local is None or not local.chosen:
+            return ()
+        look.taken = frozenset(one.key for one in local.chosen)
+        return self._records(look.message, local)
 
     def ended(self, why: str = ENDED) -> Sequence[Record]:
         """The turn is over: a look under way is cancelled, a selection not taken is dropped."""
@@ -207,7 +229,7 @@ class Recall:
     async def _run(self, look: _Look, text: str, known: RecalledBefore) -> None:
         host = self._host
         with look.scope:
-            found, error = await alone(self._select(text, known), Selection())
+            found, error = await alone(self._select(look, text, known), Selection())
             if error:
                 host.world.say(Notice(NAME, f"nothing was recalled: {error}", "warning"))
                 host.hand(Failed(NAME, error))
@@ -232,20 +254,24 @@ class Recall:
 
         return await to_thread.run_sync(in_turn, abandon_on_cancel=True)
 
-    async def _select(self, text: str, known: RecalledBefore) -> Selection:
+    async def _select(self, look: _Look, text: str, known: RecalledBefore) -> Selection:
         now, started = self._host.world.clock.now(), anyio.current_time()
         looked = await self._threaded(partial(self._finder.look, text, now, known.injected))
-        hits = [hit for hit in looked.hits if hit.clear]
-        selector, why = "embedded", ""
-        if self._selector is not None:
-            chosen, why = await self._asked(self._selector, text, known)
-            if chosen is not None:
-                scored = {hit.file: hit for hit in looked.hits}
-                hits = [scored.get(name, RecallHit(name, 0.0, "memory")) for name in chosen]
-                selector = self._selector.name
-        checking = CHECK_UNASKED if self._selector else self._left(started)
-        composed = await self._threaded(partial(self._notes.compose, hits, known, now, checking))
-        return _selection(looked, composed, selector, why)
+        bar = gate.least(hit.evidence for hit in looked.hits)
+        clear = [hit for hit in looked.hits if hit.evidence >= bar]
+        compose = partial(self._notes.compose, clear, known, now, self._left(started))
+        local = _selection(looked, await self._threaded(compose), "embedded", "")
+        if self._selector is None:
+            return local
+        look.stand_in(local)
+        chosen, why = await self._asked(self._selector, text, known)
+        if chosen is None:
+            return replace(local, why="; ".join(filter(None, (why, local.why))))
+        scored = {hit.file: hit for hit in looked.hits}
+        hits = [scored.get(name, RecallHit(name, 0.0, "memory")) for name in chosen]
+        compose = partial(self._notes.compose, hits, known, now, CHECK_UNASKED)
+        composed = await self._threaded(compose)
+        return _selection(looked, composed, self._selector.name, why)
 
     def _left(self, started: float) -> float:
         """Time for checking claims, so that the request that waits can still have them."""

@@ -15,13 +15,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import anyio
 
 from reverie.alone import alone
+from reverie.light import dataclass, pattern
 from reverie.memory.ranking import ManifestLine as Line
 from reverie.session.compaction import compacting
 from reverie.session.host import Host
@@ -46,13 +46,13 @@ _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003134f"
 )
-_WORD = re.compile(f"[{_DENSE}]|[^\\W{_DENSE}]+(?:['’.:·][^\\W{_DENSE}]+)*")
-_DOCS = re.compile(
+_WORD = pattern(f"[{_DENSE}]|[^\\W{_DENSE}]+(?:['’.:·][^\\W{_DENSE}]+)*")
+_DOCS = pattern(
     r"\b(?:docs?|documentation|reference|manual|usage|syntax|options|commands?|cheat ?sheet|api)\b"
     r"|用法|文档|手册|参考|命令",
     re.IGNORECASE,
 )
-_WARNS = re.compile(
+_WARNS = pattern(
     r"\b(?:warn(?:ing|s)?|cautions?|gotchas?|pitfalls?|beware|careful|traps?|known (?:issue|bug)s?"
     r"|workarounds?|avoid|never|don'?t|do not|breaks?|broken|fails?|bugs?)\b"
     r"|注意|警告|陷阱|坑|小心|避免|不要|切勿|别用|已知问题",
@@ -141,8 +141,9 @@ def _used(block: Block) -> Iterator[str]:
 
 
 def is_noise(type: str, title: str, text: str, in_use: Sequence[str]) -> str:  # noqa: A002
-    """The tool in use that a memory only documents, or ""; what warns of a tool is none."""
-    if type in ("user", "feedback") or not (type == "reference" or _DOCS.search(title)):
+    """The tool in use that a memory only documents, or "". What warns of a tool is none, nor what
+    merely names it: where a server is, who to ask."""
+    if type in ("user", "feedback") or not _DOCS.search(title.replace("_", " ")):
         return ""
     if _WARNS.search(title) or _WARNS.search(text):
         return ""

@@ -29,10 +29,13 @@ ABOUT_THE_USER = ("user", "feedback")
 _ORDER: tuple[InstructionKind, ...] = ("rule", "person", "remembered")
 
 
-def young_memories(memories: Memories, settings: Settings) -> tuple[InstructionFile, ...]:
-    """The memories whose bodies stand in the head, rules first and the newest last."""
+def young_memories(
+    memories: Memories, settings: Settings, scanned: Sequence[ManifestLine]
+) -> tuple[InstructionFile, ...]:
+    """The memories whose bodies stand in the head, of those that a scan found, rules first and
+    the newest last."""
     most = settings.young_tokens
-    own = [one for one in memories.folder.scan() if not one.key.startswith(f"{TEAM}/")]
+    own = [one for one in scanned if not one.key.startswith(f"{TEAM}/")]
     about_user = [one for one in own if one.type in ABOUT_THE_USER]
     for records in (own, about_user):
         found = _within(memories, records, most)

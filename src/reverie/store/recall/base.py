@@ -12,21 +12,23 @@ vector of another length than the query's is as good as none.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import importlib
 import math
 import os
 import sqlite3
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from reverie.light import dataclass
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.store.plain import SAFE, read_plain
 from reverie.world import Notice, Say
 
-VERSION = "1"
+VERSION = "2"
 PATIENCE = 0.5
 """Seconds to wait for another process that is writing."""
 
@@ -37,7 +39,7 @@ CREATE TABLE total (kind TEXT PRIMARY KEY, texts, path, name, about, heads, body
 INSERT INTO total VALUES ('memory', 0, 0, 0, 0, 0, 0), ('transcript', 0, 0, 0, 0, 0, 0);
 CREATE TABLE file (
     id INTEGER PRIMARY KEY, kind TEXT, key TEXT, modified INTEGER, size INTEGER, inode INTEGER,
-    type TEXT, name TEXT, description TEXT, saved REAL, line INTEGER, body TEXT,
+    changed INTEGER, type TEXT, name TEXT, description TEXT, saved REAL, line INTEGER, body TEXT,
     UNIQUE (kind, key)
 );
 CREATE INDEX file_saved ON file (kind, saved);
@@ -162,51 +164,98 @@ MAX_TEXT = 300
 """Characters of a memory that its vector is made from."""
 
 
-class Vectors:
-    """The vectors of an index."""
+TextKind: TypeAlias = Literal["memory", "transcript"]
+_TABLES: Mapping[TextKind, str] = {"memory": "file", "transcript": "turn"}
+_MISSING: Mapping[TextKind, str] = {
+    "memory": (
+        "SELECT id, name || '. ' || description || ' ' || substr(body, 1, ?) FROM file"
+        " WHERE kind = 'memory' AND id NOT IN (SELECT file FROM vector WHERE model = ?)"
+        " ORDER BY saved DESC LIMIT ?"
+    ),
+    "transcript": (
+        "SELECT id, substr(said, 1, ?) FROM turn WHERE speaker != 'tool'"
+        " AND id NOT IN (SELECT file FROM vector WHERE model = ?) ORDER BY at DESC LIMIT ?"
+    ),
+}
 
-    def __init__(self, base: sqlite3.Connection) -> None:
+
+LIKEST = 30
+"""Texts that closeness of meaning alone brings up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How close texts are to what a query means, -1 to 1; `likest` are the closest of them."""
+
+    places: Mapping[int, int]
+    values: Sequence[float]
+    likest: tuple[int, ...] = ()
+
+    def of(self, ident: int) -> float:
+        """0 for a text that has no vector."""
+        place = self.places.get(ident)
+        return 0.0 if place is None else float(self.values[place])
+
+
+NOTHING = Likeness({}, ())
+
+
+class Vectors:
+    """The vectors of an index: of its memories, or of the turns of its transcripts. Those of
+    tools' results are not made: they are many, and no sentences."""
+
+    def __init__(self, base: sqlite3.Connection, kind: TextKind = "memory") -> None:
         self._base = base
+        self._kind: TextKind = kind
         self._stamp: tuple[object, ...] = ()
         self._ids: list[int] = []
+        self._places: dict[int, int] = {}
         self._rows: list[array[float]] = []
         self._matrix: Any = None
 
+    def _named(self, model: str) -> str:
+        return model if self._kind == "memory" else f"{model} {self._kind}"
+
     def missing(self, model: str, most: int) -> list[tuple[int, str]]:
-        """Memories that have no vector of this model yet, each with the text to make it from."""
-        rows = self._base.execute(
-            "SELECT id, key, name, description, substr(body, 1, ?) FROM file WHERE kind = 'memory'"
-            " AND id NOT IN (SELECT file FROM vector WHERE model = ?) ORDER BY saved DESC LIMIT ?",
-            (MAX_TEXT, model, most),
-        )
-        return [
-            (ident, f"{name}. {description} {' '.join(body.split())}"[:MAX_TEXT])
-            for ident, _, name, description, body in rows
-        ]
+        """Texts that have no vector of this model yet, each with what to make it from."""
+        given = (MAX_TEXT, self._named(model), most)
+        rows = self._base.execute(_MISSING[self._kind], given)
+        return [(ident, " ".join(text.split())[:MAX_TEXT]) for ident, text in rows]
 
     def put(self, model: str, vectors: Iterable[tuple[int, Vector]]) -> int:
-        """Keep vectors; those of memories that are gone by now are left out."""
+        """Keep vectors; those of texts that are gone by now are left out."""
         done = 0
+        table = _TABLES[self._kind]
         for ident, vector in vectors:
             values = _unit(vector)
             if values is not None:
                 done += self._base.execute(
-                    "INSERT OR REPLACE INTO vector SELECT id, ?, ? FROM file WHERE id = ?",
-                    (model, values.tobytes(), ident),
+                    f"INSERT OR REPLACE INTO vector SELECT id, ?, ? FROM {table} WHERE id = ?",
+                    (self._named(model), values.tobytes(), ident),
                 ).rowcount
         return done
 
-    def closeness(self, meaning: Meaning) -> dict[int, float]:
-        """How close each memory is to what a query means, -1 to 1."""
-        asked = _unit(meaning.vector)
-        if asked is None:
-            return {}
-        self._load(meaning.model, len(asked))
-        if self._matrix is not None:
-            found: list[float] = (self._matrix @ _numpy().asarray(asked, "f")).tolist()
-        else:
-            found = [sum(map(mul, row, asked)) for row in self._rows]
-        return dict(zip(self._ids, found, strict=True))
+    def closeness(self, meanings: Sequence[Meaning]) -> list[Likeness]:
+        """How close each text is to what queries of one model mean, each for itself."""
+        asked = [_unit(meaning.vector) for meaning in meanings]
+        known = [vector for vector in asked if vector is not None]
+        if len(known) < len(asked) or len({len(vector) for vector in known}) != 1:
+            return [NOTHING] * len(asked)
+        self._load(self._named(meanings[0].model), len(known[0]))
+        numpy = _numpy()
+        if numpy is None:
+            return [self._likeness([sum(map(mul, row, v)) for row in self._rows]) for v in known]
+        values = numpy.asarray(known, "f") @ self._matrix.T  # one walk over all vectors
+        return [self._likeness(row) for row in values]
+
+    def _likeness(self, values: Any) -> Likeness:
+        numpy = _numpy()
+        count = min(LIKEST, len(self._ids))
+        near: Sequence[int] = range(len(self._ids))
+        if numpy is not None and count:
+            near = numpy.argpartition(-values, count - 1)[:count].tolist()
+        best = heapq.nlargest(count, near, key=lambda n: float(values[n]))
+        return Likeness(self._places, values, tuple(self._ids[n] for n in best))
 
     def _load(self, model: str, size: int) -> None:
         stamp = (
@@ -223,6 +272,7 @@ class Vectors:
         ).fetchall()
         numpy = _numpy()
         self._ids = [row[0] for row in rows]
+        self._places = {ident: n for n, ident in enumerate(self._ids)}
         if numpy is not None:
             joined = b"".join(row[1] for row in rows)
             self._matrix = numpy.frombuffer(joined, "f").reshape(len(rows), size)

@@ -1,9 +1,9 @@
 """The recall index: every memory file, and on request every transcript, found in milliseconds.
 
-A file is read again when its time, size or inode has changed, a told path at once. Several
-processes may refresh and search at the same time. The index is derived: broken or held, it is
-made anew or done without, and nothing here raises for what it holds or for what a file holds.
-Hits come best first, each with what every signal gave.
+A file is read again when its times, size or inode have changed, a told path at once. Several
+processes may refresh and search at the same time. The index is derived: broken, held or deleted
+under whoever has it open, it is made anew or done without, and nothing here raises for what it
+holds or for what a file holds. Hits come best first, each with what every signal gave.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from reverie.errors import InvalidMessage, NotFound, StoreError
+from reverie.light import dataclass
 from reverie.memory.format.entry import is_topic
 from reverie.memory.ranking import HEADER_LINES
-from reverie.memory.recall import ranking
+from reverie.memory.recall.gate import CLEAR, sentences
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.memory.recall.passages import Utterance, best_lines, passages
 from reverie.memory.recall.ranking import Query, QueryTerms, RankReasons
@@ -29,7 +29,7 @@ from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.recall import base as bases
-from reverie.store.recall.base import Vectors
+from reverie.store.recall.base import NOTHING, Likeness, TextKind, Vectors
 from reverie.store.recall.notes import (
     FileStamp,
     FolderScan,
@@ -41,11 +41,11 @@ from reverie.store.recall.notes import (
     scan,
 )
 from reverie.store.recall.turns import PLACES, Turns
-from reverie.transcript.codec import decode
 from reverie.transcript.records import Entry
 from reverie.world import Notice, Say, say_nothing
 
-HitKind: TypeAlias = Literal["memory", "transcript"]
+HitKind: TypeAlias = TextKind
+KINDS: tuple[HitKind, ...] = ("memory", "transcript")
 T = TypeVar("T")
 
 NAME = "recall.sqlite3"
@@ -55,7 +55,7 @@ BATCH = 200
 """Files that are taken in at a time, so that other processes get their turn."""
 _SETTLED = 50_000_000
 """Nanoseconds after which a file's time tells a later change apart from this one."""
-_UNSETTLED: FileStamp = (0, 0, 0)
+_UNSETTLED: FileStamp = (0, 0, 0, 0)
 """Stands for a file that may change again within one tick of its clock: it is read again."""
 
 
@@ -77,11 +77,12 @@ class RecallHit:
     line: int = 0
     session: str = ""
     message: str = ""
+    evidence: float = 0.0
 
     @property
     def clear(self) -> bool:
         """Whether it is clearly about the query: the gate for what is injected unasked."""
-        return self.score >= ranking.CLEAR
+        return self.evidence >= CLEAR
 
 
 class RecallIndex:
@@ -92,13 +93,15 @@ class RecallIndex:
         self._header_lines = header_lines
         self._say = say
         self._turn = threading.RLock()
+        self.begun = 0  # how often it had to be made anew, and is empty until a refresh
         self._begin(bases.opened(path, say))
 
     def _begin(self, base: sqlite3.Connection) -> None:
         self._base = base
+        self._place = _place(self.path)
         self._notes = NoteIndex(base, self._header_lines)
         self._turns = Turns(base)
-        self._vectors = Vectors(base)
+        self._vectors = {kind: Vectors(base, kind) for kind in KINDS}
 
     @classmethod
     def open(
@@ -164,9 +167,7 @@ class RecallIndex:
         done = 0
         for batch in _batches(files):
             with self._writing():
-                for key, data, mark, saved in batch:
-                    self._notes.put(key, data, mark, saved)
-            done += len(batch)
+                done += sum(self._notes.put(*one) for one in batch)
         return done
 
     def refresh_transcripts(self, folder: Path) -> Refreshed:
@@ -182,14 +183,14 @@ class RecallIndex:
             with Folder(folder, create=False) as files:
                 for session in changed:
                     said = list(passages(_entries(files, session)))
-                    self.put_session(session, said, found[session] or (0, 0, 0))
+                    self.put_session(session, said, found[session] or _UNSETTLED)
         with self._writing():
             for session in gone:
                 self._turns.remove(session)
         return Refreshed(len(found), len(changed), len(gone))
 
     def put_session(
-        self, session: str, said: Iterable[Utterance], mark: FileStamp = (0, 0, 0)
+        self, session: str, said: Iterable[Utterance], mark: FileStamp = _UNSETTLED
     ) -> None:
         """Take in the turns of one session, in place of what was known of it."""
         with self._turn, self._writing():
@@ -208,16 +209,20 @@ class RecallIndex:
 
     # Meaning
 
-    def without_vector(self, model: str, most: int = 64) -> list[tuple[int, str]]:
-        """Memories that have no vector of this model yet, by number, with their texts."""
-        return self._kept(lambda: self._vectors.missing(model, most), [])
+    def without_vector(
+        self, model: str, most: int = 64, kind: HitKind = "memory"
+    ) -> list[tuple[int, str]]:
+        """Texts that have no vector of this model yet, by number."""
+        return self._kept(lambda: self._vectors[kind].missing(model, most), [])
 
-    def put_vectors(self, model: str, vectors: Sequence[tuple[int, Vector]]) -> int:
-        """Keep the vectors of memories; gives how many were kept."""
+    def put_vectors(
+        self, model: str, vectors: Sequence[tuple[int, Vector]], kind: HitKind = "memory"
+    ) -> int:
+        """Keep the vectors of texts; gives how many were kept."""
 
         def kept() -> int:
             with self._writing():
-                return self._vectors.put(model, vectors)
+                return self._vectors[kind].put(model, vectors)
 
         return self._kept(kept, 0)
 
@@ -245,9 +250,32 @@ class RecallIndex:
             if "memory" in kinds:
                 hits += self._memories(query, k, exclude, meaning)
             if "transcript" in kinds:
-                _, turns = self._turns.ranked(query, exclude=exclude)
+                likeness = self._likeness("transcript", meaning)
+                _, turns = self._turns.ranked(query, exclude=exclude, likeness=likeness)
                 hits += [hit for one in turns[:k] if (hit := self._said(one))]
             return sorted(hits, key=lambda hit: -hit.score)[:k]
+
+        return self._kept(found, [])
+
+    def about(
+        self,
+        text: str,
+        now: float,
+        *,
+        k: int = 10,
+        exclude: Container[str] = (),
+        meanings: Sequence[Meaning] = (),
+    ) -> list[RecallHit]:
+        """The memories for which most speaks in some sentence of a message, at most `k`.
+
+        `meanings` are what a model makes of the message's sentences, in their order.
+        """
+        asked = sentences(text, now)
+
+        def found() -> list[RecallHit]:
+            known = self._vectors["memory"].closeness(meanings) or [NOTHING] * len(asked)
+            rows = self._notes.about(asked, k, exclude=exclude, likeness=known)
+            return [hit for weighed, one in rows if (hit := self._note(one, weighed))]
 
         return self._kept(found, [])
 
@@ -258,9 +286,12 @@ class RecallIndex:
         exclude: Container[str],
         meaning: Meaning | None,
     ) -> list[RecallHit]:
-        likeness = {} if meaning is None else self._vectors.closeness(meaning)
+        likeness = self._likeness("memory", meaning)
         weighed, notes = self._notes.ranked(query, k, exclude=exclude, likeness=likeness)
         return [hit for one in notes if (hit := self._note(one, weighed))]
+
+    def _likeness(self, kind: HitKind, meaning: Meaning | None) -> Likeness:
+        return NOTHING if meaning is None else self._vectors[kind].closeness([meaning])[0]
 
     def sessions(
         self, query: Query, *, k: int = 10, exclude: Container[str] = ()
@@ -285,7 +316,8 @@ class RecallIndex:
         key, kind, name, description, saved, line, body = row
         at, lines = best_lines(body, ((term.text, term.weight) for term in weighed.all))
         about = (kind, name, description, saved)
-        return RecallHit(key, one.score, "memory", *about, one.why, lines, line + at)
+        where = (one.why, lines, line + at)
+        return RecallHit(key, one.score, "memory", *about, *where, evidence=one.evidence)
 
     def _said(self, one: Ranked) -> RecallHit | None:
         row = self._base.execute(
@@ -305,6 +337,8 @@ class RecallIndex:
         """The work's result. A broken index is made anew once, to be filled by the next refresh;
         a held one is left alone."""
         with self._turn:
+            if self._place and _place(self.path) != self._place:
+                self._anew()
             try:
                 return work()
             except sqlite3.OperationalError as error:
@@ -313,10 +347,25 @@ class RecallIndex:
                 self._say(Notice("recall", f"the index is broken and made anew: {error}"))
                 self._base.close()
                 bases.discard(self.path)
-                self._begin(bases.opened(self.path, self._say))
+                self._anew()
                 with contextlib.suppress(sqlite3.Error):
                     return work()
             return instead
+
+    def _anew(self) -> None:
+        """Begin with what lies at the path, which is another file or none."""
+        self._base.close()
+        self._begin(bases.opened(self.path, self._say))
+        self.begun += 1
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Which file lies at a path; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -334,7 +383,7 @@ def _read(files: Folder, found: FolderScan) -> Iterator[tuple[str, bytes, FileSt
     """The bytes of changed files; one that cannot be read by now, or is none of ours, is gone."""
     now = time.time_ns()
     for key, seen in found.changed.items():
-        mark = seen if now - seen[0] > _SETTLED else _UNSETTLED
+        mark = seen if now - seen[3] > _SETTLED else _UNSETTLED
         try:
             yield key, files.read(key, MAX_INDEXED), mark, seen[0] / 1e9
         except (StoreError, NotFound):
@@ -350,6 +399,8 @@ def _marked(path: Path) -> FileStamp | None:
 
 def _entries(files: Folder, session: str) -> Iterator[Entry]:
     """What can be read of a transcript; parts of requests that lie beside it are not needed."""
+    from reverie.transcript.codec import decode  # due where there are sessions
+
     with contextlib.suppress(StoreError, NotFound):
         for line in Journal.open(files, f"{session}.jsonl", write=False).read():
             if not isinstance(line, BadLine):

@@ -16,27 +16,34 @@ import os
 import sqlite3
 import stat
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from reverie.light import dataclass
 from reverie.memory.format import frontmatter
 from reverie.memory.format.entry import LOGS, is_topic, shown, stem, type_of
 from reverie.memory.ranking import HEADER_LINES
+from reverie.memory.recall.gate import evidence, telling
 from reverie.memory.recall.passages import headings
 from reverie.memory.recall.ranking import (
     FIELDS,
+    Findings,
     Query,
     QueryTerms,
     RankedNote,
     RankReasons,
     explain_note,
+    find_terms,
     score_note,
 )
 from reverie.store.keys import DEPTH
+from reverie.store.recall.base import LIKEST, Likeness
+from reverie.store.recall.counts import Counts, chosen
 from reverie.text.tokens import terms
 
-FileStamp = tuple[int, int, int]
-"""Time of change in nanoseconds, size, inode: another one is another content."""
+FileStamp = tuple[int, int, int, int]
+"""When it was written in nanoseconds, size, inode, and when anything about it changed: another
+one may be another content. The last alone tells of an edit that set its time back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,7 @@ def is_text(key: str) -> bool:
 def mark_of(found: os.stat_result) -> FileStamp | None:
     if not stat.S_ISREG(found.st_mode):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def _mark(entry: os.DirEntry[str]) -> FileStamp | None:
@@ -131,10 +138,10 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
 
 
 CANDIDATES = 100
-LIKEST = 30
-"""Memories that closeness of meaning alone brings up."""
 MAX_MATCHES = 1_500
 """Texts that the terms of one query may bring up together; the rarest terms go first."""
+MIN_CANDIDATES, MIN_MATCHES, MIN_LIKEST = 25, 300, 8
+"""What each of many sentences has of them."""
 
 _COLUMNS = ", ".join(FIELDS)
 _RANK = "bm25(0.3, 0.4, 0.3, 0.15, 0.08)"
@@ -142,11 +149,23 @@ _RANK = "bm25(0.3, 0.4, 0.3, 0.15, 0.08)"
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A text's number in the index, its score and why."""
+    """A text's number in the index, its score and why, and what speaks for it unasked."""
 
     id: int
     score: float
     why: RankReasons
+    evidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    id: int
+    score: float
+    note: RankedNote
+    found: Findings
+
+    def told(self, weighed: QueryTerms, speaks: float) -> Ranked:
+        return Ranked(self.id, self.score, explain_note(self.note, weighed, self.found), speaks)
 
 
 class NoteIndex:
@@ -158,26 +177,26 @@ class NoteIndex:
         self._known: KnownFiles = {}
         self._stamp: tuple[int, int] | None = None
 
-    def put(self, key: str, data: bytes, mark: FileStamp, saved: float) -> None:
+    def put(self, key: str, data: bytes, mark: FileStamp, saved: float) -> bool:
         """Take a file in, in place of what was known of it. One that says what it said keeps its
-        place, and with it its vector."""
+        place, and with it its vector; gives whether it says something else."""
         front = frontmatter.parse(data, lines=self._header_lines)
-        name, about = front.get("name") or stem(key), front.get("description")
-        text = shown(data[front.body :])
+        name, about = _plain(front.get("name") or stem(key)), _plain(front.get("description"))
+        text = _plain(shown(data[front.body :]))
         body = text.lstrip("\r\n")
         above = data[: front.body].count(b"\n") + text[: len(text) - len(body)].count("\n")
         said = (type_of(front), name, about, above + 1, body)
         if self._says(key, said):
             self._base.execute(
-                "UPDATE file SET modified = ?, size = ?, inode = ?, saved = ?"
+                "UPDATE file SET modified = ?, size = ?, inode = ?, changed = ?, saved = ?"
                 " WHERE kind = 'memory' AND key = ?",
                 (*mark, saved, key),
             )
-            return
+            return False
         self.remove(key)
         made = self._base.execute(
-            "INSERT INTO file (kind, key, modified, size, inode, type, name, description, saved,"
-            " line, body) VALUES ('memory', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO file (kind, key, modified, size, inode, changed, type, name, description,"
+            " saved, line, body) VALUES ('memory', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (key, *mark, *said[:3], saved, *said[3:]),
         )
         texts = (key.removesuffix(".md"), name, about, headings(body), body)
@@ -187,6 +206,7 @@ class NoteIndex:
             f"INSERT INTO note_index (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row
         )
         self._count(row, 1)
+        return True
 
     def _says(self, key: str, said: tuple[object, ...]) -> bool:
         """Whether the file of a key is known with just these words."""
@@ -207,7 +227,7 @@ class NoteIndex:
     def read_anew(self) -> None:
         """Have every file read again by the next look at the folder."""
         self._base.execute(
-            "UPDATE file SET modified = 0, size = 0, inode = 0 WHERE kind = 'memory'"
+            "UPDATE file SET modified = 0, size = 0, inode = 0, changed = 0 WHERE kind = 'memory'"
         )
         self._base.execute(
             "INSERT OR REPLACE INTO about VALUES ('header lines', ?)", (str(self._header_lines),)
@@ -246,17 +266,18 @@ class NoteIndex:
         if stamp != self._stamp:
             found: dict[str, dict[str, FileStamp]] = {}
             for key, *mark in self._base.execute(
-                "SELECT key, modified, size, inode FROM file WHERE kind = 'memory'"
+                "SELECT key, modified, size, inode, changed FROM file WHERE kind = 'memory'"
             ):
                 folder, slash, name = key.rpartition("/")
-                found.setdefault(folder + slash, {})[name] = (mark[0], mark[1], mark[2])
+                found.setdefault(folder + slash, {})[name] = (mark[0], mark[1], mark[2], mark[3])
             self._known, self._stamp = found, stamp
         return self._known
 
     def mark(self, key: str) -> FileStamp | None:
         """The mark of one file, or None where it is not known."""
         return self._base.execute(
-            "SELECT modified, size, inode FROM file WHERE kind = 'memory' AND key = ?", (key,)
+            "SELECT modified, size, inode, changed FROM file WHERE kind = 'memory' AND key = ?",
+            (key,),
         ).fetchone()
 
     # Looking up
@@ -267,42 +288,80 @@ class NoteIndex:
         k: int,
         *,
         exclude: Container[str],
-        likeness: Mapping[int, float],
+        likeness: Likeness,
     ) -> tuple[QueryTerms, list[Ranked]]:
         """The `k` memories that answer a query best, with how its terms were weighed."""
+        weighed, found = self._found(query, exclude, likeness)
+        weights = telling(weighed)
+        best = heapq.nsmallest(k, found, key=lambda one: (-one.score, one.id))
+        return weighed, [
+            one.told(weighed, evidence(one.found, weights, 1, one.note.likeness)) for one in best
+        ]
+
+    def about(
+        self,
+        asked: Sequence[Query],
+        k: int,
+        *,
+        exclude: Container[str],
+        likeness: Sequence[Likeness],
+    ) -> list[tuple[QueryTerms, Ranked]]:
+        """The `k` memories for which most speaks in one of a message's sentences, each with how
+        that one's terms were weighed."""
+        count = len(asked)
+        found: dict[int, tuple[float, QueryTerms, _Scored]] = {}
+        for query, like in zip(asked, likeness, strict=True):
+            weighed, scored = self._found(query, exclude, like, count)
+            weights = telling(weighed)
+            for one in scored:
+                speaks = evidence(one.found, weights, count, one.note.likeness)
+                if one.id not in found or speaks > found[one.id][0]:
+                    found[one.id] = (speaks, weighed, one)
+        best = heapq.nsmallest(
+            k, found.values(), key=lambda row: (-row[0], -row[2].score, row[2].id)
+        )
+        return [(weighed, one.told(weighed, speaks)) for speaks, weighed, one in best]
+
+    def _found(
+        self, query: Query, exclude: Container[str], likeness: Likeness, of: int = 1
+    ) -> tuple[QueryTerms, list[_Scored]]:
+        """The candidates of one of so many queries, scored."""
         texts, *sizes = self._base.execute(
             f"SELECT texts, {_COLUMNS} FROM total WHERE kind = 'memory'"
         ).fetchone()
         counts = Counts(self._base, "note_terms")
-        weighed = QueryTerms.of(query, texts, counts)
+        weighed = QueryTerms.of(query, texts, counts, akin=counts.akin)
         means = [size / texts if texts else 1.0 for size in sizes]
-        found: list[tuple[float, int, RankedNote]] = []
-        likest = heapq.nlargest(LIKEST, likeness, key=lambda ident: likeness[ident])
-        rows = self._candidates(query, weighed, counts, likest)
-        for ident, key, kind, saved, *fields in rows:
+        likest = likeness.likest[: max(LIKEST // of, MIN_LIKEST)]
+        out: list[_Scored] = []
+        for ident, key, kind, saved, *fields in self._candidates(
+            query, weighed, counts, likest, of
+        ):
             if key not in exclude:
-                like = likeness.get(ident, 0.0)
-                note = RankedNote(tuple(fields), kind, saved, like)
-                found.append((-score_note(note, weighed, means), ident, note))
-        best = heapq.nsmallest(k, found)
-        return weighed, [
-            Ranked(ident, -less, explain_note(note, weighed, means)) for less, ident, note in best
-        ]
+                note = RankedNote(tuple(fields), kind, saved, likeness.of(ident))
+                found = find_terms(note, weighed, means)
+                out.append(_Scored(ident, score_note(note, weighed, found), note, found))
+        return weighed, out
 
     def _candidates(
-        self, query: Query, weighed: QueryTerms, counts: Counts, likest: Iterable[int]
+        self,
+        query: Query,
+        weighed: QueryTerms,
+        counts: Counts,
+        likest: Iterable[int],
+        of: int,
     ) -> Iterable[tuple[int, str, str, float, str]]:
-        """The rows of the memories that may answer a query."""
+        """The rows of the memories that may answer a query; the more queries, the fewer."""
         columns = f"file.id, key, type, saved, {', '.join(f'note.{one}' for one in FIELDS)}"
         found: dict[int, tuple[int, str, str, float, str]] = {}
-        asked = chosen(weighed, counts, MAX_MATCHES)
+        asked = chosen(weighed, counts, max(MAX_MATCHES // of, MIN_MATCHES))
         if asked:
             rows = self._base.execute(
                 "WITH best (id) AS MATERIALIZED (SELECT rowid FROM note_index"
                 " WHERE note_index MATCH ? AND rank MATCH ? ORDER BY rank LIMIT ?)"
                 f" SELECT {columns} FROM best CROSS JOIN note ON note.id = best.id"
                 " CROSS JOIN file ON file.id = best.id",
-                (asked, _RANK, CANDIDATES),
+                (asked, _RANK, max(CANDIDATES // of, MIN_CANDIDATES)),
             )
             found.update((row[0], row) for row in rows)
         one = f"SELECT {columns} FROM file JOIN note ON note.id = file.id WHERE file.id = ?"
@@ -319,37 +378,9 @@ class NoteIndex:
         return found.values()
 
 
-class Counts:
-    """In how many texts a term stands; each is looked up once."""
-
-    def __init__(self, base: sqlite3.Connection, table: str) -> None:
-        self._base = base
-        self._asked = f"SELECT doc FROM {table} WHERE term = ?"
-        self._known: dict[str, int] = {}
-
-    def __call__(self, term: str) -> int:
-        found = self._known.get(term)
-        if found is None:
-            row = self._base.execute(self._asked, (term,)).fetchone()
-            found = self._known[term] = 0 if row is None else int(row[0])
-        return found
-
-
-def chosen(weighed: QueryTerms, counts: Counts, most: int) -> str:
-    """The terms to look for as the database takes them, the rarest first, while what they bring
-    up stays within bounds; at least one."""
-    own = [(counts(term.text), term.text) for term in weighed.all]
-    also = [(counts(other), other) for term in weighed.all for other in term.also]
-    kept: dict[str, None] = {}
-    total = 0
-    for count, text in [*sorted(own), *sorted(also)]:
-        if not count or text in kept:
-            continue
-        total += count
-        if kept and total > most:
-            continue
-        kept[text] = None
-    return " OR ".join(f'"{text}"' for text in kept)
+def _plain(text: str) -> str:
+    """The text without the byte at which the database would end it."""
+    return text.replace("\0", " ")
 
 
 def _length(text: str) -> int:

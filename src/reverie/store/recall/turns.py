@@ -23,7 +23,9 @@ from reverie.memory.recall.ranking import (
     score_session,
     score_turn,
 )
-from reverie.store.recall.notes import Counts, FileStamp, Ranked, chosen
+from reverie.store.recall.base import NOTHING, Likeness
+from reverie.store.recall.counts import Counts, chosen
+from reverie.store.recall.notes import FileStamp, Ranked
 from reverie.text.tokens import terms
 
 PLACES = 20
@@ -44,8 +46,8 @@ class Turns:
         """Take a session in, in place of what was known of it; gives how many turns it has."""
         self.remove(session)
         made = self._base.execute(
-            "INSERT INTO file (kind, key, modified, size, inode, saved)"
-            " VALUES ('transcript', ?, ?, ?, ?, ?)",
+            "INSERT INTO file (kind, key, modified, size, inode, changed, saved)"
+            " VALUES ('transcript', ?, ?, ?, ?, ?, ?)",
             (session, *mark, mark[0] / 1e9),
         )
         start = (made.lastrowid or 0) << PLACES
@@ -89,6 +91,7 @@ class Turns:
             "INSERT INTO turn_index (turn_index, rowid, words) VALUES ('delete', ?, ?)", rows
         )
         self._base.execute("DELETE FROM turn WHERE id >= ? AND id < ?", span)
+        self._base.execute("DELETE FROM vector WHERE file >= ? AND file < ?", span)
         self._base.execute("DELETE FROM file WHERE id = ?", row)
         self._count(-len(rows), -sum(words.count(" ") + 1 for _, words in rows if words))
         return True
@@ -103,33 +106,41 @@ class Turns:
 
     def known(self) -> dict[str, FileStamp]:
         rows = self._base.execute(
-            "SELECT key, modified, size, inode FROM file WHERE kind = 'transcript'"
+            "SELECT key, modified, size, inode, changed FROM file WHERE kind = 'transcript'"
         )
         return {row[0]: row[1:] for row in rows}
 
     # Looking up
 
-    def ranked(self, query: Query, *, exclude: Container[str]) -> tuple[QueryTerms, list[Ranked]]:
-        """The turns that answer a query, best first, with how its terms were weighed."""
+    def ranked(
+        self,
+        query: Query,
+        *,
+        exclude: Container[str],
+        alone: bool = True,
+        likeness: Likeness = NOTHING,
+    ) -> tuple[QueryTerms, list[Ranked]]:
+        """The turns that answer a query, best first, with how its terms were weighed; each for
+        itself, or for its session. `likeness` is how close each is in meaning."""
         texts, size, sessions = self._base.execute(
             "SELECT texts, body, heads FROM total WHERE kind = 'transcript'"
         ).fetchone()
         counts = Counts(self._base, "turn_terms")
         named = self._named(query)
-        weighed = QueryTerms.of(query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR)
-        near = self._near(self._candidates(query, weighed, counts))
+        weighed = QueryTerms.of(
+            query, texts, counts, named, power=TURN_RARE, prior=TURN_PRIOR, akin=counts.akin
+        )
+        near = self._near([*self._candidates(query, weighed, counts), *likeness.likest])
         out = self._excluded(near, exclude)
-        turns = {ident: turn for ident, turn in self._read(near) if ident >> PLACES not in out}
+        turns = {n: turn for n, turn in self._read(near, likeness) if n >> PLACES not in out}
         amounts = {ident: counted(turn, weighed) for ident, turn in turns.items()}
         whole = self._sessions(weighed, counts, turns, texts / max(sessions, 1))
         length = size / texts if texts else 1.0
         who = frozenset(named.values())
         found = [
-            Ranked(
-                n,
-                *score_turn(n, turns, amounts, weighed, length, whole.get(n >> PLACES, 0.0), who),
-            )
+            Ranked(n, *score_turn(n, turns, amounts, weighed, length, session, who, alone=alone))
             for n in turns
+            for session in (whole.get(n >> PLACES, 0.0),)
         ]
         found.sort(key=lambda one: (-one.score, one.id))
         return weighed, [one for one in found if one.score > 0]
@@ -139,7 +150,7 @@ class Turns:
         sessions with that person follow, from the first on: that is where people introduce
         themselves."""
         best: dict[int, Ranked] = {}
-        for one in self.ranked(query, exclude=exclude)[1]:
+        for one in self.ranked(query, exclude=exclude, alone=False)[1]:
             best.setdefault(one.id >> PLACES, one)
         named = self._named(query) if len(best) < k else {}
         for name in named.values():
@@ -186,7 +197,7 @@ class Turns:
         keys = ((n, self._base.execute(asked, (n,)).fetchone()) for n in sessions)
         return {n for n, row in keys if row is None or row[0] in exclude}
 
-    def _read(self, idents: Iterable[int]) -> Iterable[tuple[int, RankedTurn]]:
+    def _read(self, idents: Iterable[int], likeness: Likeness) -> Iterable[tuple[int, RankedTurn]]:
         asked = (
             "SELECT speaker, at, asks, ends_asking, first_person, length(said), words"
             " FROM turn WHERE id = ?"
@@ -195,7 +206,9 @@ class Turns:
             row = self._base.execute(asked, (ident,)).fetchone()
             if row is not None:
                 speaker, at, asks, ends, first, size, words = row
-                yield ident, RankedTurn(words, speaker, at, asks, bool(ends), bool(first), size)
+                like = likeness.of(ident)
+                marks = (asks, bool(ends), bool(first))
+                yield ident, RankedTurn(words, speaker, at, *marks, size, like)
 
     def _sessions(
         self, weighed: QueryTerms, counts: Counts, turns: Iterable[int], mean: float

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from reverie.light import dataclass, pattern
 from reverie.settings import DEFAULTS
 from reverie.transcript.audit.names import Name, ranked, readable
 from reverie.transcript.audit.parts import Part, parts, trouble
@@ -32,7 +33,8 @@ USER_START = 300  # of a longer one: its beginning
 QUOTED = 400  # characters of one line of the keep-list
 REFERENCES_SHARE = 4  # at most this part of the keep-list goes to references
 INTRO = "Kept from the messages above, word for word, since the summary does not have it:"
-REST = "`ReadBack` gives these calls whole:"
+READER = "ReadBack"
+REST = "`{reader}` gives these calls whole:"
 TITLES: dict[SurvivorKind, str] = {
     "constraint": "The user's conditions",
     "user": "The user said",
@@ -42,15 +44,15 @@ TITLES: dict[SurvivorKind, str] = {
     "identifier": "Names",
 }
 # What binds: forbidding, demanding, preferring and correcting words.
-BINDING = re.compile(
+BINDING = pattern(
     r"\b(?:never|always|must(?:n't)?|do not|don't|dont|only|without|instead|make sure|ensure|"
     r"should(?:n't)?|cannot|can't|avoid|keep|prefer|at (?:most|least)|no longer|not allowed|"
     r"required?|important|remember|careful)\b|不要|不能|不得|必须|务必|只能|只用|一定|禁止|别|总是|"
     r"始终|避免|确保|保持|记住|注意",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.!?](?!\s|$)[^\n.!?。！？]*)*[.!?。！？]?")
-_QUOTED = re.compile(r"(?m)^(?:>[ \t]?|user:[ \t]?)")
+_SENTENCE = pattern(r"[^\n.!?。！？]+(?:[.!?](?!\s|$)[^\n.!?。！？]*)*[.!?。！？]?")
+_QUOTED = pattern(r"(?m)^(?:>[ \t]?|user:[ \t]?)")
 _SHORTEST = 4
 
 
@@ -91,16 +93,18 @@ def audit(
     context: str | Sequence[str],
     *,
     keep_tokens: int = DEFAULTS.compact_keep_list_tokens,
+    reader: str = READER,
 ) -> Audit:
-    """What of `gone` the context still has, and a keep-list of what it has not."""
+    """What of `gone` the context still has, and a keep-list of what it has not. `reader` is the
+    tool that takes references; without one they keep nothing."""
     found = parts(gone)
     must = _held(found)
     texts = [context] if isinstance(context, str) else list(context)
-    stood = _Context(texts)
+    stood = _Context(texts, cites=bool(reader))
     missing = tuple(one for one in must if not stood.has(one))
-    calls = [part for part in found if part.who == "call"]
-    keep = _keep(missing, calls, stood, keep_tokens)
-    kept = _Context([keep])
+    calls = [part for part in found if part.who == "call"] if reader else []
+    keep = _keep(missing, calls, stood, keep_tokens, REST.format(reader=reader))
+    kept = _Context([keep], cites=bool(reader))
     lost = tuple(one for one in missing if not kept.has(one))
     shares = _share(len(lost), must), _share(len(missing), must)
     return Audit(shares[0], missing, keep, shares[1], len(must), lost)
@@ -182,10 +186,10 @@ def _first(every: Iterable[Name], *, is_path: bool) -> list[Name]:
 class _Context:
     """What a context says, and which references it has."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], *, cites: bool) -> None:
         whole = "\n".join(texts)
         self.text = _plain(whole)
-        self.references = set(REFERENCE.findall(whole))
+        self.references = set(REFERENCE.findall(whole)) if cites else set[str]()
 
     def here(self, one: MustSurvive) -> bool:
         return _plain(one.text) in self.text
@@ -203,7 +207,7 @@ def _plain(text: str) -> str:
 
 
 def _keep(
-    missing: Sequence[MustSurvive], calls: Sequence[Part], stood: _Context, tokens: int
+    missing: Sequence[MustSurvive], calls: Sequence[Part], stood: _Context, tokens: int, rest: str
 ) -> str:
     """The missing, by kind, within a budget; then calls by reference, for all the rest."""
     whole = tokens * TEXT_BYTES
@@ -212,8 +216,8 @@ def _keep(
     out = [INTRO, *lines] if lines else []
     wanted = {one.readers[-1] for one in left if one.readers}
     spare = whole - sum(map(_size, out))
-    references = _references(calls, wanted, stood, spare - _size(REST))
-    out += [REST, *references] if references else []
+    references = _references(calls, wanted, stood, spare - _size(rest))
+    out += [rest, *references] if references else []
     text = "\n".join(out)
     return text if estimate(text) <= tokens else ""
 

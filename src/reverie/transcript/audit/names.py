@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from reverie.light import dataclass
 from reverie.settings import DEFAULTS
 from reverie.transcript.audit.parts import Part, Who
 from reverie.transcript.names import LOOKED_AT, names

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, Protocol, TypeAlias
 
+from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, Object
 from reverie.transcript.messages import HEAD, INTERRUPTED, Item, Piece
 from reverie.transcript.names import REFERENCE

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from reverie.light import dataclass
 from reverie.transcript.audit.parts import Part
 from reverie.transcript.blocks import Json, Object
 

@@ -1,0 +1,332 @@
+"""Draws small damages to modules by chance, and asks whether their tests notice.
+
+A damage is one edit of the syntax tree: a condition turned round, a call left out, two statements
+in each other's place, a number one off, a comparison moved by one, a result that is None. Each is
+made in a copy of the tree and the module's own tests are run there; they must fail. One that makes
+them run without end counts as noticed. The same seed draws the same damages.
+
+    python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
+
+Ends with 0 where at least nine of ten were noticed in every module; it prints those that were not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import itertools
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts import mutations
+from scripts.manifest import Mutation, Row
+from scripts.mutations import LEFT_OUT, run_tests, unchanged
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = "src/reverie"
+SHARE = 0.9
+TESTS: dict[str, tuple[str, ...]] = {
+    "session/conversation": (
+        "tests/session/test_session.py",
+        "tests/session/test_power.py",
+        "tests/session/test_cancel.py",
+        "tests/session/test_hostile.py",
+        "tests/session/test_kept.py",
+        "tests/session/test_jobs.py",
+        "tests/session/test_crash.py",
+    ),
+    "store/journal": ("tests/store/test_journal.py", "tests/session/test_power.py"),
+    "store/history": (
+        "tests/memory/test_history.py",
+        "tests/store/test_power.py",
+        "tests/memory/test_growth.py",
+        "tests/memory/test_undo.py",
+    ),
+    "store/heads": ("tests/memory/test_growth.py",),
+    "store/growing": ("tests/memory/test_growth.py", "tests/store/test_power.py"),
+    "store/long_index": ("tests/memory/test_growth.py",),
+    "store/objects": ("tests/memory/test_history.py", "tests/memory/test_growth.py"),
+    "store/landing": (
+        "tests/session/test_landing.py",
+        "tests/memory/test_undo.py",
+        "tests/store/test_power.py",
+    ),
+    "transcript/fold": (
+        "tests/transcript/test_fold.py",
+        "tests/transcript/test_boundaries.py",
+        "tests/session/test_session.py",
+        "tests/session/test_kept.py",
+        "tests/layers",
+    ),
+    "store/files": (
+        "tests/store/test_folder.py",
+        "tests/store/test_crash.py",
+        "tests/store/test_power.py",
+    ),
+    "store/plain": (
+        "tests/store/test_folder.py",
+        "tests/store/test_journal.py",
+        "tests/store/test_power.py",
+    ),
+    "store/memory": (
+        "tests/memory/test_folder.py",
+        "tests/memory/test_growth.py",
+        "tests/memory/test_history.py",
+    ),
+    "store/memories": (
+        "tests/memory/test_history.py",
+        "tests/memory/test_undo.py",
+        "tests/memory/test_growth.py",
+        "tests/store/test_power.py",
+        "tests/cli/test_memory.py",
+    ),
+    "store/keys": ("tests/store/test_names.py", "tests/store/test_folder.py"),
+    "store/lock": ("tests/store/test_lock.py", "tests/memory/test_held_up.py"),
+    "store/consolidation": ("tests/store/test_consolidation.py", "tests/store/test_power.py"),
+    "store/lists": (
+        "tests/upkeep/test_forget.py",
+        "tests/store/test_power.py",
+        "tests/cli/test_memory.py",
+    ),
+    "store/home": ("tests/store/test_home.py",),
+}
+_POWER = ("tests/store/test_power.py",)
+NAMED = (
+    Mutation(
+        "what an editor wrote is noted, but not on the disk",
+        "src/reverie/store/history.py",
+        "        self.append(lines, durable=True)\n",
+        "        self.append(lines)\n",
+        _POWER,
+    ),
+    Mutation(
+        "the plan of a landing is not on the disk",
+        "src/reverie/store/landing.py",
+        "memories.beside.write(PLAN, plan.encode())",
+        "memories.beside.write(PLAN, plan.encode(), durable=False)",
+        _POWER,
+    ),
+    Mutation(
+        "the lock of a dream is not on the disk",
+        "src/reverie/store/consolidation.py",
+        "                    os.fsync(fd)\n",
+        "                    pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "the name of a dream's lock is not on the disk",
+        "src/reverie/store/consolidation.py",
+        "                flush_folder(self.path.parent)\n",
+        "                pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "a new root folder is not on the disk",
+        "src/reverie/store/keys.py",
+        "        flush_directory(above)\n",
+        "        pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "a removal is not on the disk",
+        "src/reverie/store/files.py",
+        "            if durable:\n                flush_directory(at)\n",
+        "",
+        _POWER,
+    ),
+    Mutation(
+        "a line is added before the log says so for good",
+        "src/reverie/store/long_index.py",
+        "history.append([encode(step)], durable=True)",
+        "history.append([encode(step)])",
+        _POWER,
+    ),
+    Mutation(
+        "a line that was added is not on the disk",
+        "src/reverie/store/growing.py",
+        "        append_whole(fd, line)\n        flush_file(fd)\n",
+        "        append_whole(fd, line)\n",
+        _POWER,
+    ),
+)
+"""Damages that a disk alone would show, beside those of the manifest."""
+_OTHER = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One damage: the text between two places of a module, and what stands there instead."""
+
+    module: str
+    kind: str
+    line: int
+    start: int
+    end: int
+    text: str
+
+    def of(self, source: str) -> str:
+        return source[: self.start] + self.text + source[self.end :]
+
+    def told(self, source: str) -> str:
+        before = " ".join(source[self.start : self.end].split())
+        after = " ".join(self.text.split())
+        return f"{self.module}:{self.line} {self.kind}: {before[:70]} -> {after[:70]}"
+
+
+class _Places:
+    """Where nodes stand in a text, by character."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._rows = [0]
+        for row in source.splitlines(keepends=True):
+            self._rows.append(self._rows[-1] + len(row))
+
+    def at(self, row: int, column: int) -> int:
+        start, end = self._rows[row - 1], self._rows[row]
+        return start + len(self._source[start:end].encode()[:column].decode())
+
+    def of(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        last, column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self.at(node.lineno, node.col_offset), self.at(last, column)
+
+
+def mutants_of(module: str, source: str) -> Iterator[Mutant]:
+    """Every damage that can be done to a module."""
+    places = _Places(source)
+
+    def text(node: ast.expr | ast.stmt) -> str:
+        return source[slice(*places.of(node))]
+
+    def made(kind: str, node: ast.expr | ast.stmt, new: str) -> Mutant:
+        return Mutant(module, kind, node.lineno, *places.of(node), new)
+
+    for function in _functions(ast.parse(source)):
+        for node in ast.walk(function):
+            match node:
+                case ast.If() | ast.While() | ast.IfExp():
+                    yield made("turned round", node.test, f"(not ({text(node.test)}))")
+                case ast.Compare(ops=[op]) if type(op) in _OTHER:
+                    other = ast.Compare(node.left, [_OTHER[type(op)]()], node.comparators)
+                    yield made("compared otherwise", node, f"({ast.unparse(other)})")
+                case ast.Constant(value=int(value)) if not isinstance(node.value, bool):
+                    yield made("one off", node, f"({value + 1})")
+                case ast.Return(value=ast.expr() as value) if text(value) != "None":
+                    yield made("no result", node, "return None")
+                case _:
+                    pass
+            for body in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
+                if isinstance(body, list):
+                    yield from _of_body(module, source, places, body)
+
+
+def _of_body(module: str, source: str, places: _Places, body: list[ast.stmt]) -> Iterator[Mutant]:
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await):
+            yield Mutant(module, "left out", node.lineno, *places.of(node), "pass")
+    for first, second in itertools.pairwise(body):
+        if all(isinstance(one, _SIMPLE) and _acts(one) for one in (first, second)):
+            (low, end), (start, high) = places.of(first), places.of(second)
+            text = source[start:high] + source[end:start] + source[low:end]
+            yield Mutant(module, "in each other's place", first.lineno, low, high, text)
+
+
+def _acts(node: ast.stmt) -> bool:
+    """Whether a statement does something whose order may count."""
+    return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The outermost functions and methods."""
+    for node in tree.body:
+        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        for one in inner:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield one
+
+
+def drawn(module: str, source: str, each: int, seed: int) -> list[Mutant]:
+    """Some damages of a module, no two at one place of one kind, all of which can be read."""
+    every = list(dict.fromkeys(mutants_of(module, source)))
+    random.Random(f"{module}:{seed}").shuffle(every)
+    return [one for one in every if _is_read(one.of(source))][:each]
+
+
+def _is_read(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
+
+
+def run(root: Path, module: str, each: int, seed: int) -> Iterator[tuple[Mutant, str, str]]:
+    """Each damage with its description and what became of it: noticed or not."""
+    with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
+        tree = Path(folder).resolve() / "tree"
+        shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
+        path = tree / SOURCE / f"{module}.py"
+        source = path.read_text(encoding="utf-8")
+        if trouble := unchanged(tree, TESTS[module]):
+            raise SystemExit(f"the tests of {module} fail before anything is damaged:\n{trouble}")
+        for one in drawn(module, source, each, seed):
+            path.write_text(one.of(source), encoding="utf-8")
+            code, _ = run_tests(tree, TESTS[module])
+            yield one, one.told(source), "survived" if code == 0 else "killed"
+
+
+def all_noticed(only: str) -> bool:
+    """Whether each of the named damages is noticed."""
+    named = tuple(one for one in NAMED if only in one.name)
+    row = Row("named", "", "built", (), named)
+    outcomes = list(mutations.run(ROOT, [row], jobs=1))
+    print("\n".join(map(str, outcomes)))
+    return {one.verdict for one in outcomes} == {"killed"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Damage modules by chance.")
+    parser.add_argument("--each", type=int, default=40, help="damages a module")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="modules whose name holds this text")
+    parser.add_argument("--list", action="store_true", help="name them and stop")
+    parser.add_argument("--named", action="store_true", help="those that are written down here")
+    given = parser.parse_args()
+    if given.named:
+        sys.exit(not all_noticed(given.only))
+    few: list[str] = []
+    for module in (name for name in TESTS if given.only in name):
+        if given.list:
+            source = (ROOT / SOURCE / f"{module}.py").read_text(encoding="utf-8")
+            for one in drawn(module, source, given.each, given.seed):
+                print(one.told(source))
+            continue
+        outcomes: list[str] = []
+        for _, told, outcome in run(ROOT, module, given.each, given.seed):
+            outcomes.append(outcome)
+            print(f"{outcome:9} {told}", flush=True)
+        killed = outcomes.count("killed")
+        print(f"{module}: {killed} of {len(outcomes)} noticed", flush=True)
+        few += [module] if killed < SHARE * len(outcomes) else []
+    sys.exit(bool(few))
+
+
+if __name__ == "__main__":
+    main()

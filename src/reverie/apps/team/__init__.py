@@ -1,0 +1,1 @@
+"""The team server: HTTP over `team.store`, and nothing that another door needs."""

@@ -1,0 +1,173 @@
+"""The OpenAPI document of the team server, as its handlers are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from reverie.team.values import BATCH_BYTES, BATCH_ENTRIES
+
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+_SUMS = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+}
+_ETAG = {"ETag": {"schema": {"type": "string"}, "description": "The tag of the whole state"}}
+_REPO = {
+    "name": "repo",
+    "in": "query",
+    "required": True,
+    "description": "owner/name",
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][\\w.-]*$"},
+}
+
+
+def document() -> dict[str, object]:
+    """The document that /openapi.json answers with."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Reverie team memory",
+            "version": "1",
+            "description": "One repository's shared memory. Every request carries a token.",
+        },
+        "security": [{"token": []}],
+        "paths": {
+            "/api/team_memory": {"get": _read(), "put": _write()},
+            "/api/team_memory/log": {"get": _log()},
+            "/api/team_memory/versions": {"get": _version()},
+            "/health": {"get": _health()},
+        },
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {
+                "Error": {
+                    "type": "object",
+                    "required": ["error"],
+                    "properties": {
+                        "error": {
+                            "type": "object",
+                            "required": ["what"],
+                            "properties": {
+                                "what": {"type": "string"},
+                                "where": {"type": "string"},
+                                "do": {"type": "string"},
+                            },
+                        }
+                    },
+                },
+                "State": {
+                    "type": "object",
+                    "required": ["checksums", "tombstones", "authors", "etag"],
+                    "properties": {
+                        "entries": _TEXTS,
+                        "checksums": _SUMS,
+                        "tombstones": _TEXTS,
+                        "authors": _TEXTS,
+                        "etag": {"type": "string"},
+                    },
+                },
+                "Batch": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "description": f"At most {BATCH_BYTES:,} bytes and {BATCH_ENTRIES:,} entries",
+                    "properties": {
+                        "entries": _TEXTS,
+                        "checksums": _SUMS,
+                        "deleted": {"type": "array", "items": {"type": "string"}},
+                    },
+                },
+            },
+        },
+    }
+
+
+def _answers(content: Mapping[str, object] | None = None, *more: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if content is not None:
+        found["200"] = {
+            "description": "Done",
+            "headers": _ETAG,
+            "content": {"application/json": {"schema": content}},
+        }
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    for status in ("400", "401", "404", "503", *more):
+        found[status] = {"description": "Refused", "content": error}
+    return found
+
+
+def _link(answers: dict[str, object], operation: str, more: Mapping[str, str]) -> None:
+    """What may be asked next, of the same repository."""
+    done = cast("dict[str, dict[str, object]]", answers)["200"]
+    links = cast("dict[str, object]", done.setdefault("links", {}))
+    given = {"repo": "$request.query.repo", **more}
+    links[operation] = {"operationId": operation, "parameters": given}
+
+
+def _header(name: str, *, required: bool) -> dict[str, object]:
+    return {"name": name, "in": "header", "required": required, "schema": {"type": "string"}}
+
+
+def _read() -> dict[str, object]:
+    answers = _answers({"$ref": "#/components/schemas/State"})
+    answers["304"] = {"description": "As it was", "headers": _ETAG}
+    _link(answers, "writeTeamMemory", {"If-Match": "$response.header.ETag"})
+    view = {"name": "view", "in": "query", "schema": {"enum": ["hashes"]}}
+    return {
+        "operationId": "readTeamMemory",
+        "parameters": [_REPO, view, _header("If-None-Match", required=False)],
+        "responses": answers,
+    }
+
+
+def _write() -> dict[str, object]:
+    done = {
+        "type": "object",
+        "required": ["written", "etag"],
+        "properties": {
+            "written": {"type": "array", "items": {"type": "string"}},
+            "etag": {"type": "string"},
+        },
+    }
+    batch = {"application/json": {"schema": {"$ref": "#/components/schemas/Batch"}}}
+    answers = _answers(done, "403", "408", "409", "412", "413", "415", "428", "429")
+    _link(answers, "readTeamMemory", {})
+    _link(answers, "logTeamMemory", {})
+    _link(answers, "writeTeamMemory", {"If-Match": "$response.header.ETag"})
+    return {
+        "operationId": "writeTeamMemory",
+        "parameters": [_REPO, _header("If-Match", required=False)],
+        "requestBody": {"required": True, "content": batch},
+        "responses": answers,
+    }
+
+
+def _log() -> dict[str, object]:
+    limit = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}}
+    row = {"type": "object", "required": ["key", "version", "sha256", "author", "at", "deleted"]}
+    told = {"type": "object", "properties": {"versions": {"type": "array", "items": row}}}
+    answers = _answers(told)
+    return {"operationId": "logTeamMemory", "parameters": [_REPO, limit], "responses": answers}
+
+
+def _version() -> dict[str, object]:
+    key = {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}}
+    number = {"name": "version", "in": "query", "required": True, "schema": {"type": "integer"}}
+    told = {"type": "object", "required": ["key", "version", "content"]}
+    return {
+        "operationId": "readTeamVersion",
+        "parameters": [_REPO, key, number],
+        "responses": _answers(told),
+    }
+
+
+def _health() -> dict[str, object]:
+    told = {"type": "object", "required": ["status"]}
+    return {
+        "operationId": "health",
+        "security": [],
+        "responses": {
+            "200": {"description": "Up", "content": {"application/json": {"schema": told}}},
+            "503": {"description": "Down", "content": {"application/json": {"schema": told}}},
+        },
+    }

@@ -1,0 +1,242 @@
+"""The team server: one repository's shared memory over HTTP, for whoever has a token for it.
+
+    GET  /api/team_memory?repo=owner/name                entries, checksums, ETag
+    GET  /api/team_memory?repo=owner/name&view=hashes    checksums alone
+    PUT  /api/team_memory?repo=owner/name                a batch, guarded by If-Match
+    GET  /api/team_memory/log?repo=owner/name            who wrote what, and when
+    GET  /api/team_memory/versions?repo=…&key=…&version=N
+    GET  /health, /metrics, /openapi.json
+
+Every answer is JSON but for the metrics. A token counts in the Authorization header alone. A
+repository that a token does not cover is answered as one that is not there. A write without
+If-Match gets 428, with a tag that no longer holds 412, with anything that is not one strong tag
+400. Nothing is kept in the process: any number of them may serve one database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from reverie.apps.team.batch import batch_in, if_match, none_match
+from reverie.apps.team.metrics import Metrics
+from reverie.apps.team.openapi import document
+from reverie.errors import InvalidInput
+from reverie.serving import BODY_SECONDS, BodyCutOff, BodyTooLarge, BodyTooSlow, read_body
+from reverie.team.database import Unreachable
+from reverie.team.store import Place, TeamStore, TooFast
+from reverie.team.values import BODY_BYTES, Refused, RemoteState, check_repo
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from reverie.team.tokens import Token
+
+T = TypeVar("T")
+PATHS = ("/api/team_memory", "/api/claude_code/team_memory")
+"""Ours, and the one that public write-ups name."""
+LOG_LINES = 1_000
+_Answer = Callable[["Request", "Token", Place], Awaitable[Response]]
+
+
+def app(store: TeamStore, *, body_seconds: float = BODY_SECONDS) -> Starlette:
+    """The application over one store."""
+    doors = Doors(store, body_seconds)
+    routes = [
+        Route("/health", doors.health, methods=["GET"]),
+        Route("/metrics", doors.metrics, methods=["GET"]),
+        Route("/openapi.json", doors.openapi, methods=["GET"]),
+    ]
+    for path in PATHS:
+        routes += [
+            Route(path, doors.memory, methods=["GET", "PUT"]),
+            Route(f"{path}/log", doors.log, methods=["GET"]),
+            Route(f"{path}/versions", doors.version, methods=["GET"]),
+        ]
+    handlers = {404: _nothing, 405: _nothing, 500: _failed}
+    return Starlette(routes=routes, exception_handlers=handlers)
+
+
+class Doors:
+    """One handler for each path."""
+
+    def __init__(self, store: TeamStore, body_seconds: float) -> None:
+        self.store = store
+        self.body_seconds = body_seconds
+        self.counts = Metrics()
+
+    async def memory(self, request: Request) -> Response:
+        answer = self._write if request.method == "PUT" else self._read
+        return await self._answered(request, answer)
+
+    async def log(self, request: Request) -> Response:
+        return await self._answered(request, self._log)
+
+    async def version(self, request: Request) -> Response:
+        return await self._answered(request, self._version)
+
+    async def health(self, request: Request) -> Response:
+        del request
+        try:
+            await _threaded(self.store.is_up)
+        except Unreachable as error:
+            return JSONResponse({"status": "down", "error": error.what}, 503)
+        return JSONResponse({"status": "up", "database": self.store.database.kind})
+
+    async def metrics(self, request: Request) -> Response:
+        del request
+        return PlainTextResponse(
+            self.counts.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
+
+    async def openapi(self, request: Request) -> Response:
+        del request
+        return JSONResponse(document())
+
+    # What is behind a token
+
+    async def _answered(self, request: Request, answer: _Answer) -> Response:
+        with self.counts.timed(request.method) as told:
+            try:
+                response = await self._guarded(request, answer)
+            except Refused as error:
+                response = _refusal(error)
+            except Unreachable as error:
+                response = _refusal(Refused(503, error.what, do="Try again later"))
+                response.headers["Retry-After"] = "5"
+            told(response.status_code)
+            return response
+
+    async def _guarded(self, request: Request, answer: _Answer) -> Response:
+        if {"transfer-encoding", "content-length"} <= set(request.headers):
+            raise Refused(400, "A body has one length", do="Leave out one of the two headers")
+        token = await self._token(request)
+        repos = request.query_params.getlist("repo")
+        try:
+            repo = check_repo(repos[0] if len(repos) == 1 else "")
+        except InvalidInput as error:
+            raise Refused(400, error.what, where=error.where) from None
+        if not token.covers(repo):
+            raise Refused(404, "There is no such repository", where=repo)
+        return await answer(request, token, (token.org, repo))
+
+    async def _token(self, request: Request) -> Token:
+        given = request.headers.getlist("authorization")
+        kind, _, text = (given[0] if len(given) == 1 else "").partition(" ")
+        found = None
+        if kind.lower() == "bearer" and text and len(text) < 200:
+            found = await _threaded(partial(self.store.token, text))
+        if found is None:
+            raise Refused(401, "A valid token is needed", do="Send Authorization: Bearer TOKEN")
+        return found
+
+    async def _read(self, request: Request, token: Token, place: Place) -> Response:
+        del token
+        views = request.query_params.getlist("view")
+        if views not in ([], ["hashes"]):
+            raise Refused(400, "The only view is hashes")
+        wanted = none_match(request.headers.getlist("if-none-match"))
+        if wanted and (tag := await _threaded(partial(self.store.tag, place))) in wanted:
+            return Response(status_code=304, headers={"ETag": tag})
+        look = self.store.hashes if views else self.store.contents
+        return _state(await _threaded(partial(look, place)))
+
+    async def _write(self, request: Request, token: Token, place: Place) -> Response:
+        if not token.writes:
+            raise Refused(403, "This token may only read")
+        expected = if_match(request.headers.getlist("if-match"))
+        drafts = batch_in(await self._body(request), request.headers)
+        put = partial(self.store.put, place, drafts, expected, token)
+        tag = await _threaded(put)
+        done = {"written": [one.key for one in drafts], "etag": tag}
+        return JSONResponse(done, headers={"ETag": tag})
+
+    async def _log(self, request: Request, token: Token, place: Place) -> Response:
+        del token
+        most = _number(request.query_params.get("limit", "100"), "limit", LOG_LINES)
+        rows = await _threaded(partial(self.store.log, place, most))
+        told = [
+            {
+                "key": one.key,
+                "version": one.version,
+                "sha256": one.sha256,
+                "author": one.author,
+                "at": one.at,
+                "deleted": one.deleted,
+            }
+            for one in rows
+        ]
+        return JSONResponse({"versions": told})
+
+    async def _version(self, request: Request, token: Token, place: Place) -> Response:
+        del token
+        key = request.query_params.get("key", "")
+        number = _number(request.query_params.get("version", ""), "version", 10**18)
+        found = await _threaded(partial(self.store.version, place, key, number))
+        if found is None:
+            raise Refused(404, "There is no such version", where=key[:200])
+        return JSONResponse({"key": key, "version": number, "content": found})
+
+    async def _body(self, request: Request) -> bytes:
+        try:
+            return await read_body(request, BODY_BYTES, self.body_seconds)
+        except BodyTooLarge:
+            raise Refused(413, f"A body has at most {BODY_BYTES:,} bytes") from None
+        except BodyTooSlow:
+            raise Refused(408, "The body took too long") from None
+        except BodyCutOff:
+            raise Refused(400, "The request ended before its body did") from None
+
+
+def _state(state: RemoteState) -> Response:
+    told: dict[str, object] = {
+        "checksums": dict(state.checksums),
+        "tombstones": dict(state.tombstones),
+        "authors": dict(state.authors),
+        "etag": state.tag,
+    }
+    if state.contents or not state.checksums:
+        told["entries"] = dict(state.contents)
+    return JSONResponse(told, headers={"ETag": state.tag, "Cache-Control": "no-store"})
+
+
+def _number(text: str, name: str, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= most):
+        raise Refused(400, f"{name} is a whole number from 1 to {most:,}")
+    return int(text)
+
+
+def _refusal(error: Refused) -> Response:
+    told = {"what": error.what, "where": error.where, "do": error.do}
+    body = json.dumps({"error": {k: v for k, v in told.items() if v}}, ensure_ascii=True)
+    headers: dict[str, str] = {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, TooFast):
+        headers["Retry-After"] = str(max(1, round(error.wait)))
+    return Response(body, error.status, headers, "application/json")
+
+
+async def _nothing(request: Request, problem: Exception) -> Response:
+    status = 405 if getattr(problem, "status_code", 404) == 405 else 404
+    said = f"{request.method} {request.url.path[:200]} is not served here"
+    response = _refusal(Refused(status, said))
+    allowed = cast("Mapping[str, str] | None", getattr(problem, "headers", None)) or {}
+    response.headers.update(dict(allowed))
+    return response
+
+
+async def _failed(request: Request, problem: Exception) -> Response:
+    del request, problem
+    return _refusal(Refused(500, "Something went wrong in the server", do="See its log"))
+
+
+async def _threaded(work: Callable[[], T]) -> T:
+    return await anyio.to_thread.run_sync(work)

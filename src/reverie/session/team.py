@@ -1,0 +1,233 @@
+"""Team memory as every door uses it: whether it is on, with whom, and a sync when one is asked for.
+
+It is on where the flag is, a server's address and a token are set by the user, and the repository
+has a name. A git remote needs no token: `teamUrl` is `git` for the project's own, or `git+` before
+an address. What is missing is said in one sentence. Only trusted settings name a server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from reverie.errors import NotAvailable, ReverieError
+from reverie.light import dataclass
+from reverie.memory.format.entry import TEAM
+from reverie.memory.prompt import both_modes
+from reverie.settings import Flags, Settings
+from reverie.store.memories import Memories, history_folder
+from reverie.world import Notice, Say
+
+if TYPE_CHECKING:
+    from reverie.team.round import Shared, SyncReport
+    from reverie.team.sync import SyncMode
+
+TOKEN = "REVERIE_TEAM_TOKEN"
+SECONDS = 30.0
+START_SECONDS = 5.0
+"""How long a session's start or end may wait for a server."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStatus:
+    """Where both sides stand, without changing either."""
+
+    url: str
+    repo: str
+    to_pull: tuple[str, ...]
+    to_push: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    returning: tuple[str, ...]
+    """Deleted here; a pull brings them back."""
+    blocked: dict[str, str]
+
+    def value(self) -> dict[str, object]:
+        return {
+            "url": self.url,
+            "repo": self.repo,
+            "to_pull": list(self.to_pull),
+            "to_push": list(self.to_push),
+            "conflicts": list(self.conflicts),
+            "returning": list(self.returning),
+            "blocked": self.blocked,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlace:
+    """A project, seen from one home, as far as sharing its memory needs it."""
+
+    home: Path
+    root: Path
+    environ: Mapping[str, str]
+    settings: Settings
+    flags: Flags
+
+    @property
+    def is_on(self) -> bool:
+        """Whether sessions share: the flag is on, and no daily log stands against it."""
+        return self.flags.on("team_memory") and not self.flags.on("daily_log")
+
+
+def connect(place: TeamPlace, *, seconds: float = SECONDS) -> Shared:
+    """The other side of this project's team; `NotAvailable` says what is missing."""
+    from reverie.team.repository import remote_of, repository_of
+
+    settings = place.settings
+    if why := missing(place):
+        raise NotAvailable(f"Team memory is off: {why[0]}", where=str(place.root), do=why[1])
+    repo = settings.team_repository or repository_of(place.root)
+    url = settings.team_url or ""
+    if not is_git(url):
+        from reverie.team.client import TeamClient
+
+        return TeamClient(url, place.environ[TOKEN], repo, seconds=seconds)
+    from reverie.team.git import GitRemote
+    from reverie.tools.programs import find_program
+
+    program = find_program("git", place.environ.get("PATH"), [place.root])
+    if not program:
+        raise NotAvailable("Team memory through git needs git", do="Install git")
+    remote = remote_of(place.root) if url == "git" else url.removeprefix("git+")
+    folder = history_folder(place.home, place.root, place.environ).parent / "team-git"
+    return GitRemote(remote, repo, folder, program=program, environ=place.environ)
+
+
+def is_git(url: str) -> bool:
+    return url == "git" or url.startswith("git+")
+
+
+def missing(place: TeamPlace) -> tuple[str, str] | None:
+    """What team memory lacks here, and what to do; None where it lacks nothing."""
+    from reverie.team.repository import repository_of
+
+    settings = place.settings
+    if not settings.team_url:
+        return "no server is set", "Set teamUrl in your own settings, or REVERIE_TEAM_URL"
+    if not is_git(settings.team_url) and not place.environ.get(TOKEN):
+        return "there is no token", f"Set {TOKEN}"
+    if not (settings.team_repository or repository_of(place.root)):
+        return (
+            "the project has no git remote that names owner/name",
+            "Add one, or set teamRepository",
+        )
+    if said := both_modes(daily_log=place.flags.on("daily_log"), team=True):
+        return said, "Switch the daily log off: reverie flags set daily_log off"
+    return None
+
+
+def mode_of(settings: Settings) -> SyncMode:
+    from reverie.team.sync import SyncMode
+
+    return SyncMode(merging=settings.team_merge, deletions=settings.team_deletions)
+
+
+def sync_team(
+    memories: Memories,
+    place: TeamPlace,
+    *,
+    now: Callable[[], float] = time.time,
+    pull_only: bool = False,
+    seconds: float = SECONDS,
+) -> SyncReport:
+    """Sync this project's shared memory once."""
+    from reverie.team.round import sync
+
+    other = connect(place, seconds=seconds)
+    return sync(memories, other, now=now, mode=mode_of(place.settings), pull_only=pull_only)
+
+
+def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
+    """What a sync would do."""
+    from reverie.team import folder
+    from reverie.team.sync import plan
+    from reverie.team.values import RemoteState
+
+    other = connect(place)
+    agreed = folder.load(memories, other.url, other.repo)
+    here = folder.read_files(memories)
+    there = other.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
+    found = plan(here.sums, agreed.known, there, mode_of(place.settings))
+    return TeamStatus(
+        other.url,
+        other.repo,
+        tuple(key for key in found.take if key not in found.returned),
+        tuple(key for key in found.push if key not in here.blocked) + found.delete,
+        found.lost + found.merge,
+        found.returned,
+        dict(here.blocked),
+    )
+
+
+# As long as a session lives
+
+
+async def pull_at_start(memories: Memories | None, place: TeamPlace, say: Say) -> None:
+    """Take what teammates wrote before a session's head is made; a server that is away, or
+    anything else that is wrong, is said and costs a few seconds at most."""
+    if memories is None or not place.is_on:
+        return
+    pull = partial(sync_team, memories, place, pull_only=True, seconds=START_SECONDS)
+    try:
+        done = await anyio.to_thread.run_sync(pull)
+    except ReverieError as error:
+        say(Notice("team", f"what teammates wrote could not be taken: {error}", "warning"))
+        return
+    if done.pulled:
+        say(Notice("team", f"taken from the team: {', '.join(done.pulled[:10])}"))
+
+
+@asynccontextmanager
+async def shared_while_open(
+    memories: Memories | None, place: TeamPlace, say: Say
+) -> AsyncGenerator[None]:
+    """What changes below `team/` while the block runs is pushed when it has come to rest, and
+    what is left once more at the end."""
+    if memories is None or not place.is_on:
+        yield
+        return
+    if why := missing(place):
+        say(Notice("team", f"team memory is off: {why[0]}. {why[1]}", "warning"))
+        yield
+        return
+    stop = anyio.Event()
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_watch, memories, place, say, stop)
+            try:
+                yield
+            finally:
+                stop.set()
+                group.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await _push_rest(memories, place, say)
+    except BaseExceptionGroup as many:  # the watcher never raises: it is what the block raised
+        raise many.exceptions[0] from None
+
+
+async def _watch(memories: Memories, place: TeamPlace, say: Say, stop: anyio.Event) -> None:
+    from reverie.team.watch import changes, keep_pushing
+
+    async def push() -> SyncReport:
+        return await anyio.to_thread.run_sync(partial(sync_team, memories, place))
+
+    try:
+        memories.folder.make_folder(TEAM)
+        await keep_pushing(changes(memories.root / TEAM, stop), push, say)
+    except ReverieError as error:  # sharing fails alone: the session goes on
+        say(Notice("team", f"shared memory is pushed only at the end: {error}", "warning"))
+
+
+async def _push_rest(memories: Memories, place: TeamPlace, say: Say) -> None:
+    push = partial(sync_team, memories, place, seconds=START_SECONDS)
+    try:
+        await anyio.to_thread.run_sync(push)
+    except ReverieError as error:
+        say(Notice("team", f"shared memory waits for the next session: {error}", "warning"))

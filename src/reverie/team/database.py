@@ -1,0 +1,267 @@
+"""The database behind a team server: SQLite for one machine, PostgreSQL past it.
+
+Statements are plain SQL that both understand, with `?` where a value goes; each is run in a
+transaction that commits as a whole or not at all. Connections are made when they are needed, used
+by one thread at a time and given back. What a statement means is the store's business; who waits
+for it is a worker thread's, never the event loop's.
+
+A database that cannot be reached raises `Unreachable`: the request fails, and the next one tries
+again with a fresh connection. A transaction that collided with another one is run once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from reverie.errors import InvalidInput, NotAvailable, ReverieError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg_pool import ConnectionPool
+
+SqlValue = str | int | float | bytes | None
+Row = tuple[SqlValue, ...]
+T = TypeVar("T")
+
+_TRIES = 5
+_BUSY_MS = 10_000
+_POOL = 16
+_WAIT = 10.0
+
+
+class Unreachable(ReverieError):
+    """The database does not answer, or no longer."""
+
+
+class Transaction(Protocol):
+    """What may be asked within one transaction."""
+
+    def rows(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
+        """Run a statement, and give its rows."""
+        ...
+
+    def many(self, sql: str, values: Sequence[Sequence[SqlValue]]) -> None:
+        """Run a statement once for each row of values."""
+        ...
+
+
+class Database(Protocol):
+    """A database of either kind."""
+
+    kind: str
+
+    def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
+        """Run a body in one transaction, again where it collided with another."""
+        ...
+
+    def exclusive(self, body: Callable[[Transaction], T]) -> T:
+        """The same, while no other process of ours runs one of these."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def open_database(url: str) -> Database:
+    """`sqlite:///path`, a path, or `postgresql://…`."""
+    if url.startswith(("postgresql://", "postgres://")):
+        return Postgres(url)
+    if url.startswith("sqlite:///"):
+        url = url.removeprefix("sqlite:///")
+    elif "://" in url:
+        raise InvalidInput(
+            "This is not a database that can be used",
+            where=url.split("://")[0] + "://…",
+            do="Give a path, sqlite:///PATH or postgresql://USER@HOST/NAME",
+        )
+    return Sqlite(Path(url))
+
+
+# SQLite
+
+
+class Sqlite:
+    """One file, its write-ahead log beside it; readers do not wait for the writer."""
+
+    kind = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._free: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise InvalidInput(
+                f"The database cannot be opened: {error.strerror}",
+                where=str(path),
+                do="Give a path in a folder that you may write to",
+            ) from error
+
+    def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
+        with self._connection() as connection:
+            return self._once(connection, body, "BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    def exclusive(self, body: Callable[[Transaction], T]) -> T:
+        with self._connection() as connection:
+            return self._once(connection, body, "BEGIN EXCLUSIVE")
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        for one in free:
+            one.close()
+
+    def _once(
+        self, connection: sqlite3.Connection, body: Callable[[Transaction], T], begin: str
+    ) -> T:
+        connection.execute(begin)
+        try:
+            made = body(_SqliteTransaction(connection))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return made
+
+    @contextlib.contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        try:
+            connection = self._take()
+            try:
+                yield connection
+            except BaseException:
+                connection.close()
+                raise
+            self._give(connection)
+        except sqlite3.OperationalError as error:
+            raise Unreachable(
+                f"The database does not answer: {error}",
+                where=str(self.path),
+                do="See that the disk has room and that no other program holds the file",
+            ) from error
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        made = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000
+        )
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            made.execute(f"PRAGMA {pragma}")
+        return made
+
+    def _give(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and len(self._free) < _POOL:
+                self._free.append(connection)
+                return
+        connection.close()
+
+
+class _SqliteTransaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
+        return self._connection.execute(sql, tuple(values)).fetchall()
+
+    def many(self, sql: str, values: Sequence[Sequence[SqlValue]]) -> None:
+        self._connection.executemany(sql, values)
+
+
+# PostgreSQL
+
+
+class Postgres:
+    """Any number of server processes on one database."""
+
+    kind = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        try:
+            from psycopg_pool import ConnectionPool
+        except ModuleNotFoundError as error:
+            raise NotAvailable(
+                "PostgreSQL needs the package psycopg", do="Install reverie[team]"
+            ) from error
+        self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=_POOL,
+            timeout=_WAIT,
+            max_idle=300,
+            reconnect_timeout=_WAIT,
+            open=True,
+            name="reverie-team",
+        )
+
+    def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
+        del writes
+        return self._tried(body)
+
+    def exclusive(self, body: Callable[[Transaction], T]) -> T:
+        def alone(within: Transaction) -> T:
+            within.rows("SELECT pg_advisory_xact_lock(7259311)")
+            return body(within)
+
+        return self._tried(alone)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _tried(self, body: Callable[[Transaction], T]) -> T:
+        import psycopg
+
+        for attempt in range(_TRIES):
+            try:
+                with self._connection() as connection, connection.transaction():
+                    return body(_PostgresTransaction(connection))
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                if attempt + 1 == _TRIES:
+                    raise
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                raise Unreachable(
+                    f"The database does not answer: {str(error).splitlines()[0][:200]}",
+                    do="See that PostgreSQL runs and can be reached",
+                ) from error
+        raise AssertionError("unreachable")
+
+    @contextlib.contextmanager
+    def _connection(self) -> Generator[Connection[Row]]:
+        with self._pool.connection() as connection:
+            yield connection
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: Connection[Row]) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
+        done = self._connection.execute(_translated(sql), tuple(values))
+        return done.fetchall() if done.description else []
+
+    def many(self, sql: str, values: Sequence[Sequence[SqlValue]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), values)
+
+
+_known: dict[str, bytes] = {}
+
+
+def _translated(sql: str) -> bytes:
+    """The same statement with psycopg's marks; no statement of ours has a ? or % in a text."""
+    found = _known.get(sql)
+    if found is None:
+        found = _known[sql] = sql.replace("?", "%s").encode()
+    return found

@@ -1,0 +1,165 @@
+"""This side of a sync: the `team/` folder of a memory, what was agreed last, and what lost.
+
+Only plain files that may be shared are offered: UTF-8 text within the limits, no secret, and
+never a memory of type `user`. What a pull brings lands as one step of the memory's own history,
+as untrusted as a teammate's words are, and can be undone. What the server's words replace is
+kept, before, as a file of its own in `team-lost/` beside the history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from reverie.errors import NotFound, ReverieError, SecretFound
+from reverie.memory import secrets
+from reverie.memory.format.entry import TEAM, TopicFile, is_topic
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.store import landing
+from reverie.store.history import is_kept
+from reverie.store.memories import Memories
+from reverie.store.plain import digest
+from reverie.team.values import BATCH_BYTES, is_sha256
+
+STATE = "team-sync.json"
+LOST = "team-lost"
+_LARGEST_STATE = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Agreed:
+    """What both sides held when they last agreed; for one server and repository."""
+
+    url: str
+    repo: str
+    tag: str = ""
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    declined: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """A teammate's text that was taken back here: theirs, and what stands here instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    """The folder as it is: bytes by key, and why some of them must stay here."""
+
+    data: Mapping[str, bytes]
+    blocked: Mapping[str, str]
+
+    @property
+    def sums(self) -> dict[str, str]:
+        return {key: digest(data) for key, data in self.data.items()}
+
+
+def read_files(memories: Memories) -> LocalFiles:
+    """All files below `team/`, without that prefix."""
+    found: dict[str, bytes] = {}
+    blocked: dict[str, str] = {}
+    below = f"{TEAM}/"
+    for name in memories.folder.all_keys():
+        if not name.startswith(below) or not is_kept(name):
+            continue
+        try:
+            data = memories.folder.bytes_of(name, BATCH_BYTES + 1)
+        except (NotFound, ReverieError):
+            continue
+        key = name.removeprefix(below)
+        found[key] = data
+        if reason := why_not(key, data):
+            blocked[key] = reason
+    return LocalFiles(found, blocked)
+
+
+def why_not(key: str, data: bytes) -> str:
+    """Why a file is not shared, or "". The value of a secret is never in it."""
+    if len(data) + len(key.encode()) > BATCH_BYTES:
+        return f"it is over {BATCH_BYTES:,} bytes"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "it is not UTF-8 text"
+    if "\0" in text:
+        return "it has a NUL character"
+    if is_topic(f"{TEAM}/{key}") and TopicFile(key, data).type == "user":
+        return "a memory of type user stays private"
+    try:
+        secrets.checked(data, key)
+    except SecretFound as error:
+        return f"it holds a secret: {error.what}"
+    return ""
+
+
+def land(
+    memories: Memories, changes: Mapping[str, bytes | None], here: LocalFiles, note: str
+) -> tuple[str, dict[str, str]]:
+    """Land what a pull brings as one step; its name, and what a guard of ours refused."""
+    refused: dict[str, str] = {}
+    good: dict[str, bytes | None] = {}
+    for key, data in changes.items():
+        name = f"{TEAM}/{key}"
+        try:
+            if data is not None:
+                memories.allow(name, data)
+            good[name] = data
+        except ReverieError as error:
+            refused[key] = error.what
+    origin = Origin("pull", Trust.UNTRUSTED, agent="team", tool="sync", note=note)
+    known = {f"{TEAM}/{key}": data for key, data in here.data.items()}
+    if not good:
+        return "", refused
+    memories.look()
+    return landing.land(memories, good, known, origin), refused
+
+
+def keep_lost(memories: Memories, key: str, data: bytes, now: float) -> str:
+    """Keep bytes that the server's words are about to replace; where."""
+    name = f"{LOST}/{now:.0f}-{digest(data)[:12]}/{key}"
+    memories.beside.write(name, data)
+    return name
+
+
+def load(memories: Memories, url: str, repo: str) -> Agreed:
+    """What was agreed with this server; nothing where it was another one, or cannot be read."""
+    fresh = Agreed(url, repo)
+    try:
+        found: object = json.loads(memories.beside.read(STATE, _LARGEST_STATE))
+    except (NotFound, ValueError, RecursionError):
+        return fresh
+    if not isinstance(found, dict):
+        return fresh
+    value = cast("dict[str, object]", found)
+    if (value.get("url"), value.get("repo")) != (url, repo):
+        return fresh
+    tag = value.get("tag")
+    declined = value.get("declined")
+    fresh.tag = tag if isinstance(tag, str) else ""
+    fresh.known = _sums(value.get("known"))
+    if isinstance(declined, dict):
+        for key, pair in cast("dict[str, object]", declined).items():
+            if isinstance(pair, list):
+                fresh.declined[key] = [str(one) for one in cast("list[object]", pair)][:2]
+    return fresh
+
+
+def save(memories: Memories, agreed: Agreed) -> None:
+    """Put what was agreed on the disk."""
+    value = {
+        "url": agreed.url,
+        "repo": agreed.repo,
+        "tag": agreed.tag,
+        "known": dict(sorted(agreed.known.items())),
+        "declined": agreed.declined,
+    }
+    memories.beside.write(STATE, json.dumps(value, indent=1).encode())
+
+
+def _sums(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {
+        key: sha
+        for key, sha in cast("dict[str, object]", value).items()
+        if isinstance(sha, str) and is_sha256(sha)
+    }

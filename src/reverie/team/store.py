@@ -1,0 +1,368 @@
+"""What a team server keeps: entries by repository, every version of them, and who wrote it.
+
+A write lands only on the state it was made for: the repository's counter is raised by one
+statement that names the tag it expects, and everything else of the write is in the same
+transaction. Every statement names organisation and repository. Old versions stay; a tag that was
+once given is never given again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets as chance
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from reverie.errors import PathRefused
+from reverie.store.keys import check_key, fold_key
+from reverie.team import tokens
+from reverie.team.database import Database, SqlValue, Transaction
+from reverie.team.migrations import migrate
+from reverie.team.tokens import Token
+from reverie.team.values import (
+    BATCH_BYTES,
+    BATCH_ENTRIES,
+    BEGINNING,
+    REPOSITORY_BYTES,
+    REPOSITORY_ENTRIES,
+    Draft,
+    KeptVersion,
+    Refused,
+    RemoteState,
+    sha256_of,
+)
+
+T = TypeVar("T")
+Place = tuple[str, str]
+"""An organisation and a repository."""
+
+
+class TeamStore:
+    """The state of all repositories in one database."""
+
+    def __init__(
+        self, database: Database, *, now: Callable[[], float], tombstones: bool = False
+    ) -> None:
+        self.database = database
+        self.tombstones = tombstones
+        self._now = now
+        migrate(database)
+
+    def close(self) -> None:
+        self.database.close()
+
+    # Reading
+
+    def token(self, text: str) -> Token | None:
+        """Whoever this token stands for, or None."""
+        return self.database.run(lambda within: tokens.find(within, text, self._now()))
+
+    def is_up(self) -> bool:
+        """Whether the database answers; raises where it does not."""
+        return self.database.run(lambda within: within.rows("SELECT 1")) == [(1,)]
+
+    def tag(self, place: Place) -> str:
+        """The tag of a repository's state."""
+        return self.database.run(lambda within: _tag(within, place))
+
+    def hashes(self, place: Place) -> RemoteState:
+        """Tag, checksums and tombstones, of one moment."""
+        rows = self.database.run(
+            lambda within: within.rows(
+                "SELECT r.nonce, r.version, e.key, e.sha256, e.size, v.author"
+                " FROM repositories r LEFT JOIN entries e ON e.org = r.org AND e.repo = r.repo"
+                " LEFT JOIN versions v ON v.org = e.org AND v.repo = e.repo AND v.key = e.key"
+                " AND v.version = e.version"
+                " WHERE r.org = ? AND r.repo = ? ORDER BY e.key",
+                place,
+            )
+        )
+        if not rows:
+            return RemoteState(BEGINNING, {})
+        known = [row for row in rows if row[2] is not None]
+        return RemoteState(
+            _tag_of(rows[0][0], rows[0][1]),
+            {str(row[2]): str(row[3]) for row in known if row[4] != GONE},
+            {},
+            {str(row[2]): str(row[3]) for row in known if row[4] == GONE},
+            {str(row[2]): str(row[5]) for row in known},
+        )
+
+    def contents(self, place: Place) -> RemoteState:
+        """The same with all texts, of one moment."""
+        rows = self.database.run(
+            lambda within: within.rows(
+                "SELECT r.nonce, r.version, e.key, e.sha256, v.content, v.author"
+                " FROM repositories r LEFT JOIN entries e ON e.org = r.org AND e.repo = r.repo"
+                " LEFT JOIN versions v ON v.org = e.org AND v.repo = e.repo AND v.key = e.key"
+                " AND v.version = e.version"
+                " WHERE r.org = ? AND r.repo = ? ORDER BY e.key",
+                place,
+            )
+        )
+        if not rows:
+            return RemoteState(BEGINNING, {})
+        known = [row for row in rows if row[2] is not None]
+        return RemoteState(
+            _tag_of(rows[0][0], rows[0][1]),
+            {str(row[2]): str(row[3]) for row in known if row[4] is not None},
+            {str(row[2]): str(row[4]) for row in known if row[4] is not None},
+            {str(row[2]): str(row[3]) for row in known if row[4] is None},
+            {str(row[2]): str(row[5]) for row in known},
+        )
+
+    def log(self, place: Place, most: int = 100) -> list[KeptVersion]:
+        """The newest versions of a repository's entries, newest first."""
+        rows = self.database.run(
+            lambda within: within.rows(
+                "SELECT key, version, sha256, author, at, content IS NULL FROM versions"
+                " WHERE org = ? AND repo = ? ORDER BY version DESC, key LIMIT ?",
+                (*place, most),
+            )
+        )
+        return [
+            KeptVersion(
+                str(key), int(number or 0), str(sha), str(author), float(at or 0), bool(gone)
+            )
+            for key, number, sha, author, at, gone in rows
+        ]
+
+    def version(self, place: Place, key: str, number: int) -> str | None:
+        """The text of one version; None where there is none."""
+        rows = self.database.run(
+            lambda within: within.rows(
+                "SELECT content FROM versions WHERE org = ? AND repo = ? AND key = ?"
+                " AND version = ?",
+                (*place, key, number),
+            )
+        )
+        found = rows[0][0] if rows else None
+        return None if found is None else str(found)
+
+    # Writing
+
+    def put(self, place: Place, drafts: Sequence[Draft], expected: str, token: Token) -> str:
+        """Land a batch on the state that `expected` names; the next tag."""
+        _check(drafts, deletions=self.tombstones)
+        now = self._now()
+
+        def landed(within: Transaction) -> str:
+            wait = tokens.take_write(within, token.id, now)
+            if wait:
+                raise TooFast(wait)
+            number, nonce = _raised(within, place, expected)
+            sizes = _sizes(within, place, drafts)
+            _land(within, place, drafts, number, token, now)
+            _count(within, place, drafts, sizes)
+            detail = json.dumps({"version": number, "keys": [one.key for one in drafts]})
+            _audit(within, now, place, token.id, "put", detail)
+            return _tag_of(nonce, number)
+
+        return self.database.run(landed, writes=True)
+
+    # Tokens
+
+    def create_token(
+        self,
+        *,
+        org: str,
+        repo: str,
+        author: str,
+        writes: bool = True,
+        expires: float | None = None,
+    ) -> tuple[str, Token]:
+        """A new token's text, which is never shown again, and what is known of it."""
+        now = self._now()
+
+        def made(within: Transaction) -> tuple[str, Token]:
+            text, one = tokens.create(
+                within, org=org, repo=repo, author=author, writes=writes, now=now, expires=expires
+            )
+            _audit(within, now, (org, repo), one.id, "token created", author)
+            return text, one
+
+        return self.database.run(made, writes=True)
+
+    def list_tokens(self) -> list[Token]:
+        return self.database.run(tokens.listed)
+
+    def revoke_token(self, name: str) -> Token:
+        now = self._now()
+
+        def revoked(within: Transaction) -> Token:
+            one = tokens.revoke(within, name, now)
+            _audit(within, now, (one.org, one.repo), one.id, "token revoked", one.author)
+            return one
+
+        return self.database.run(revoked, writes=True)
+
+
+GONE = -1
+"""The size of an entry that was deleted."""
+
+
+class TooFast(Refused):
+    """More writes than a token may make."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(429, "Too many writes with this token", do=f"Wait {wait:.2f} seconds")
+        self.wait = wait
+
+
+def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
+    """Refuse a batch that no state could take."""
+    if len(drafts) > BATCH_ENTRIES:
+        raise Refused(413, f"A batch has at most {BATCH_ENTRIES:,} entries", do="Send several")
+    size = sum(one.size for one in drafts)
+    if size > BATCH_BYTES:
+        alone = [one.key for one in drafts if one.size > BATCH_BYTES]
+        raise Refused(
+            413,
+            f"A batch has at most {BATCH_BYTES:,} bytes, this one has {size:,}",
+            where=", ".join(alone[:20]),
+            do="Send it without the entries named" if alone else "Send several",
+        )
+    folded: dict[str, str] = {}
+    for one in drafts:
+        _check_one(one, deletions=deletions)
+        twin = folded.setdefault(fold_key(one.key), one.key)
+        if twin is not one.key:
+            raise Refused(400, "Two keys of the batch name one file", where=f"{twin}, {one.key}")
+
+
+def _check_one(draft: Draft, *, deletions: bool) -> None:
+    try:
+        canonical = check_key(draft.key)
+    except PathRefused as error:
+        raise Refused(400, error.what, where=error.where) from None
+    if canonical != draft.key:
+        raise Refused(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
+    if draft.content is None:
+        if not deletions:
+            raise Refused(400, "This server keeps no deletions", where=draft.key)
+        return
+    if "\0" in draft.content:
+        raise Refused(400, "The text has a NUL character", where=draft.key)
+    if sha256_of(draft.content) != draft.sha256:
+        raise Refused(400, "The SHA-256 does not fit the text", where=draft.key)
+
+
+def _tag(within: Transaction, place: Place) -> str:
+    rows = within.rows("SELECT nonce, version FROM repositories WHERE org = ? AND repo = ?", place)
+    return _tag_of(*rows[0]) if rows else BEGINNING
+
+
+def _tag_of(nonce: SqlValue, version: SqlValue) -> str:
+    return f'"{nonce}-{version}"'
+
+
+def _raised(within: Transaction, place: Place, expected: str) -> tuple[int, str]:
+    """Raise the counter where the state still is the expected one: this is the only lock."""
+    if expected == BEGINNING:
+        nonce = chance.token_hex(6)
+        made = within.rows(
+            "INSERT INTO repositories (org, repo, nonce, version, entries, bytes)"
+            " VALUES (?, ?, ?, 1, 0, 0) ON CONFLICT (org, repo) DO NOTHING RETURNING version",
+            (*place, nonce),
+        )
+        if made:
+            return 1, nonce
+        raise Refused(412, "Somebody else wrote meanwhile", do="Read the hashes and try again")
+    nonce, _, number = expected.strip('"').partition("-")
+    if not number.isdigit() or len(number) > 18:
+        raise Refused(412, "This tag was never given", do="Read the hashes and try again")
+    rows = within.rows(
+        "UPDATE repositories SET version = version + 1"
+        " WHERE org = ? AND repo = ? AND nonce = ? AND version = ? RETURNING version",
+        (*place, nonce, int(number)),
+    )
+    if not rows:
+        raise Refused(412, "Somebody else wrote meanwhile", do="Read the hashes and try again")
+    return int(rows[0][0] or 0), nonce
+
+
+def _land(
+    within: Transaction,
+    place: Place,
+    drafts: Sequence[Draft],
+    number: int,
+    token: Token,
+    now: float,
+) -> None:
+    within.many(
+        "INSERT INTO versions (org, repo, key, version, sha256, content, author, token, at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (*place, one.key, number, one.sha256, one.content, token.author, token.id, now)
+            for one in drafts
+        ],
+    )
+    within.many(
+        "INSERT INTO entries (org, repo, key, folded, version, sha256, size)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (org, repo, key) DO UPDATE"
+        " SET version = excluded.version, sha256 = excluded.sha256, size = excluded.size",
+        [
+            (
+                *(*place, one.key, fold_key(one.key), number, one.sha256),
+                GONE if one.content is None else one.size,
+            )
+            for one in drafts
+        ],
+    )
+
+
+def _sizes(within: Transaction, place: Place, drafts: Sequence[Draft]) -> dict[str, int]:
+    """What the batch's keys hold so far; refuses one that some file system takes for another."""
+    wanted = {fold_key(one.key): one.key for one in drafts}
+    found: dict[str, int] = {}
+    for some in _chunks(sorted(wanted), 400):
+        marks = ", ".join("?" * len(some))
+        rows = within.rows(
+            f"SELECT folded, key, size FROM entries WHERE org = ? AND repo = ?"
+            f" AND folded IN ({marks})",
+            (*place, *some),
+        )
+        for folded, key, size in rows:
+            if wanted[str(folded)] != key:
+                raise Refused(
+                    409,
+                    "Another key is the same but for case or accents",
+                    where=f"{wanted[str(folded)]}, {key}",
+                    do="Use the key that is there",
+                )
+            found[str(key)] = int(size or 0)
+    return found
+
+
+def _chunks(items: Sequence[str], size: int) -> Iterable[Sequence[str]]:
+    return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def _count(
+    within: Transaction, place: Place, drafts: Sequence[Draft], sizes: Mapping[str, int]
+) -> None:
+    """Keep a repository within its limits; what it holds is counted by what changes."""
+    before = [sizes[one.key] for one in drafts if sizes.get(one.key, GONE) != GONE]
+    after = [one.size for one in drafts if one.content is not None]
+    rows = within.rows(
+        "UPDATE repositories SET entries = entries + ?, bytes = bytes + ?"
+        " WHERE org = ? AND repo = ? RETURNING entries, bytes",
+        (len(after) - len(before), sum(after) - sum(before), *place),
+    )
+    entries, size = int(rows[0][0] or 0), int(rows[0][1] or 0)
+    if entries > REPOSITORY_ENTRIES or size > REPOSITORY_BYTES:
+        raise Refused(
+            413,
+            f"A repository has at most {REPOSITORY_ENTRIES:,} entries"
+            f" and {REPOSITORY_BYTES:,} bytes",
+            do="Remove what is no longer needed",
+        )
+
+
+def _audit(
+    within: Transaction, now: float, place: Place, token: str, action: str, detail: str
+) -> None:
+    within.rows(
+        "INSERT INTO audit (id, at, org, repo, token, action, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (f"{now:017.6f}-{chance.token_hex(4)}", now, *place, token, action, detail),
+    )

@@ -1,0 +1,178 @@
+"""A model's whole answer in any form that people have it in, read as ours.
+
+Messages, chat completions and responses; the SDKs' objects of any version, dicts, JSON texts, the
+events of a stream that has ended. Which format it is, the answer itself tells. An answer that
+broke off or cannot be read raises InvalidMessage: there is no half reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, TypeAlias, cast
+
+from reverie import world
+from reverie.errors import InvalidMessage
+from reverie.light import dataclass
+from reverie.transcript.blocks import dump, parse
+from reverie.transcript.request import Request
+from reverie.wire import messages
+from reverie.wire.chat import ChatAnswer
+from reverie.wire.failures import Setback
+from reverie.wire.messages import Assembly
+from reverie.wire.reading import Format, plain
+from reverie.wire.responses import ResponsesAnswer
+
+WHERE = "the reply that was handed in"
+WANTED = "Hand in what the client returned: its object, its dict, or its stream once it has ended"
+FINAL = ("get_final_message", "get_final_completion", "get_final_response")
+"""How the SDKs' helpers for streams call the whole answer."""
+
+
+Observable: TypeAlias = object
+"""An answer of a model, in whatever form its client gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(world.Reply):
+    """A whole answer of a model, whichever API it came from."""
+
+    @classmethod
+    def of(cls, answer: Observable) -> Reply:
+        """An SDK's object, a dict, a JSON text, or a stream that has ended, of any of the three
+        APIs."""
+        return cls.like(as_reply(answer))
+
+    @classmethod
+    def like(cls, reply: world.Reply) -> Reply:
+        """The same answer, as this class."""
+        if isinstance(reply, cls):
+            return reply
+        return cls(**{one.name: getattr(reply, one.name) for one in fields(world.Reply)})
+
+
+def as_reply(answer: Observable, request: Request | None = None) -> world.Reply:
+    """An answer in our form. With the request that it answers, each of its calls gets a name
+    that no other call of the session has."""
+    if isinstance(answer, world.Reply):
+        return answer
+    if isinstance(answer, str):
+        return _read(parse(answer), answer, request)
+    if isinstance(answer, Mapping) or _is_object(answer):
+        value = plain(cast("object", answer))
+        return _read(value, dump(value), request)
+    events = _events(answer)
+    if events is None:
+        raise _unknown(type(answer).__name__)
+    return _streamed(events, request)
+
+
+def _is_object(answer: object) -> bool:
+    return any(callable(getattr(answer, name, None)) for name in ("model_dump", "to_dict", "dict"))
+
+
+def _unknown(where: str) -> InvalidMessage:
+    return InvalidMessage("this is no answer of a model that is known", where=where, do=WANTED)
+
+
+# --- in one piece
+
+
+def format_of(value: object) -> Format | None:
+    """The format of an answer, or of an event of a stream; None where nobody can say."""
+    if not isinstance(value, Mapping):
+        return None
+    found = cast("Mapping[str, Any]", value)
+    kind = str(found.get("type") or "")
+    if "choices" in found or kind == "chunk":
+        return "chat"
+    if found.get("object") == "response" or kind.startswith("response.") or "output" in found:
+        return "responses"
+    if isinstance(found.get("content"), list) or kind.startswith(("message_", "content_block_")):
+        return "messages"
+    return "chat" if found.get("role") == "assistant" else None
+
+
+def _read(value: object, text: str, request: Request | None) -> world.Reply:
+    form = format_of(value)
+    if form is None:
+        raise _unknown(type(value).__name__)
+    try:
+        if form == "messages":
+            return messages.read(text)
+        if form == "responses":
+            return ResponsesAnswer(request, WHERE).read(text)
+        return ChatAnswer(request, WHERE).read(_completion(cast("Mapping[str, Any]", value), text))
+    except InvalidMessage as error:
+        raise InvalidMessage(
+            f"the reply cannot be read: {error.what}", where=form, do=WANTED
+        ) from error
+    except Setback as failed:
+        raise failed.error from None
+
+
+def _completion(value: Mapping[str, Any], text: str) -> str:
+    """A message that was taken out of its completion, put back into one."""
+    if "choices" in value:
+        return text
+    finish = "tool_calls" if value.get("tool_calls") else "stop"
+    return f'{{"choices":[{{"index":0,"finish_reason":"{finish}","message":{text}}}]}}'
+
+
+# --- in events
+
+
+def _events(answer: object) -> Iterable[object] | None:
+    """The events of a stream that need not be waited for."""
+    for name in FINAL:
+        final: Callable[[], object] | None = getattr(answer, name, None)
+        if final is not None:
+            return [final()]
+    return cast("Iterable[object]", answer) if isinstance(answer, Iterable) else None
+
+
+def _streamed(events: Iterable[object], request: Request | None) -> world.Reply:
+    taken: Assembly | ChatAnswer | ResponsesAnswer | None = None
+    for event in events:
+        value = plain(event)
+        if taken is None:
+            if _is_whole(value):
+                return _read(value, dump(value), request)
+            taken = _assembly(value, request)
+        try:
+            taken.take(dump(_chunk(value)))
+        except Setback as failed:
+            raise failed.error from None
+    if taken is None or not (taken.done or taken.ended()):
+        raise InvalidMessage("the stream broke off before the answer was whole", do=WANTED)
+    return taken.reply()
+
+
+def _chunk(value: object) -> object:
+    """An event of a stream; the SDKs' own helpers wrap those of chat completions."""
+    if isinstance(value, dict) and "chunk" in value:
+        return cast("dict[str, object]", value)["chunk"]
+    return cast("object", value)
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value is an answer and no event of one."""
+    if not isinstance(value, dict):
+        return False
+    found = cast("dict[str, Any]", value)
+    kind = str(found.get("type") or "")
+    is_event = kind == "chunk" or kind.startswith(("message_", "content_block_", "response."))
+    return (
+        not is_event and found.get("object") != "chat.completion.chunk" and bool(format_of(found))
+    )
+
+
+def _assembly(value: object, request: Request | None) -> Assembly | ChatAnswer | ResponsesAnswer:
+    form = format_of(value)
+    if form == "chat":
+        return ChatAnswer(request, WHERE)
+    if form == "responses":
+        return ResponsesAnswer(request, WHERE)
+    if form == "messages":
+        return Assembly(WHERE)
+    raise _unknown(type(value).__name__)

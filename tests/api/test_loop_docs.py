@@ -1,0 +1,138 @@
+"""The loops of the first screen and of docs/loop.md run as they stand, with the real clients."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+import reverie
+from reverie.simulator import call
+from tests.api.talks import TOOLS, is_background, serve
+
+pytestmark = pytest.mark.spec("18.loop-docs")
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "loop.md").read_text(encoding="utf-8")
+PREAMBLE = """
+from typing import Any
+TOOLS: list[Any] = []
+async def run(name: str, arguments: dict[str, Any]) -> str:
+    return name
+async def send(request: Any) -> object:
+    return {}
+"""
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+EXAMPLES = [
+    *((f"README.md, block {n}", code) for n, code in enumerate(blocks(README))),
+    *((f"docs/loop.md, block {n}", code) for n, code in enumerate(blocks(PAGE))),
+]
+
+
+class Provider:
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+
+    def __call__(self, body: Any) -> Any:
+        if is_background(body):
+            return "Nothing."
+        self.bodies.append(body)
+        first = not any("tool_result" in json.dumps(m) for m in body["messages"])
+        if first and body.get("tools"):
+            return [call("run", '{"n": 1}', f"toolu_number_{len(self.bodies):03d}")]
+        return "Done."
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("The code word is heron.\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("name", "code"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+async def test_an_example_runs_as_it_stands(
+    name: str,
+    code: str,
+    home: Path,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ran: list[dict[str, Any]] = []
+
+    async def run(tool: str, arguments: dict[str, Any]) -> str:
+        assert tool == "run"
+        ran.append(arguments)
+        return "ran"
+
+    provider = Provider()
+    with serve(provider) as (url, sim):
+        for key, value in (("ANTHROPIC", url), ("OPENAI", f"{url}/v1")):
+            monkeypatch.setenv(f"{key}_BASE_URL", value)
+            monkeypatch.setenv(f"{key}_API_KEY", "k")
+
+        async def send(request: reverie.Request) -> Any:
+            import anthropic
+
+            async with anthropic.AsyncAnthropic() as client:
+                return await client.messages.create(**request.anthropic())
+
+        space: dict[str, Any] = {"TOOLS": TOOLS["messages"], "run": run, "send": send}
+        done = eval(compiled(code, name), space)
+        if inspect.isawaitable(done):
+            await done
+        client = space.get("client")
+        if client is not None:
+            await client.close()
+    assert {e.status for e in sim.log} <= {200}
+    if "run(call.name" in code:
+        assert ran == [{"n": 1}]
+        assert space["reply"].text == "Done."
+    if 'run("read notes.txt")' in code:
+        assert "heron" in capsys.readouterr().out
+
+
+def compiled(code: str, name: str) -> CodeType:
+    return compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.parametrize("name", ["basedpyright", "mypy"])
+def test_the_examples_are_typed(name: str, tmp_path: Path) -> None:
+    """As a user's strict type checker sees them."""
+    checker = Path(sys.executable).with_name(name)
+    if not checker.exists():
+        pytest.skip(f"needs {name}: it checks the types of the examples")
+    for number, (_, code) in enumerate(EXAMPLES):
+        inner = "".join(f"    {line}\n" if line else "\n" for line in code.splitlines())
+        text = f"{PREAMBLE}\nasync def example() -> None:\n{inner}"
+        (tmp_path / f"example_{number}.py").write_text(text)
+    settings = {"typeCheckingMode": "standard", "venvPath": str(ROOT), "venv": ".venv"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    strict = ["--strict", "--cache-dir", tmp_path / "cache", "--python-executable", sys.executable]
+    given = ["-p", tmp_path] if name == "basedpyright" else [*strict, tmp_path]
+    ran = subprocess.run([checker, *given], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_the_page_names_every_verb_of_a_session() -> None:
+    for name in vars(reverie.Session):
+        assert name.startswith("_") or f"{name}" in PAGE, name
+    for name in vars(reverie.Agent):
+        assert name.startswith("_") or f"{name}" in PAGE, name

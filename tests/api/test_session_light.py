@@ -1,0 +1,49 @@
+"""What a session loads: its name almost nothing, itself no SDK, no rules, no background work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.api.test_light import LIGHT, loaded, ours
+
+pytestmark = pytest.mark.spec("18.session-light")
+OF_A_NAME = LIGHT | {"reverie.api.session", "reverie.api.signatures", "reverie.errors"}
+FOREIGN = {"anthropic", "openai", "httpx", "httpx2", "click", "rich", "sqlite3", "starlette"}
+ROOMS = {"agent", "apps", "embedded", "simulator", "upkeep", "testing"}
+DUE = (
+    "reverie.session.extraction.run",
+    "reverie.session.notes.job",
+    "reverie.session.recall.recall",
+    "reverie.session.dream.run",
+    "reverie.store.recall.index",
+    "reverie.tools.shell",
+    "reverie.tools.sandbox",
+    "reverie.tools.guard",
+)
+USED = """
+import anyio
+from reverie import Session
+async def main():
+    async with Session.open("shop", model="claude-opus-5-5") as s:
+        await s.add("hello")
+        (await s.prepare()).anthropic()
+        await s.observe({"role": "assistant", "content": "hello"})
+        await s.end_turn()
+anyio.run(main)
+"""
+
+
+def test_a_name_loads_little() -> None:
+    assert ours(loaded("from reverie import Session")) <= OF_A_NAME
+    agent = OF_A_NAME - {"reverie.api.session"} | {"reverie.api.agents"}
+    assert ours(loaded("from reverie import Agent")) <= agent
+    assert not loaded("from reverie import Session, Agent, blocking") & (FOREIGN | {"asyncio"})
+
+
+def test_a_session_in_use_loads_what_is_due_alone(home: Path) -> None:
+    found = loaded(USED)
+    assert not found & FOREIGN
+    assert not {name.split(".")[1] for name in ours(found)} & ROOMS
+    assert not found.intersection(DUE)

@@ -1,0 +1,106 @@
+"""The gate: what speaks for a memory in a message, and that orders and chance do not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.memory.recall.gate import (
+    CLEAR,
+    MARGIN,
+    MAX_SENTENCES,
+    evidence,
+    least,
+    sentences,
+    telling,
+)
+from reverie.memory.recall.ranking import Query, QueryTerms, RankedNote, find_terms
+from reverie.text.tokens import terms
+
+pytestmark = pytest.mark.spec("8.gate")
+
+NOW = 1_770_000_000.0
+LENGTHS = [3, 3, 8, 10, 100]
+
+
+def speaks(text: str, name: str, body: str = "", sentences: int = 1) -> float:
+    """The evidence of a memory for a text, in a folder where no word is in many."""
+    weighed = QueryTerms.of(Query.of(text, NOW), 300, lambda _: 5)
+    fields = tuple(" ".join(terms(part)) for part in ("a", name, name, "", body))
+    found = find_terms(RankedNote(fields), weighed, LENGTHS)
+    return evidence(found, telling(weighed), sentences)
+
+
+def test_words_of_any_order_tell_less_than_others() -> None:
+    weighed = QueryTerms.of(Query.of("commit zebra", NOW), 300, lambda _: 5)
+    order, other = telling(weighed)
+    assert order == pytest.approx(0.4 * other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["commit and push", "run the tests", "fix it", "rebase on main", "undo that"],
+)
+def test_an_order_is_not_clear_even_where_a_memory_has_all_its_words(text: str) -> None:
+    assert speaks(text, text, text) < CLEAR
+    assert speaks("frozen dataclass immutability", "frozen dataclass immutability") > CLEAR
+
+
+def test_the_share_of_a_sentence_that_a_memory_has_counts() -> None:
+    about = "webhook retries and backoff"
+    alone = speaks("webhook retries backoff", about)
+    among = speaks("webhook retries backoff quux garply waldo plugh xyzzy", about)
+    assert 0 < among < alone
+
+
+def test_many_sentences_need_more_evidence_each() -> None:
+    one, many = (speaks("webhook backoff", "webhook backoff", sentences=n) for n in (1, 8))
+    assert 0.4 * one < many < one
+
+
+def test_meaning_speaks_for_a_memory_in_other_words_and_for_none_of_the_same_trade() -> None:
+    weighed = QueryTerms.of(Query.of("immutable frozen dataclass", NOW), 300, lambda _: 5)
+    order = QueryTerms.of(Query.of("fix test", NOW), 300, lambda _: 5)
+    nothing = find_terms(RankedNote(("", "", "", "", "banana")), weighed, LENGTHS)
+    other, trade = (evidence(nothing, telling(weighed), 1, like) for like in (0.85, 0.35))
+    assert (other > CLEAR, trade) == (True, 0.0)
+    found = find_terms(RankedNote(("", "", "", "", "banana")), order, LENGTHS)
+    assert evidence(found, telling(order), 1, 0.85) < 0.6 * other
+
+
+def test_a_large_folder_needs_no_other_threshold() -> None:
+    found = [
+        telling(QueryTerms.of(Query.of("zebra", NOW), texts, lambda _: 1)) for texts in (10, 10_000)
+    ]
+    assert found == [(pytest.approx(1.0),), (pytest.approx(1.0),)]
+
+
+def test_what_is_far_behind_the_best_does_not_pass() -> None:
+    assert least([]) == least([CLEAR / 2]) == CLEAR
+    assert least([10 * CLEAR, CLEAR]) == pytest.approx(10 * MARGIN * CLEAR)
+
+
+def test_sentences_are_the_first_and_the_last_of_many() -> None:
+    text = " ".join(f"zebra{n} walks." for n in range(40))
+    found = [query.text for query in sentences(text, NOW)]
+    assert len(found) == MAX_SENTENCES
+    assert found[0] == "zebra0 walks."
+    assert found[-1] == "zebra39 walks."
+    assert [q.text for q in sentences("eins; zwei\n\ndrei。四", NOW)] == [
+        "eins;",
+        "zwei",
+        "drei。",
+        "四",
+    ]
+
+
+def test_a_message_without_a_telling_word_is_one_query() -> None:
+    assert len(sentences("Is it? Was it?", NOW)) == 1
+    (only,) = sentences("", NOW)
+    assert not only
+
+
+@given(st.text())
+def test_any_text_has_sentences(text: str) -> None:
+    assert 1 <= len(sentences(text, NOW)) <= MAX_SENTENCES

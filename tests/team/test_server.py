@@ -1,0 +1,284 @@
+"""The team server over a real port: conditions, tokens, tenants, bad bodies, both paths."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from reverie.apps.team.server import app
+from reverie.serving import serving
+from reverie.team.store import TeamStore
+from reverie.team.values import BODY_BYTES, sha256_of
+from tests.conftest import Scale
+
+pytestmark = pytest.mark.spec("11.server")
+REPO = "acme/reader"
+PATH = "/api/team_memory"
+
+
+class Talk:
+    """A client that says whatever it likes."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self.http = httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
+
+    def get(self, more: str = "", repo: str = REPO, **headers: str) -> httpx2.Response:
+        return self.http.get(f"{PATH}?repo={repo}{more}", headers=headers)
+
+    def put(self, body: object, tag: str | None, repo: str = REPO) -> httpx2.Response:
+        headers = {"Content-Type": "application/json"}
+        if tag is not None:
+            headers["If-Match"] = tag
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.http.put(f"{PATH}?repo={repo}", content=content, headers=headers)
+
+
+@pytest.fixture
+def url(store: TeamStore) -> Iterator[str]:
+    with serving(app(store, body_seconds=2), header_seconds=2) as found:
+        yield found
+
+
+@pytest.fixture
+def talk(store: TeamStore, url: str) -> Iterator[Talk]:
+    text, _ = store.create_token(org="acme", repo=REPO, author="ines")
+    made = Talk(url, text)
+    yield made
+    made.http.close()
+
+
+def test_what_is_put_is_got_with_its_tag(talk: Talk) -> None:
+    empty = talk.get()
+    assert empty.json() == {
+        "checksums": {},
+        "tombstones": {},
+        "authors": {},
+        "entries": {},
+        "etag": '"0"',
+    }
+    done = talk.put({"entries": {"a.md": "x — ü 😀"}}, empty.headers["etag"])
+    assert done.status_code == 200
+    got = talk.get()
+    assert got.json()["entries"] == {"a.md": "x — ü 😀"}
+    assert got.json()["checksums"] == {"a.md": sha256_of("x — ü 😀")}
+    assert got.headers["etag"] == done.headers["etag"] == got.json()["etag"]
+    assert "entries" not in talk.get("&view=hashes").json()
+    same = talk.get("", **{"If-None-Match": got.headers["etag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    assert talk.get("", **{"If-None-Match": 'W/"x", "y"'}).status_code == 200
+    assert talk.get("&view=all").status_code == 400
+
+
+def test_the_path_of_the_write_ups_is_served_too(talk: Talk) -> None:
+    talk.put({"entries": {"a.md": "x"}}, '"0"')
+    found = talk.http.get(f"/api/claude_code/team_memory?repo={REPO}")
+    assert found.json()["entries"] == {"a.md": "x"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "status"),
+    [
+        (None, 428),
+        ("*", 400),
+        ('W/"0"', 400),
+        ('"0", "1"', 400),
+        ("0", 400),
+        ('"', 400),
+        ('""', 400),
+        ('"stale-9"', 412),
+        ('"x-' + "9" * 90 + '"', 412),
+    ],
+)
+def test_row_43_conditions_that_are_not_one_strong_tag(
+    talk: Talk, tag: str | None, status: int
+) -> None:
+    assert talk.put({"entries": {"a.md": "x"}}, tag).status_code == status
+    assert talk.get().json()["entries"] == {}
+
+
+def test_row_43_a_condition_given_twice_is_none(talk: Talk, url: str) -> None:
+    host, port = urlsplit(url).netloc.split(":")
+    body = json.dumps({"entries": {"a.md": "x"}})
+    token = talk.http.headers["authorization"]
+    raw = (
+        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
+        f'If-Match: "0"\r\nIf-Match: "0"\r\nContent-Type: application/json\r\n'
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    )
+    assert b" 400 " in said(host, int(port), raw.encode())
+
+
+def said(host: str, port: int, raw: bytes) -> bytes:
+    with socket.create_connection((host, port), timeout=20) as link:
+        link.sendall(raw)
+        found = b""
+        while piece := link.recv(65536):
+            found += piece
+    return found
+
+
+def test_row_45_a_put_sent_again_changes_nothing_more(talk: Talk) -> None:
+    body = {"entries": {"a.md": "x"}}
+    assert talk.put(body, '"0"').status_code == 200
+    again = talk.put(body, '"0"')
+    assert again.status_code == 412
+    assert talk.get("&view=hashes").json()["checksums"] == {"a.md": sha256_of("x")}
+
+
+@pytest.mark.parametrize("wrong", ["0" * 64, sha256_of("x").upper(), sha256_of("x")[:-1], 7])
+def test_row_46_checksums_must_fit(talk: Talk, wrong: object) -> None:
+    body = {"entries": {"a.md": "x"}, "checksums": {"a.md": wrong}}
+    assert talk.put(body, '"0"').status_code == 400
+    assert talk.get().headers["etag"] == '"0"'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"entries": {}}',
+        b"[" * 100_000,
+        b'{"entries":' * 100_000,
+        b'{"entries": {"a": "x", "a": "y"}}',
+        b'{"entries": {"a": NaN}}',
+        b'{"entries": {"a": "\xff"}}',
+        b'{"entries": {"a": "\\ud800"}}',
+        b'{"entries": {"a": "\\u0000"}}',
+        b'{"entries": {"a": 1}}',
+        b'{"entries": {"a": "x"}, "more": 1}',
+        b'{"deleted": "a"}',
+        b'{"deleted": ["a"]}',
+        b'{"checksums": {"a": "x"}}',
+        b'{"entries": {"../a": "x"}}',
+    ],
+)
+def test_row_51_a_body_that_is_no_batch_is_refused(talk: Talk, body: bytes) -> None:
+    assert talk.put(body, '"0"').status_code == 400
+    assert talk.get().headers["etag"] == '"0"'
+
+
+def test_row_51_bombs_floods_and_trickles(talk: Talk, url: str) -> None:
+    host, port = urlsplit(url).netloc.split(":")
+    bomb = gzip.compress(b" " * 10_000_000)
+    headers = {"If-Match": '"0"', "Content-Encoding": "gzip", "Content-Type": "application/json"}
+    got = talk.http.put(f"{PATH}?repo={REPO}", content=bomb, headers=headers)
+    assert got.status_code == 415
+    assert talk.put(b" " * (BODY_BYTES + 1), '"0"').status_code == 413
+    token = talk.http.headers["authorization"]
+    start = (
+        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
+        'If-Match: "0"\r\nContent-Type: application/json\r\n'
+    )
+    slow = said(host, int(port), f"{start}Content-Length: 100\r\n\r\n{{".encode())
+    assert b" 408 " in slow
+    assert said(host, int(port), b"GET / HTTP/1.1\r\nHost") == b""
+    assert talk.get().status_code == 200
+
+
+def test_row_52_two_lengths_are_refused_and_no_method_is_overridden(talk: Talk, url: str) -> None:
+    host, port = urlsplit(url).netloc.split(":")
+    token = talk.http.headers["authorization"]
+    raw = (
+        f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
+        'If-Match: "0"\r\nContent-Type: application/json\r\n'
+        "Content-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        '17\r\n{"entries":{"a.md":"x"}}\r\n0\r\n\r\n'
+    )
+    assert b" 400 " in said(host, int(port), raw.encode())[:20]
+    override = {"X-HTTP-Method-Override": "PUT", "X-HTTP-Method": "DELETE"}
+    assert talk.get(**override).status_code == 200
+    assert talk.http.post(f"{PATH}?repo={REPO}").status_code == 405
+    assert talk.http.delete(f"{PATH}?repo={REPO}").status_code == 405
+    injected = talk.put({"entries": {"a\r\nSet-Cookie: x.md": "x"}}, '"0"')
+    assert injected.status_code == 400
+    assert "set-cookie" not in injected.headers
+
+
+def test_row_41_without_a_good_token_nothing_is_said(
+    talk: Talk, url: str, store: TeamStore
+) -> None:
+    good = talk.http.headers["authorization"]
+    for given in (None, "", "Bearer", "Bearer x", good + "x", good.upper(), "Basic eA=="):
+        headers = {} if given is None else {"Authorization": given}
+        with httpx2.Client() as http:
+            found = http.get(f"{url}{PATH}?repo={REPO}", headers=headers)
+        assert found.status_code == 401
+        assert found.headers["www-authenticate"] == "Bearer"
+    text = good.split()[1]
+    with httpx2.Client() as http:
+        assert http.get(f"{url}{PATH}?repo={REPO}&token={text}").status_code == 401
+    reader, _ = store.create_token(org="acme", repo=REPO, author="tom", writes=False)
+    reading = Talk(url, reader)
+    assert reading.get().status_code == 200
+    assert reading.put({"entries": {"a.md": "x"}}, '"0"').status_code == 403
+    reading.http.close()
+
+
+def test_row_42_no_probe_crosses_to_another_tenant(
+    store: TeamStore, url: str, scale: Scale
+) -> None:
+    """Every repository of another tenant answers just as one that is not there."""
+    tokens = {
+        org: store.create_token(org=org, repo=f"{org}/app", author="x")[0] for org in ("a", "b")
+    }
+    talks = {org: Talk(url, text) for org, text in tokens.items()}
+    for org, one in talks.items():
+        assert one.put({"entries": {"s.md": f"secret of {org}"}}, '"0"', f"{org}/app").is_success
+    chance = random.Random(scale.seed)
+    strange = [
+        *("b/app", "b%2Fapp", "B/app", "b/App", "a/../b/app", "a/app%00", "b/app/", "/b/app"),
+        *("b//app", "b/app%20", "%62/app", "b%252Fapp", "a/app&repo=b/app", "..%2Fb%2Fapp"),
+    ]
+    missing = talks["a"].get(repo="nobody/here")
+    for _ in range(scale.pick(300, 100_000)):
+        repo = chance.choice([*strange, f"b/{chance.choice(['app', 'App', 'x'])}", "c/app"])
+        view = chance.choice(["", "&view=hashes", "/log", "/versions&key=s.md&version=1"])
+        path, _, more = view.partition("&") if view.startswith("/") else ("", "", view[1:])
+        found = talks["a"].http.get(f"{PATH}{path}?repo={repo}&{more}")
+        assert found.status_code in (400, 404)
+        assert "secret" not in found.text
+        if repo in ("b/app", "c/app"):
+            assert found.status_code == missing.status_code == 404
+            assert found.json()["error"]["what"] == missing.json()["error"]["what"]
+    for one in talks.values():
+        one.http.close()
+
+
+def test_the_log_tells_who_and_a_version_what(talk: Talk) -> None:
+    first = talk.put({"entries": {"a.md": "one"}}, '"0"').headers["etag"]
+    talk.put({"entries": {"a.md": "two"}}, first)
+    rows = talk.http.get(f"{PATH}/log?repo={REPO}&limit=1").json()["versions"]
+    assert [(row["key"], row["version"], row["author"]) for row in rows] == [("a.md", 2, "ines")]
+    old = talk.http.get(f"{PATH}/versions?repo={REPO}&key=a.md&version=1")
+    assert old.json()["content"] == "one"
+    assert talk.http.get(f"{PATH}/versions?repo={REPO}&key=a.md&version=x").status_code == 400
+    assert talk.http.get(f"{PATH}/log?repo={REPO}&limit=0").status_code == 400
+
+
+def test_health_figures_and_the_document_need_no_token(talk: Talk, url: str) -> None:
+    talk.get()
+    with httpx2.Client(base_url=url) as http:
+        assert http.get("/health").json()["status"] == "up"
+        assert 'requests_total{method="GET",status="200"} 1' in http.get("/metrics").text
+        assert http.get("/openapi.json").json()["openapi"] == "3.1.0"
+        assert http.get("/nothing").status_code == 404
+    assert REPO not in talk.http.get("/metrics").text
+
+
+def test_too_many_writes_are_told_when_to_come_back(talk: Talk) -> None:
+    tag = '"0"'
+    for n in range(20):
+        tag = talk.put({"entries": {"a.md": str(n)}}, tag).headers["etag"]
+    late = talk.put({"entries": {"a.md": "x"}}, tag)
+    assert late.status_code == 429
+    assert int(late.headers["retry-after"]) >= 1

@@ -1,0 +1,186 @@
+"""What the team server keeps, on both databases: tags, limits, tokens, versions, tenants."""
+
+from __future__ import annotations
+
+import pytest
+
+from reverie.errors import InvalidInput, NotFound
+from reverie.team.database import Database
+from reverie.team.migrations import STEPS, migrate
+from reverie.team.store import TeamStore, TooFast
+from reverie.team.tokens import Token
+from reverie.team.values import BATCH_BYTES, BEGINNING, Draft, Refused, sha256_of
+
+from .conftest import Hand
+
+pytestmark = pytest.mark.spec("11.server")
+HERE = ("acme", "acme/reader")
+
+
+def draft(key: str, content: str) -> Draft:
+    return Draft(key, content, sha256_of(content))
+
+
+def writer(store: TeamStore, repo: str = "acme/reader", org: str = "acme") -> Token:
+    return store.create_token(org=org, repo=repo, author="ines")[1]
+
+
+def refusal(status: int) -> pytest.RaisesExc[Refused]:
+    return pytest.RaisesExc(Refused, check=lambda error: error.status == status)
+
+
+def test_a_write_lands_on_the_state_it_was_made_for_alone(store: TeamStore) -> None:
+    token = writer(store)
+    assert store.hashes(HERE).tag == BEGINNING
+    first = store.put(HERE, [draft("a.md", "one")], BEGINNING, token)
+    second = store.put(HERE, [draft("a.md", "two"), draft("b.md", "b")], first, token)
+    for stale in (BEGINNING, first, '"never"', '"0-0"'):
+        with refusal(412):
+            store.put(HERE, [draft("a.md", "lost")], stale, token)
+    found = store.contents(HERE)
+    assert found.tag == second
+    assert found.contents == {"a.md": "two", "b.md": "b"}
+    assert store.hashes(HERE).checksums == {"a.md": sha256_of("two"), "b.md": sha256_of("b")}
+
+
+def test_row_44_a_tag_never_comes_back(store: TeamStore) -> None:
+    token = writer(store)
+    tags = [BEGINNING]
+    for text in ("A", "B", "A"):
+        tags.append(store.put(HERE, [draft("a.md", text)], tags[-1], token))
+    assert len(set(tags)) == 4
+    with refusal(412):
+        store.put(HERE, [draft("a.md", "late")], tags[1], token)
+
+
+def test_every_version_is_kept_with_its_author(store: TeamStore, hand: Hand) -> None:
+    token = writer(store)
+    tag = store.put(HERE, [draft("a.md", "one")], BEGINNING, token)
+    hand.now += 60
+    store.put(HERE, [draft("a.md", "two")], tag, token)
+    log = store.log(HERE)
+    assert [(one.version, one.author, one.at) for one in log] == [
+        (2, "ines", hand.now),
+        (1, "ines", hand.now - 60),
+    ]
+    assert store.version(HERE, "a.md", 1) == "one"
+    assert store.version(HERE, "a.md", 3) is None
+    assert store.version(("acme", "acme/other"), "a.md", 1) is None
+
+
+@pytest.mark.parametrize("key", ["../a.md", "/a.md", "a\\b", "a%2fb", "a\0", "", "ａ.md", "A/../b"])
+def test_keys_that_lead_elsewhere_are_refused(store: TeamStore, key: str) -> None:
+    with refusal(400):
+        store.put(HERE, [draft(key, "x")], BEGINNING, writer(store))
+    assert store.hashes(HERE).tag == BEGINNING
+
+
+def test_row_46_a_wrong_hash_stores_nothing(store: TeamStore) -> None:
+    with refusal(400):
+        store.put(
+            HERE,
+            [draft("good.md", "x"), Draft("a.md", "x", sha256_of("y"))],
+            BEGINNING,
+            writer(store),
+        )
+    assert store.hashes(HERE).tag == BEGINNING
+
+
+def test_row_47_the_limit_of_a_batch_is_exact(store: TeamStore) -> None:
+    token = writer(store)
+    fits = "x" * (BATCH_BYTES - len("a.md"))
+    tag = store.put(HERE, [draft("a.md", fits[:-1])], BEGINNING, token)
+    tag = store.put(HERE, [draft("a.md", fits)], tag, token)
+    with pytest.raises(Refused, match=r"a\.md") as error:
+        store.put(HERE, [draft("a.md", fits + "x"), draft("b.md", "b")], tag, token)
+    assert error.value.status == 413
+    many = [draft(f"{n}.md", "") for n in range(1_001)]
+    with refusal(413):
+        store.put(HERE, many, tag, token)
+
+
+def test_two_keys_that_one_file_system_takes_for_one_are_refused(store: TeamStore) -> None:
+    token = writer(store)
+    tag = store.put(HERE, [draft("Café.md", "x")], BEGINNING, token)
+    with refusal(409):
+        store.put(HERE, [draft("café.md", "y")], tag, token)
+    with refusal(400):
+        store.put(HERE, [draft("b.md", "x"), draft("B.md", "y")], tag, token)
+
+
+def test_writes_are_limited_a_token_and_second(store: TeamStore, hand: Hand) -> None:
+    token, other = writer(store), writer(store)
+    tag = BEGINNING
+    for n in range(20):
+        tag = store.put(HERE, [draft("a.md", str(n))], tag, token)
+    with pytest.raises(TooFast) as error:
+        store.put(HERE, [draft("a.md", "x")], tag, token)
+    assert 0 < error.value.wait <= 1
+    tag = store.put(HERE, [draft("a.md", "other")], tag, other)
+    hand.now += 0.5
+    for n in range(10):
+        tag = store.put(HERE, [draft("a.md", str(n))], tag, token)
+    with pytest.raises(TooFast):
+        store.put(HERE, [draft("a.md", "x")], tag, token)
+    hand.now -= 1000  # a clock set back neither fills nor empties the bucket
+    with pytest.raises(TooFast):
+        store.put(HERE, [draft("a.md", "x")], tag, token)
+
+
+def test_deletions_are_kept_where_they_travel(database: Database, hand: Hand) -> None:
+    store = TeamStore(database, now=hand, tombstones=True)
+    token = writer(store)
+    tag = store.put(HERE, [draft("a.md", "one"), draft("b.md", "b")], BEGINNING, token)
+    tag = store.put(HERE, [Draft("a.md", None, sha256_of("one"))], tag, token)
+    found = store.contents(HERE)
+    assert dict(found.contents) == {"b.md": "b"}
+    assert dict(found.tombstones) == {"a.md": sha256_of("one")}
+    store.put(HERE, [draft("a.md", "again")], tag, token)
+    assert store.hashes(HERE).tombstones == {}
+    plain = TeamStore(database, now=hand)
+    with refusal(400):
+        plain.put(HERE, [Draft("a.md", None, "")], plain.tag(HERE), token)
+
+
+def test_row_41_tokens_are_known_by_their_digest_alone(store: TeamStore, hand: Hand) -> None:
+    text, one = store.create_token(org="acme", repo="*", author="ines", expires=hand.now + 10)
+    assert store.token(text) == one
+    bad = ("", "x", text[:-1], text + "x", text.upper(), f" {text}", "rvt_" + "0" * 12 + text[16:])
+    assert [store.token(wrong) for wrong in bad] == [None] * 7
+    dump = store.database.run(lambda within: within.rows("SELECT * FROM tokens"))
+    assert text.split("_", 2)[2] not in repr(dump)
+    hand.now += 11
+    assert store.token(text) is None
+    hand.now -= 11
+    store.revoke_token(one.id)
+    assert store.token(text) is None
+    with pytest.raises(NotFound):
+        store.revoke_token(one.id)
+    assert [row.revoked is None for row in store.list_tokens()] == [False]
+
+
+def test_bad_names_make_no_token(store: TeamStore) -> None:
+    for repo in ("acme", "acme/..", "../x", "a/b/c", "acme/", "acme/x.git", "a b/c", "acme/x\n"):
+        with pytest.raises(InvalidInput):
+            store.create_token(org="acme", repo=repo, author="ines")
+    with pytest.raises(InvalidInput):
+        store.create_token(org="", repo="*", author="ines")
+
+
+def test_tenants_have_nothing_in_common(store: TeamStore) -> None:
+    theirs = ("other", "acme/reader")
+    store.put(HERE, [draft("a.md", "ours")], BEGINNING, writer(store))
+    assert store.hashes(theirs).tag == BEGINNING
+    store.put(theirs, [draft("a.md", "theirs")], BEGINNING, writer(store, org="other"))
+    assert store.contents(HERE).contents == {"a.md": "ours"}
+    assert store.contents(theirs).contents == {"a.md": "theirs"}
+
+
+def test_steps_are_taken_once_and_newer_ones_are_refused(database: Database) -> None:
+    assert migrate(database) == migrate(database) == len(STEPS)
+    database.run(
+        lambda within: within.rows("INSERT INTO migrations (number) VALUES (?)", (len(STEPS) + 1,)),
+        writes=True,
+    )
+    with pytest.raises(InvalidInput, match="newer"):
+        migrate(database)

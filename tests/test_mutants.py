@@ -1,0 +1,52 @@
+"""Damages drawn by chance: each is one edit that can be read, and a seed draws the same ones."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from scripts import mutants
+
+SOURCE = '''
+def kept(rows: list[str], most: int) -> list[str]:
+    """The “first” rows."""
+    if len(rows) < 3:
+        return rows
+    flush(rows)
+    close(rows)
+    return rows[:most]
+'''
+
+
+def test_every_kind_of_damage_is_one_edit_that_can_be_read() -> None:
+    found = list(mutants.mutants_of("m", SOURCE))
+    told = {one.told(SOURCE) for one in found}
+    assert told == {
+        "m:4 turned round: len(rows) < 3 -> (not (len(rows) < 3))",
+        "m:4 compared otherwise: len(rows) < 3 -> (len(rows) <= 3)",
+        "m:4 one off: 3 -> (4)",
+        "m:5 no result: return rows -> return None",
+        "m:6 left out: flush(rows) -> pass",
+        "m:7 left out: close(rows) -> pass",
+        "m:6 in each other's place: flush(rows) close(rows) -> close(rows) flush(rows)",
+        "m:8 no result: return rows[:most] -> return None",
+    }
+    for one in found:
+        ast.parse(one.of(SOURCE))
+        assert one.of(SOURCE) != SOURCE
+
+
+def test_a_seed_draws_the_same_and_another_others(root: Path) -> None:
+    source = (root / mutants.SOURCE / "store/journal.py").read_text(encoding="utf-8")
+    first = mutants.drawn("store/journal", source, 20, 1)
+    assert first == mutants.drawn("store/journal", source, 20, 1)
+    assert first != mutants.drawn("store/journal", source, 20, 2)
+    assert len(set(first)) == 20
+
+
+def test_each_module_and_test_that_is_named_is_there(root: Path) -> None:
+    for module, tests in mutants.TESTS.items():
+        assert (root / mutants.SOURCE / f"{module}.py").is_file(), module
+        assert all((root / one).exists() for one in tests), module
+    for one in mutants.NAMED:
+        assert (root / one.file).read_text(encoding="utf-8").count(one.find) == 1, one.name
