@@ -251,9 +251,8 @@ def test_what_no_user_typed_is_no_users_word():
 # --- 7 and 8: the price
 
 
-async def cold(tokens: int, **capabilities: object) -> Running:
-    known = Capabilities(marks=4, **capabilities)
-    going = Running(COLLAPSE, ScriptedModel([], capabilities=known))
+async def cold(tokens: int) -> Running:
+    going = Running(COLLAPSE)
     await going.rounds(["word " * (tokens * 4 // 5)])
     going.clock.time += 301
     await going.add(text_block("and now"))
