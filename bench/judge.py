@@ -132,8 +132,9 @@ class Judge:
         self.holders: dict[str, list[str]] = {}
 
     def request(self) -> dict[str, Any]:
-        self.sent = super().request()  # pyright: ignore[reportAttributeAccessIssue]
-        return self.sent
+        sent: dict[str, Any] = super().request()  # pyright: ignore[reportAttributeAccessIssue]
+        self.sent = sent
+        return sent
 
     def add(self, usage: Any, summary: bool = False) -> None:
         super().add(usage, summary)  # pyright: ignore[reportAttributeAccessIssue]

@@ -19,7 +19,7 @@ from reverie.tools.sealed import SealedCalls
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.messages import Item, Piece
 from reverie.transcript.names import REFERENCE, reference
-from reverie.transcript.records import AssistantMessage, Replaced, UserMessage
+from reverie.transcript.records import AssistantMessage, Replaced, Role, UserMessage
 from reverie.world import Capabilities, Prices, Reply
 from tests.layers.running import COLLAPSE, Running, small_tail
 
@@ -103,7 +103,7 @@ async def test_older_answers_are_cut_and_every_one_is_read_back(tmp_path: Path):
                 assert said in found.text
 
 
-def lines_of(*messages: tuple[str, str, str]) -> str:
+def lines_of(*messages: tuple[str, Role, str]) -> str:
     """The lines of messages: an id, a role and a text each."""
     items = [Item(i, r, (Piece(text_block(t), i, 0),)) for i, r, t in messages]
     return collapse.seal_lines(COLLAPSE, items)
@@ -184,7 +184,7 @@ def test_a_line_tells_how_a_call_ended(
 
 @pytest.mark.parametrize("tool", ["Read", "Grep", "Bash"])
 def test_a_line_of_source_is_no_failure(tool: str):
-    given = {"command": "git diff"} if tool == "Bash" else {"path": "a.go"}
+    given: dict[str, object] = {"command": "git diff"} if tool == "Bash" else {"path": "a.go"}
     lines = round_of(tool, given, '  return fmt.Errorf("failed: %w", err)\n  isError := true\nok')
     assert not any(line.startswith("  !") for line in lines)
 

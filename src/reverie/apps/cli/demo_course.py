@@ -29,7 +29,7 @@ from reverie.transcript.records import ForkEnded, ResultDecided, UserMessage
 from reverie.transcript.request import Task
 from reverie.world import ForkSpec, Notice
 
-CLASSIC = {"REVERIE_CONTEXT_POLICY": "classic"}  # so that layers 2 to 4 are seen
+CLASSIC = "classic"  # the policy, where layers 2 to 4 are to be seen
 LOG = "toolu_demo_log"
 FORK = "agent_summary"
 PROMPTS = (
@@ -167,7 +167,7 @@ async def run(
         home=folder / "home",
         mode="allow",
         bare=True,
-        environ={**own_environment(folder), **CLASSIC},
+        environ={**own_environment(folder), "REVERIE_CONTEXT_POLICY": CLASSIC},
     )
     found = DemoCourse()
     tell(f"> {PROMPTS[0]}")

@@ -194,7 +194,7 @@ async def run(
 
 
 async def _filling(stage: DemoStage, found: Sessions) -> None:
-    async with stage.agent(**CLASSIC) as agent:
+    async with stage.agent(REVERIE_CONTEXT_POLICY=CLASSIC) as agent:
         session = agent.session
         for words in TOLD:
             await stage.turn(agent, words)
