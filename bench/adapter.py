@@ -69,14 +69,21 @@ class Recall(dict[str, str]):
         self.read += len(entries)
         for entry in entries:
             if isinstance(entry.record, (AssistantMessage, UserMessage)):
-                for block in entry.record.blocks:
-                    self.keep(block)
+                self.keep(entry.id, entry.record.blocks)
         return super().items()
 
-    def keep(self, block: Block) -> None:
-        if block.call:
-            ref = reference(block.call)
-            self[ref] = self.get(ref, "") + text_of(block.value).replace("\\n", "\n") + "\n"
+    def keep(self, ident: str, blocks: Sequence[Block]) -> None:
+        """A call's reference opens the call, its result and what was said beside it; any other
+        message has one of its own."""
+        said = "\n".join(b.get("text") for b in blocks if b.type == "text")
+        if said:
+            self[reference(ident)] = said
+        for block in blocks:
+            if block.call:
+                ref = reference(block.call)
+                beside = said + "\n" if block.type == "tool_use" else ""
+                whole = text_of(block.value).replace("\\n", "\n")
+                self[ref] = self.get(ref, "") + beside + whole + "\n"
 
 
 class Layered:
@@ -161,3 +168,6 @@ def manager(base: type, settings: Settings, name: str = "reverie", **members: An
 
 def collapsed(tail: int) -> Settings:
     return replace(DEFAULTS, context_policy="collapse", collapse_tail=tail)
+
+
+CLASSIC_SETTINGS = replace(DEFAULTS, context_policy="classic")

@@ -1,10 +1,12 @@
-"""What a long session costs: ours, bounds and peers through the shared replay bench.
+"""What a long session costs and shows: ours, bounds and peers through the shared replay bench.
 
 Score = cost + recovery + refind against sending everything with an infinite window, from
-a simulated prompt cache. By itself it runs our policies, the sketch, the bounds and naive;
-`REVERIE_PEERS=1` adds the peers' own code, stock and tuned, each in an environment of its
-own under `CTX_VENVS` (or the temporary folder), which it installs. Rows of every run go to
-`context.jsonl`, the tables to `context-tables.md`, a plot to `context.svg`.
+a simulated prompt cache. By itself it runs our policies, the bounds, naive and a simulated
+observation log; `REVERIE_PEERS=1` adds the peers' own code. Ours are read request by request by
+`judge`, which shares no code with the layers: gates come before the score. Sessions are in three
+groups by their length, and in two halves by a hash of their names: rules were made on the first
+half, the second was only looked at. Rows of every run go to `context.jsonl`, the tables to
+`context-tables.md`, a plot to `context.svg`.
 
 A replay's course is fixed: it measures missing names, not whether a model thinks worse.
 Needs the recorded sessions and the shared bench (`REVERIE_SHARED`).
@@ -12,79 +14,41 @@ Needs the recorded sessions and the shared bench (`REVERIE_SHARED`).
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
-import subprocess
-import sys
-import tempfile
-import venv
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from bench.__main__ import ROOT_SHARED, Row
-from bench.adapter import bench_modules, collapsed, manager
+from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
+from bench.context_peers import TAILS, peer_rows
+from bench.judge import judged, marked
 from reverie.settings import DEFAULTS
 
 Figures: TypeAlias = "dict[str, Any]"
 Trace: TypeAlias = "dict[str, Any]"
 
 SIX = ("4a364c97", "21a2e002", "7f78a542", "0276a600", "533ff7a3", "24a274a3")
-MIDDLE = (30_000, 100_000)  # tokens of the sessions in the second group
-TAILS = (10_000, 20_000, 40_000, 80_000)
+LONG, MIDDLE, SHORT = "over 100 K tokens", "30-100 K tokens", "under 30 K tokens"
+LIMITS = {LONG: (1.40, 0.05), MIDDLE: (1.30, 0.15)}  # times the oracle; share of sessions failing
+ABOVE = 1.02  # of naive: what no session may cost
 RUNS = 4  # of what is timed
 DEFAULT = DEFAULTS.collapse_tail
+OURS = f"collapse {DEFAULT // 1000} K"
 REFERENCE = "naive-infinite"
 BOUNDS = (REFERENCE, "naive", "sketch", "sketch-once", "oracle", "oracle-once")
-PEERS = {
-    "langchain": ("langchain-clear", "langchain-summary", "langchain-summary-full"),
-    "deepagents": ("deepagents",),
-    "pydantic-ai-harness": ("harness-tiered",),
-    "strands-agents": ("strands-sliding", "strands-summary", "strands-auto"),
-}
-NO_PACKAGE = ("sliding-window", "opencode-like")
+OBSERVED = "observational 10K"  # its best settings; the others cost more
+WHOLE = ("explained", "references", "answers", "replied", "words", "typed")  # nothing may miss
 # fmt: off
 COLUMNS = (
     "manager", "score", "cost", "user facts here", "near here", "far here", "lost",
     "shown whole", "summaries", "peak K", "CPU",
 )
 # fmt: on
-# Run by a peer's own interpreter: NAME:N is the manager NAME, made to act at N tokens.
-TUNED = """
-import importlib, json, sys
-sys.path.insert(0, sys.argv[1])
-from adapters import ALL
-from replay import replay
-from traces import load
-
-def tuned(cls, name, at):
-    known = {"name": f"{name} at {at // 1000} K"}
-    if name.startswith("harness"):
-        known["target"] = at
-    elif name == "langchain-clear":
-        known["options"] = {"trigger": at}
-    elif name.startswith("langchain"):
-        known["trigger"] = ("tokens", at)
-    elif name == "strands-auto":
-        from strands.experimental.context_manager import Offload
-        known["make"] = lambda self: {"context_manager": {"strategies": [
-            Offload.truncate("tool_results", {"preview_tokens": 1000}).when(threshold=1500),
-            Offload.summarize("*").when(utilization=at / 200_000, preserve_recent=4)]}}
-    else:
-        return None
-    return type(cls.__name__, (cls,), known)
-
-for spec in sys.argv[3:]:
-    trace = load(spec)
-    for wanted in sys.argv[2].split(","):
-        name, _, at = wanted.partition(":")
-        module, cls, _ = ALL[name]
-        found = getattr(importlib.import_module("adapters." + module), cls)
-        found = tuned(found, name, int(at)) if at else found
-        if found is not None:
-            print(json.dumps(replay(trace, found, getattr(found, "window", 200_000))), flush=True)
-"""
 
 
 def measure(out: Path) -> Iterator[Row]:
@@ -95,42 +59,59 @@ def measure(out: Path) -> Iterator[Row]:
     bench_modules(ROOT_SHARED)
     paths = {path.name[:8]: path for path in sorted(folder.glob("*.jsonl.gz"))}
     rows = list(replayed(paths))
-    peers = list(peer_rows(paths, rows)) if os.environ.get("REVERIE_PEERS") else []
+    groups = grouped(rows)
+    asked = os.environ.get("REVERIE_PEERS")
+    wanted = dict.fromkeys([*SIX, *groups[MIDDLE]])
+    peers = list(peer_rows(paths, list(wanted))) if asked else []
     every = [*rows, *peers]
     (out / "context.jsonl").write_text("".join(json.dumps(r) + "\n" for r in every), "utf-8")
-    groups = grouped(rows)
     tables = [table(name, chosen(every, ids), ids) for name, ids in groups.items()]
     (out / "context-tables.md").write_text("\n".join(tables), encoding="utf-8")
     (out / "context.svg").write_text(plot(chosen(every, SIX), SIX), encoding="utf-8")
-    yield from bars(rows, groups)
-    yield from against_peers(every, groups)
-    yield from classic(rows)
+    for group, ids in groups.items():
+        yield from gates(rows, group, ids)
+    yield from tails(rows, groups)
+    yield from against(every, {"the six longest": SIX, MIDDLE: groups[MIDDLE]})
+    yield from never_above(rows, "classic", 1.0)
+    yield from never_above(rows, OURS, ABOVE)
     yield from processor()
 
 
 def replayed(paths: dict[str, Path]) -> Iterator[Figures]:
     """Our policies, the sketch and the bounds, over every session."""
-    load = importlib.import_module("traces").load
-    replay = importlib.import_module("replay")
+    traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
     known = importlib.import_module("adapters").ALL
+    run = judged(replay.Run, traces.identifiers)
     ours = [
         manager(replay.Manager, collapsed(tail), f"collapse {tail // 1000} K") for tail in TAILS
     ]
-    ours.append(manager(replay.Manager, DEFAULTS, "classic"))
+    ours.append(manager(replay.Manager, CLASSIC_SETTINGS, "classic"))
     plain = [known[name] for name in BOUNDS]
     others = [getattr(importlib.import_module(f"adapters.{m}"), c) for m, c, _ in plain]
+    observed = importlib.import_module("observational").ALL
     for name, path in paths.items():
-        trace = load(f"{name}={path}")
+        trace = marked(traces.load(f"{name}={path}"), path)
         if not trace["steps"]:
             continue
-        for cls in (*ours, *others):
+        for cls in ours:
+            yield run(trace, cls(trace)).play()
+        more = [cls for cls in observed if cls.name.startswith(OBSERVED)] if name in SIX else []
+        for cls in (*others, *more):
             yield replay.replay(trace, cls, getattr(cls, "window", 200_000))
 
 
 def grouped(rows: Iterable[Figures]) -> dict[str, tuple[str, ...]]:
     sizes = {r["trace"]: r["peak"] for r in rows if r["manager"] == REFERENCE}
-    middle = tuple(n for n, size in sizes.items() if MIDDLE[0] <= size <= MIDDLE[1])
-    return {"the six longest": SIX, "30-100 K tokens": middle, "all": tuple(sizes)}
+    return {
+        LONG: tuple(n for n, size in sizes.items() if size > 100_000),
+        MIDDLE: tuple(n for n, size in sizes.items() if 30_000 <= size <= 100_000),
+        SHORT: tuple(n for n, size in sizes.items() if size < 30_000),
+    }
+
+
+def half(name: str) -> int:
+    """Which half a session is in: 0 for the rules, 1 for the last look."""
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2
 
 
 def chosen(rows: Iterable[Figures], ids: Sequence[str]) -> dict[str, list[Figures]]:
@@ -149,14 +130,22 @@ class Summed:
         def add(key: str) -> float:
             return sum(r[key] for r in rows)
 
+        def part(key: str) -> float:
+            good, of = (sum(r.get(key, (0, 0))[n] for r in rows) for n in (0, 1))
+            return good / of if of else 1.0
+
         near = [sum(column) for column in zip(*(r["near"] for r in rows), strict=True)]
         far = [sum(column) for column in zip(*(r["far"] for r in rows), strict=True)]
         self.cost = add("cost") / base
         self.score = (add("cost") + add("recovery") + add("refind")) / base
-        self.near = near[0] / max(1, sum(near))
+        self.near = near[0] / sum(near) if sum(near) else 1.0
         self.far = far[0] / max(1, sum(far))
         self.lost = near[3] + far[3]
         self.shown = add("shown") / len(rows)
+        self.tokens = part("shown_tokens")
+        self.coined = part("coined")
+        self.said = part("said")
+        self.whole = {key: part(key) for key in WHOLE}
         self.here, self.facts = int(add("facts_here")), int(add("facts"))
         self.summaries = int(add("summaries"))
         self.failed = sum(bool(r["error"]) for r in rows)
@@ -165,9 +154,10 @@ class Summed:
 
     @property
     def holds(self) -> bool:
-        """The gates: nothing the user said and nothing a next step needs is hidden."""
-        verbatim = self.here == self.facts and self.near >= 0.96 and self.shown >= 0.90
-        return verbatim and not (self.lost or self.summaries or self.failed)
+        """The gates: nothing that was said and nothing a next step needs is hidden."""
+        near = self.near >= 0.96 and self.coined >= 0.96 and self.shown >= 0.90
+        whole = all(part == 1.0 for part in self.whole.values())
+        return near and whole and not (self.lost or self.summaries or self.failed)
 
     def row(self, name: str) -> str:
         score = "fails" if self.failed else f"{self.score:.3f}"
@@ -195,114 +185,115 @@ def table(title: str, by: dict[str, list[Figures]], ids: Sequence[str]) -> str:
     return "\n".join([*lines, *(figures.row(name) for name, figures in order), ""])
 
 
-def bars(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[Row]:
-    """The score at each tail, with its gates."""
-    limits = {"the six longest": 0.30, "30-100 K tokens": 0.48}
-    for group, limit in limits.items():
-        found = summed(chosen(rows, groups[group]))
-        ours = {tail: found[f"collapse {tail // 1000} K"] for tail in TAILS}
-        best = min((t for t in TAILS if ours[t].holds), key=lambda t: ours[t].score, default=None)
-        for tail, figures in ours.items():
-            most = limit if tail == best else 0.34 if (tail, limit) == (DEFAULT, 0.30) else None
-            met = None if most is None else figures.holds and figures.score <= most
-            yield f"{group}, tail {tail:,}: score", told(figures), f"{most or ''}", met
-        for name in ("sketch", "oracle"):
-            yield f"{group}, {name}: score", told(found[name]), "", None
+def gates(rows: list[Figures], group: str, ids: Sequence[str]) -> Iterator[Row]:
+    """The default on one group: gates first, then the score; whole, and each half by itself."""
+    bound, share = LIMITS.get(group, (None, None))
+    for which in (None, 0, 1):
+        mine = [n for n in ids if which is None or half(n) == which]
+        if not mine:
+            continue
+        found = summed(chosen(rows, mine))
+        ours, times = found[OURS], found[OURS].score / found["oracle"].score
+        name = group if which is None else f"{group}, {('first', 'second')[which]} half"
+        judge = which is None
+        yield f"{name} ({len(mine)}): gates", told(ours), "all hold", ours.holds if judge else None
+        score = f"{ours.score:.4f}, {times:.2f} x the oracle"
+        met = None if bound is None or not judge else times <= bound
+        yield f"{name}: score at the default", score, f"{bound or ''}", met
+        failing = [r["trace"] for r in chosen(rows, mine)[OURS] if not Summed([r], 1.0).holds]
+        met = None if share is None or not judge else len(failing) <= share * len(mine)
+        limit = f"{share:.0%}" if share is not None else ""
+        yield f"{name}: sessions failing a gate", f"{len(failing)} {failing or ''}", limit, met
 
 
 def told(figures: Summed) -> str:
-    gates = f"near {figures.near:.1%}, shown {figures.shown:.1%}, lost {figures.lost}"
-    return f"{figures.score:.4f} ({gates}, facts {figures.here}/{figures.facts})"
+    parts = [f"{key} {part:.1%}" for key, part in figures.whole.items() if part < 1]
+    return ", ".join(
+        [
+            f"near {figures.near:.1%}, coined {figures.coined:.1%}, lost {figures.lost}",
+            f"shown {figures.shown:.1%} ({figures.tokens:.1%} of tokens)",
+            f"words of answers {figures.said:.0%}",
+            *(parts or ["all else 100 %"]),
+        ]
+    )
 
 
-def against_peers(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[Row]:
+def tails(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[Row]:
+    """The dial."""
+    for group in (LONG, MIDDLE):
+        found = summed(chosen(rows, groups[group]))
+        for tail in TAILS:
+            figures = found[f"collapse {tail // 1000} K"]
+            yield f"{group}, tail {tail:,}", f"{figures.score:.4f}, {told(figures)}", "", None
+        for name in ("sketch", "oracle"):
+            yield f"{group}, {name}", f"{found[name].score:.4f}", "", None
+
+
+def against(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[Row]:
+    """Everybody else, their model calls billed. Ours makes none: notes are off."""
     ours = {"classic", *(f"collapse {tail // 1000} K" for tail in TAILS)}
     for group, ids in groups.items():
         found = summed(chosen(rows, ids))
-        peers = {n: f for n, f in found.items() if n not in ours and n not in BOUNDS}
-        whole = {n: f.score for n, f in peers.items() if not f.failed}
-        if whole:
-            best = min(whole, key=lambda n: whole[n])
-            mine = found["collapse 10 K"].score
-            what = f"{group}: best of {len(peers)} peers ({best})"
-            yield what, f"{whole[best]:.3f}, ours {mine:.3f}", "ours below", mine < whole[best]
+        others = {n: f for n, f in found.items() if n not in ours and n not in BOUNDS}
+        for kind in ("observational", ""):
+            some = {n: f for n, f in others.items() if n.startswith("observational") == bool(kind)}
+            whole = {n: f.score for n, f in some.items() if not f.failed}
+            if whole:
+                best = min(whole, key=lambda n: whole[n])
+                mine, calls = found[OURS].score, some[best].summaries
+                what = f"{group}: best of {len(some)} {kind or 'peers'} ({best}, {calls} calls)"
+                yield what, f"{whole[best]:.3f}, ours {mine:.3f}", "ours below", mine < whole[best]
 
 
-def classic(rows: list[Figures]) -> Iterator[Row]:
-    """`classic` against naive: in all, and nowhere above it."""
+def never_above(rows: list[Figures], name: str, most: float) -> Iterator[Row]:
+    """A policy against naive: in all, and session by session."""
     naive = {r["trace"]: r["cost"] for r in rows if r["manager"] == REFERENCE}
-    cost = {r["trace"]: r["cost"] for r in rows if r["manager"] == "classic"}
+    cost = {r["trace"]: r["cost"] for r in rows if r["manager"] == name}
     whole = sum(cost.values()) / sum(naive.values())
-    yield "classic against naive, all sessions", f"{whole:.3f}", "1", whole <= 1
-    above = sorted(cost[n] / naive[n] for n in naive if cost[n] > naive[n])
-    told = f"{len(above)} of {len(naive)}" + (f", at most {above[-1]:.2f} x" if above else "")
-    yield "sessions where classic costs more", told, "0", not above
+    yield f"{name} against naive, all sessions", f"{whole:.3f}", "1", whole <= 1
+    each = sorted(cost[n] / naive[n] for n in naive)
+    above = [share for share in each if share > most]
+    told = f"{len(above)} of {len(naive)}, the dearest {each[-1]:.3f} x"
+    yield f"sessions where {name} costs over {most:g} x", told, "0", not above
 
 
 def processor() -> Iterator[Row]:
-    """CPU of the three calls, in units of one json.dumps of the request: the least of some runs,
-    and the most where there is a limit."""
+    """CPU of the three calls, in units of one json.dumps of what naive would send."""
     traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
     folder = ROOT_SHARED / "data" / "sessions_dev"
     six = [traces.load(f"{n}={next(folder.glob(n + '*'))}") for n in SIX]
+    units = [min(naive_dump(trace) for _ in range(RUNS)) for trace in six]
 
-    def runs(sessions: Sequence[Trace], tail: int, **kind: Any) -> list[float]:
+    def runs(tail: int, **kind: Any) -> list[float]:
         cls = manager(replay.Manager, collapsed(tail), **kind)
         return [
-            sum(replay.replay(t, cls)["cpu"] for t in sessions) / len(sessions) for _ in range(RUNS)
+            sum(replay.replay(t, cls)["cpu_ms"] / u for t, u in zip(six, units, strict=True)) / 6
+            for _ in range(RUNS)
         ]
 
-    used = runs(six, DEFAULT)
-    told = f"{min(used):.2f}, at most {max(used):.2f}"
-    yield f"CPU a round, tail {DEFAULT:,}, json.dumps = 1", told, "0.5", min(used) <= 0.5
-    yield f"the same, tail {TAILS[0]:,}", f"{min(runs(six, TAILS[0])):.2f}", "", None
-    hashed = min(runs(six, DEFAULT, digests=True))
-    yield "the same with the journal's digests", f"{hashed:.2f}", "", None
+    hashed = runs(DEFAULT, digests=True)
+    told = f"{min(hashed):.2f}, at most {max(hashed):.2f}"
+    yield "CPU a round with the journal's digests, json.dumps = 1", told, "0.5", min(hashed) <= 0.5
+    yield "the same without", f"{min(runs(DEFAULT)):.2f}", "", None
+    cls = manager(replay.Manager, collapsed(DEFAULT))
     short, long = (traces.synthetic(7, calls) for calls in (200, 2_000))
-    grows = min(runs([long], DEFAULT)) / min(runs([short], DEFAULT))
-    met = 0.8 <= grows <= 1.2
-    yield "the same in a session ten times longer", f"{grows:.2f} x", "0.8-1.2 x", met
+    each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(RUNS)) for t in (short, long)]
+    grows = each[1] / each[0]
+    yield "the same in a session ten times longer", f"{grows:.2f} x", "0.8-1.2 x", grows <= 1.2
 
 
-# --- peers
-
-
-def peer_rows(paths: dict[str, Path], rows: Iterable[Figures]) -> Iterator[Figures]:
-    """The peers' own code, stock and made to act at each of the tails' sizes."""
-    groups = grouped(rows)
-    wanted = dict.fromkeys([*groups["the six longest"], *groups["30-100 K tokens"]])
-    specs = [f"{name}={paths[name]}" for name in wanted]
-    yield from run_peer(sys.executable, list(NO_PACKAGE), specs)
-    for package, names in PEERS.items():
-        python = environment(package)
-        if python:
-            tuned = [f"{name}:{at}" for name in names for at in TAILS]
-            yield from run_peer(python, [*names, *tuned], specs)
-
-
-def environment(package: str) -> str:
-    """The interpreter with this package, installed if need be; empty where that fails."""
-    base = Path(os.environ.get("CTX_VENVS") or tempfile.gettempdir())
-    folder = base / f"ctx-{package.partition('-')[0]}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        command = [str(python), "-m", "pip", "install", "-q", package]
-        if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode:
-            print(f"{package} could not be installed; it is left out")
-            return ""
-    return str(python)
-
-
-def run_peer(python: str, names: Sequence[str], specs: Sequence[str]) -> Iterator[Figures]:
-    with tempfile.TemporaryDirectory() as folder:
-        runner = Path(folder) / "runner.py"
-        runner.write_text(TUNED, encoding="utf-8")
-        context = str(ROOT_SHARED / "bench" / "context")
-        command = [python, "-B", str(runner), context, ",".join(names), *specs]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    for line in done.stdout.splitlines():
-        yield json.loads(line)
+def naive_dump(trace: Trace) -> float:
+    """Milliseconds of one json.dumps of a request with everything, on average."""
+    spent, count, messages = 0.0, 0, list[Any]()
+    for at, step in enumerate(trace["steps"]):
+        if step["role"] == "assistant" and at % 8 < 2:
+            request = {"system": trace["system"], "tools": trace["tools"], "messages": messages}
+            start = time.process_time()
+            json.dumps(request)
+            spent += time.process_time() - start
+            count += 1
+        messages.append({"role": "user", "content": step["blocks"]})
+    return 1_000 * spent / max(1, count)
 
 
 # --- the plot

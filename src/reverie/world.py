@@ -8,7 +8,7 @@ of each. This module holds types alone; it opens, reads and asks nothing.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
@@ -51,6 +51,19 @@ class Disk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Prices:
+    """What tokens cost in units of one input token, and how long a cache entry lives. The
+    defaults hold where a provider tells nothing."""
+
+    read: float = DEFAULTS.price_read
+    write: float = DEFAULTS.price_write_short
+    write_long: float = DEFAULTS.price_write_long
+    output: float = DEFAULTS.price_output
+    short: float = DEFAULTS.cache_short_minutes * 60  # seconds
+    long: float = DEFAULTS.cache_long_minutes * 60
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a provider and model can do. The defaults are those of a plain one."""
 
@@ -69,6 +82,7 @@ class Capabilities:
     min_cacheable: int = 1024
     thinking: tuple[str, ...] = ()  # in which ways it can be asked to think: adaptive, budget
     efforts: bool = False  # whether it can be told how hard to work
+    prices: Prices = field(default_factory=Prices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +297,6 @@ class WayBack:
     tool: str = "ReadBack"  # takes a reference; empty where the model has no such tool
     files: bool = True  # a stored result is a file, and has a path beside its reference
     reader: str = ""  # a tool that reads files, where no tool takes a reference
-    messages: bool = False  # whether what was said has references too, not calls alone
     folder: str = ""  # where each reference is a file, for a tool that reads files
 
     def stored(self, path: str, reference: str) -> str:
@@ -305,7 +318,8 @@ class WayBack:
                 f"What r:abc123 names is whole in {self.file('r:abc123')}; `{self.tool}` reads it."
             )
         return (
-            f"`{self.tool}` with a reference such as r:abc123 gives the call and its result whole."
+            f"`{self.tool}` with a reference such as r:abc123 gives that call with its result, or "
+            "that message, whole."
         )
 
     def file(self, reference: str) -> str:
@@ -319,6 +333,24 @@ class WayBack:
 
 def say_nothing(notice: Notice) -> None:
     """A `Say` for where nobody listens."""
+
+
+def overridden(known: Prices, settings: Settings) -> Prices:
+    """A model's prices, but where somebody set others than the defaults."""
+    named = {
+        "read": ("price_read", 1),
+        "write": ("price_write_short", 1),
+        "write_long": ("price_write_long", 1),
+        "output": ("price_output", 1),
+        "short": ("cache_short_minutes", 60),
+        "long": ("cache_long_minutes", 60),
+    }
+    chosen = {
+        price: getattr(settings, name) * unit
+        for price, (name, unit) in named.items()
+        if getattr(settings, name) != getattr(DEFAULTS, name)
+    }
+    return replace(known, **chosen) if chosen else known
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +377,7 @@ class World:
     repeatable: frozenset[str] = frozenset()  # tools of a caller's whose results can be had again
     window: int = field(init=False)  # tokens the model takes
     scaled: Settings = field(init=False)  # the settings for that window
+    prices: Prices = field(init=False)  # of the model, but where the settings name others
 
     def __post_init__(self) -> None:
         window = context_window(
@@ -356,6 +389,8 @@ class World:
         )
         object.__setattr__(self, "window", window)  # worked out once: it is asked each round
         object.__setattr__(self, "scaled", self.settings.scaled(window))
+        known = self.model.capabilities.prices if self.model else Prices()
+        object.__setattr__(self, "prices", overridden(known, self.settings))
 
     @property
     def binds(self) -> bool:

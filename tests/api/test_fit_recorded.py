@@ -186,8 +186,8 @@ def _spoken(messages: list[Any], form: Format) -> list[str]:
 
 
 def _stands(text: str, there: str) -> bool:
-    """Whether a text is still in a list: in its own message, or line by line as the user's."""
-    return text in there or text.replace("\n", "\nuser: ") in there
+    """Whether a text is still in a list: in its own message, or among the sealed ones."""
+    return text in there
 
 
 def _words(value: Any) -> Iterator[str]:

@@ -45,6 +45,29 @@ def test_json_is_a_list_with_one_object_a_session(run: Run, file: Path, home: Pa
     assert not home.exists()
 
 
+def test_prices_are_a_providers_a_models_or_listed(run: Run, file: Path) -> None:
+    def cost(*given: str) -> int:
+        return run("replay", file, "--policy", "classic", *given, "--json").json()[0]["cost"]
+
+    plain = cost()
+    assert cost("--prices", "anthropic") == plain
+    assert cost("--prices", "local") < cost("--prices", "openai") < plain
+    assert cost("--prices", "read=0.1,write=1.25,write_long=2,output=5") == plain
+    assert cost("--prices", "gpt-4o") != plain
+    for wrong in ("nobody-knows", "read=many", "rent=1", "read=-1"):
+        assert wrong.partition("=")[0] in run("replay", file, "--prices", wrong, code=2).err
+
+
+def test_what_runs_beside_a_session_is_told_beside_its_cost(run: Run, file: Path) -> None:
+    found = {
+        policy: run("replay", file, "--policy", policy, "--json").json()[0]["background"]
+        for policy in ("naive", "classic", "collapse")
+    }
+    assert found["naive"] == {"notes": 0, "extractions": 0, "cost": 0}
+    assert found["classic"]["notes"] > 0 == found["collapse"]["notes"]
+    assert found["classic"]["cost"] > found["collapse"]["cost"] > 0
+
+
 def test_a_packed_file_and_a_folder_are_the_same(run: Run, file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()

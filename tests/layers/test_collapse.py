@@ -70,7 +70,8 @@ class Going(Running):
 
 
 async def test_off_unless_chosen_and_switched_on():
-    for settings, flags in ((DEFAULTS, {}), (SETTINGS, {"context_collapse": False})):
+    classic = replace(SETTINGS, context_policy="classic")
+    for settings, flags in ((classic, {}), (SETTINGS, {"context_collapse": False})):
         going = Going(settings, flags=FixedFlags(flags))
         await going.turn("go", 20)
         assert not going.seals()
@@ -136,7 +137,7 @@ async def test_the_figures_are_recorded_with_the_edit():
     ]
     pairs = [[int(n.replace(",", "")) for n in found.groups()] for found in figures if found]
     assert pairs
-    assert all(held >= 2.5 * cost for held, cost in pairs)
+    assert all(held >= cost for held, cost in pairs)
     going.clock.time += 301
     await going.turn("again", 1)
     assert going.seals()[-1].why.startswith("the cache was cold")
@@ -211,20 +212,29 @@ async def test_a_name_is_given_once_in_a_seal():
         going.append(UserMessage((block_of(result),), "tool"))
     await going.send()
     for seal in going.seals():
-        lines = seal.by[0].blocks[0].text
+        lines = seal.by[0].blocks[-1].text
         assert lines.count("deep/folder/only_file.py") == 1
         assert lines.count("…/only_file.py") == lines.count("> Edit") - 1
         assert "True" not in lines
     assert "symbol_name_3" in going.requests[-1][0].body()
 
 
-@pytest.mark.parametrize(("tail", "most"), [(30_000, 320), (30_001, 160)])
-def test_lines_behind_a_long_tail_name_less(tail: int, most: int):
-    text = " ".join(f"symbol_name_{n}" for n in range(300))
-    result = {"type": "tool_result", "tool_use_id": "t", "content": text}
-    item = Item("e1", "user", (Piece(block_of(result), "e1", 0),))
-    lines = collapse.seal_lines(replace(SETTINGS, collapse_tail=tail), [item])
-    assert most - 20 < len(lines.strip()) <= most
+def sealed(tool: str, given: dict[str, object], text: str, **members: object) -> list[str]:
+    """The lines of one round."""
+    use = block_of({"type": "tool_use", "id": "t", "name": tool, "input": given})
+    result = {"type": "tool_result", "tool_use_id": "t", "content": text, **members}
+    items = [
+        Item("e1", "assistant", (Piece(use, "e1", 0),)),
+        Item("e2", "user", (Piece(block_of(result), "e2", 0),)),
+    ]
+    return collapse.seal_lines(SETTINGS, items).split("\n")
+
+
+@pytest.mark.parametrize(("count", "most"), [(150, 640), (500, 849), (2_000, 1_500)])
+def test_lines_name_a_part_of_a_result(count: int, most: int):
+    text = " ".join(f"symbol_name_{n:04}" for n in range(count))
+    names = sealed("Read", {}, text)[1]
+    assert most - 40 < len(names.strip()) <= most
 
 
 async def test_a_stored_result_is_named_by_its_preview():
@@ -237,7 +247,7 @@ async def test_a_stored_result_is_named_by_its_preview():
         result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
         going.append(UserMessage((block_of(result),), "tool"))
     await going.send()
-    lines = going.seals()[0].by[0].blocks[0].text
+    lines = going.seals()[0].by[0].blocks[-1].text
     assert lines.count("value_") + lines.count("compute_") > 40
     assert "Names in it" not in lines
     assert "persisted" not in lines
@@ -269,5 +279,5 @@ async def test_a_snipped_range_is_never_sealed_or_folded_back_in():
     text = "\n".join(p.block.text for m in going.requests[-1][0].messages() for p in m.pieces)
     assert "secret" not in text
     assert "[snipped]" in text
-    assert "user: keep these words" in text
+    assert "<user>keep these words</user>" in text
     assert any(s.reason == collapse.FOLDED for s in going.seals())

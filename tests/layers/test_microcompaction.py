@@ -8,8 +8,7 @@ from typing import cast
 import pytest
 
 from reverie.layers.microcompaction import CLEARED, by_cache_edit, by_time
-from reverie.settings import DEFAULTS
-from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
+from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import (
@@ -27,6 +26,7 @@ from reverie.transcript.records import (
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, World
+from tests.classic import DEFAULTS, world
 from tests.transcript.test_fold import pairs_up
 
 pytestmark = pytest.mark.spec("4")

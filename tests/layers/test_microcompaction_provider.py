@@ -15,17 +15,17 @@ from reverie.layers.microcompaction import (
     freed,
     managed_options,
 )
-from reverie.settings import DEFAULTS
 from reverie.simulator.answers import SimulatedAnswer
 from reverie.simulator.engine import Engine
 from reverie.simulator.model import SimulatedModel
-from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call, world
+from reverie.testing import FixedFlags, ManualClock, ScriptedModel, call
 from reverie.transcript.blocks import block_of, dump, text_block
 from reverie.transcript.fold import apply
 from reverie.transcript.records import AssistantMessage, Entry, HeadSet, Sent, Usage, UserMessage
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities, complete
+from tests.classic import DEFAULTS, world
 from tests.layers.running import MODEL, result
 
 pytestmark = pytest.mark.spec("4")

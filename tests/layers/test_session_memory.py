@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.layers import session_memory as notes
-from reverie.settings import DEFAULTS
-from reverie.testing import FixedFlags, ScriptedModel, call, world
+from reverie.testing import FixedFlags, ScriptedModel, call
 from reverie.transcript.blocks import Block, estimate, text_block
 from reverie.transcript.fold import apply, branch, fold
 from reverie.transcript.records import (
@@ -32,6 +31,7 @@ from reverie.transcript.records import (
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 from reverie.world import World
+from tests.classic import DEFAULTS, world
 from tests.layers.running import result
 
 pytestmark = pytest.mark.spec("5")
@@ -352,7 +352,10 @@ def test_who_switches_notes_off():
         assert not notes.due(view, with_model(settings=off))
     assert not notes.due(view, with_model(flags=FixedFlags({"session_memory": False})))
     collapse = replace(DEFAULTS, context_policy="collapse")
-    assert notes.due(view, with_model(settings=collapse))
+    assert not notes.due(view, with_model(settings=collapse))  # no summary will read them
+    assert notes.due(
+        view, with_model(settings=collapse, flags=FixedFlags({"context_collapse": False}))
+    )
     child = branch(view, Entry("x", "", 1.0, Started("s", "/p", "/p", "0", "agent:explore", "a")))
     assert not notes.due(child, with_model())
     other = replace(talk.view.entries[0], record=Started("s", "/p", "/p", "0", "agent:explore"))

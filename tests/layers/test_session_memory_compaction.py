@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reverie.errors import PathRefused
 from reverie.layers import session_memory as notes
 from reverie.layers.session_memory.compaction import INTRO
-from reverie.settings import DEFAULTS, Settings
-from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, world
+from reverie.settings import Settings
+from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call
 from reverie.transcript.blocks import block_of, text_block
 from reverie.transcript.records import (
     AssistantMessage,
@@ -30,6 +30,7 @@ from reverie.transcript.records import (
 from reverie.transcript.request import render
 from reverie.transcript.view import View
 from reverie.world import Capabilities, Notice, World
+from tests.classic import DEFAULTS, world
 from tests.layers.running import result
 from tests.layers.test_session_memory import Talk, noted
 from tests.transcript.test_fold import pairs_up

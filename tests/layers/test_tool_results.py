@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from reverie.errors import WriteFailed
 from reverie.layers.tool_results import cut, ends, file_name, per_message, per_result
-from reverie.settings import DEFAULTS
-from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, ids, world
+from reverie.testing import FixedFlags, MemoryDisk, ScriptedModel, call, ids
 from reverie.transcript.blocks import block_of, text_of
 from reverie.transcript.fold import apply
 from reverie.transcript.records import (
@@ -29,6 +28,7 @@ from reverie.transcript.records import (
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 from reverie.world import Capabilities
+from tests.classic import DEFAULTS, world
 
 pytestmark = pytest.mark.spec("3")
 LARGE = "line of output\n" * 4_000  # 60,000 characters

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from reverie.providers.capabilities import tabled
+from reverie.providers.openai import openai_model
 from reverie.providers.prices import TABLE, dollars, money, price_of
+from reverie.providers.retry import Retries
+from reverie.testing import ManualClock
 from reverie.transcript.records import Usage
 
 pytestmark = pytest.mark.spec("18.own-key")
@@ -53,3 +57,30 @@ def test_a_table_that_makes_sense() -> None:
 )
 def test_money_as_people_write_it(amount: float, shown: str) -> None:
     assert money(amount) == shown
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "write", "output"),
+    [
+        ("claude-sonnet-4-5", 0.1, 1.25, 5),
+        ("gpt-4o", 0.5, 1.0, 4),
+        ("gpt-5", 0.1, 1.0, 8),
+        ("some-model-nobody-knows", 0.1, 1.0, 5),
+        ("claude-nobody-knows", 0.1, 1.25, 5),
+    ],
+)
+def test_prices_against_an_input_are_capabilities_of_the_model(
+    model: str, read: float, write: float, output: float
+) -> None:
+    prices = tabled(model).prices
+    assert (prices.read, prices.write, prices.output) == (read, write, output)
+
+
+def test_a_server_on_this_machine_takes_no_money() -> None:
+    retries = Retries(0, ManualClock(), lambda: 0.0)
+    here, there = (
+        openai_model("llama", retries=retries, key="k", base_url=f"http://{host}:1/v1")
+        for host in ("localhost", "example.com")
+    )
+    assert here.capabilities.prices.read == 0.0
+    assert there.capabilities.prices.read == 0.1

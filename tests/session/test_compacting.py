@@ -22,7 +22,7 @@ from reverie.settings import DEFAULTS
 from reverie.simulator import call
 from reverie.simulator.answers import last_text
 from reverie.simulator.faults import error
-from reverie.testing import ScriptedModel
+from reverie.testing import ScriptedModel, tool_definition
 from reverie.transcript.fold import fold
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Failed, ForkEnded, HeadSet
@@ -136,7 +136,8 @@ async def test_nothing_automatic_where_it_is_off(stage: Stage, why: str):
     settings = replace(DEFAULTS, auto_compact_enabled=False)
     if why == "collapse":
         settings = replace(DEFAULTS, context_policy="collapse")
-    async with stage.open(settings=settings) as s:
+    reads_back = [tool_definition("ReadBack"), tool_definition("Bash")]
+    async with stage.open(settings=settings, tools=reads_back) as s:
         await s.add(user(WISH))
         for _ in range(35):
             request = await s.prepare()

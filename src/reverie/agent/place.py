@@ -74,8 +74,17 @@ def open_memories(place: Place, clock: Clock, say: Say) -> Memories | None:
         return None
 
 
+SEALED_ROUNDS = """\
+Earlier rounds of a long conversation are sealed: short lines at its beginning stand for them, each
+with a reference such as r:abc123. A line leaves things out: before you rely on code, output or an
+answer that it only names, read that with ReadBack and the reference.
+"""
+
+
 def system_prompt(place: Place, text: str, memories: Memories | None, say: Say) -> str:
-    """The system prompt, with what there is to say about memory."""
+    """The system prompt, with what there is to say about sealed rounds and about memory."""
+    if place.settings.context_policy == "collapse":
+        text = f"{text.rstrip()}\n\n{SEALED_ROUNDS}"
     if memories is None:
         return text
     flags = place.flags

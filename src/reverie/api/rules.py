@@ -54,9 +54,9 @@ def way_back_of(tools: Sequence[Mapping[str, Any]], via: str, folder: str) -> Wa
     caller's own that reads files, where there is a folder for them. Without either, not at all."""
     found = next((tool for tool in tools if tool_name(tool) == via), None)
     if found is None:
-        return WayBack("", files=False, messages=True)
+        return WayBack("", files=False)
     is_ours = "reference" in tool_parameters(found)
-    return WayBack(via, files=False, messages=True, folder="" if is_ours else folder)
+    return WayBack(via, files=False, folder="" if is_ours else folder)
 
 
 def world_of(

@@ -76,7 +76,8 @@ class Budgets:
         settings = self.settings
         limit = self.tools.get(tool, settings.result_characters)
         if self.collapses and not self.way_back.reads(tool, ""):
-            tokens = min(settings.collapse_offload, settings.collapse_tail // TAIL_SHARE)
+            whole = settings.collapse_reference if tool == READS else settings.collapse_offload
+            tokens = min(whole, settings.collapse_tail // TAIL_SHARE)
             small = tokens * settings.text_bytes_per_token
             limit = small if limit is None else min(limit, small)
         return limit if limit is None else self.thresholds.get(tool, limit)

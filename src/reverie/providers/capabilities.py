@@ -2,7 +2,8 @@
 
 One table, first row whose pattern fits the model's name; every row says where its
 numbers come from. What a provider's own models endpoint says goes over the table. A
-number that no source gives is left out, and SPEC §2's order finds the window.
+number that no source gives is left out, and SPEC §2's order finds the window. Prices are
+those of `prices`; where a model has none there, its provider's usual ones against an input.
 
 Sources:
   caching     Anthropic, "Prompt caching" (minimum lengths, 4 marks, 5 m and 1 h)
@@ -22,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from reverie.light import dataclass
+from reverie.providers.prices import AUTOMATIC, price_of, relative
 from reverie.settings import Settings
 from reverie.transcript.blocks import Json
 from reverie.transcript.records import Ttl
@@ -43,8 +45,8 @@ CLAUDE = Capabilities(
 FOURS = replace(CLAUDE, compaction=False, max_output=64_000, thinking=("budget",), efforts=False)
 FIVES = replace(CLAUDE, window=1_000_000, max_output=128_000)
 LIKE_CLAUDE = Capabilities(marks=4, lifetimes=LIFETIMES)  # other models behind the same API
-PLAIN = Capabilities()
-REASONING = Capabilities(efforts=True)
+PLAIN = Capabilities(prices=AUTOMATIC)
+REASONING = replace(PLAIN, efforts=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ _SWITCHES = ("cache_edits", "context_management", "compaction")
 def tabled(model: str, other: Capabilities = PLAIN) -> Capabilities:
     """What the table says of a model, or `other` where it is silent."""
     name = family(model)
-    return next((r.capabilities for r in TABLE if re.match(r.pattern, name)), other)
+    found = next((r.capabilities for r in TABLE if re.match(r.pattern, name)), other)
+    price = price_of(model)
+    return found if price is None else replace(found, prices=relative(price, found.prices))
 
 
 def informed(known: Capabilities, info: Json) -> Capabilities:

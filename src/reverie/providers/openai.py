@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from typing import Literal, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from reverie.errors import AuthFailed, InvalidMessage, PromptTooLong
 from reverie.light import dataclass
 from reverie.providers.capabilities import PLAIN, in_force, informed, tabled
 from reverie.providers.connection import NO_KEY, TIMEOUT, Connection, connect
 from reverie.providers.exchange import exchange
+from reverie.providers.prices import LOCAL
 from reverie.providers.retry import Retries, persist
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.blocks import Json, added, members, parse
@@ -30,6 +31,7 @@ from reverie.wire.openai import cache_key
 from reverie.world import Capabilities, Event
 
 BASE_URL = "https://api.openai.com/v1"
+HERE = ("localhost", "127.0.0.1", "::1")
 WireFormat: TypeAlias = Literal["chat", "responses"]
 
 
@@ -45,21 +47,27 @@ class OpenAIModel:
     streaming: bool = True
     official: bool = True  # OpenAI's own names for options, not those of local servers
     cache_key: str = ""
+    local: bool = False  # its server runs on this machine
     limit: int | None = None  # a window learned from an error caps every answer
     known: Capabilities | None = None
     _looked_up: bool = False
 
     @property
     def capabilities(self) -> Capabilities:
-        known = self.known or tabled(self.name, PLAIN)
+        known = self.known or self._tabled()
         return in_force(self.name, known, self.settings, learned=self.limit)
 
     async def look_up(self) -> Capabilities:
         """Ask the models endpoint once; where it says nothing, the table stands."""
         if not self._looked_up:
             self._looked_up = True
-            self.known = informed(self.known or tabled(self.name, PLAIN), await self._info())
+            self.known = informed(self.known or self._tabled(), await self._info())
         return self.capabilities
+
+    def _tabled(self) -> Capabilities:
+        """What the table says; a server on this machine takes no money, only time."""
+        known = tabled(self.name, PLAIN)
+        return replace(known, prices=LOCAL) if self.local else known
 
     async def _info(self) -> Json:
         """The model as its server describes it, alone or in the list of all, or None."""
@@ -160,4 +168,5 @@ def openai_model(
         streaming,
         official,
         cache_key,
+        urlsplit(base_url).hostname in HERE,
     )

@@ -1,4 +1,4 @@
-"""What models cost in dollars, where their providers publish it.
+"""What models cost, where their providers publish it: in dollars, and against each other.
 
 One table, first row whose pattern fits the model's name, in dollars for a million tokens. A model
 that is not in it has no price here: nothing is guessed, and an answer without a price says so.
@@ -12,12 +12,18 @@ Sources:
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from reverie.light import dataclass
 from reverie.transcript.records import Usage
 from reverie.transcript.tokens import family
+from reverie.world import Prices
 
 MILLION = 1_000_000
+MARKED = Prices()  # Anthropic's, and what holds where a provider tells nothing
+AUTOMATIC = Prices(write=1.0, write_long=1.0, short=600)  # caches by itself: writing is free
+LOCAL = Prices(read=0.0, write=1.0, write_long=1.0, output=1.0, short=3600)  # only time is spent
+KINDS = {"anthropic": MARKED, "openai": AUTOMATIC, "local": LOCAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,17 @@ def price_of(model: str) -> Price | None:
     """The price of a model, by its name; None where none is known."""
     name = family(model.rpartition(":")[2])
     return next((price for pattern, price in TABLE if re.match(pattern, name)), None)
+
+
+def relative(price: Price, other: Prices) -> Prices:
+    """The same in units of one input token; lifetimes as `other` has them."""
+    return replace(
+        other,
+        read=round(price.read / price.input, 4),
+        write=round(price.written / price.input, 4),
+        write_long=round(price.written_1h / price.input, 4),
+        output=round(price.output / price.input, 4),
+    )
 
 
 def dollars(model: str, usage: Usage, *, free: bool = False) -> float | None:

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from reverie import layers
 from reverie.clock import SystemClock
+from reverie.layers.collapse import FOLDED, SEALED
 from reverie.layers.microcompaction import managed_options
 from reverie.session.budget import Budget
 from reverie.session.compaction.summariser import NamedSummariser, summariser_for
@@ -32,6 +33,7 @@ from reverie.store.lists import learned_window
 from reverie.tools.runner import MakeGuard, NoTools
 from reverie.transcript.blocks import dump, elements
 from reverie.transcript.records import HeadSet
+from reverie.transcript.view import View
 from reverie.world import (
     BOUND_THEMSELVES,
     Around,
@@ -195,11 +197,12 @@ class SessionWish:
         named, summariser = self._summarisers(world)
         budget = None if self.private else Budget(Folder(home), settings, world.clock)
         begun = library.begin(self.resume, self.on_held, self.private)
+        kept = replace(settings, context_policy=self._policy(begun.transcript.view, world))
         conversation = ConversationParts(
             begun.log,
             begun.disk,
             begun.transcript.view,
-            replace(world, disk=begun.disk, summariser=summariser),
+            replace(world, disk=begun.disk, summariser=summariser, settings=kept),
             when_added=self.when_added,
             before_a_request=self.before_a_request,
             new_id=self.new_id,
@@ -221,6 +224,15 @@ class SessionWish:
             self.interactive,
             self.holds_window,
         )
+
+    def _policy(self, view: View, world: World) -> str:
+        """How this context is kept small: as the session began, or as the settings say. What a
+        model cannot read back is not sealed."""
+        if view.started is not None:
+            sealed = any(item.reason in (SEALED, FOLDED) for item in view.items)
+            return view.started.policy or ("collapse" if sealed else "classic")
+        reads_back = world.way_back.tool in (tool.get("name") for tool in self.tools)
+        return world.settings.context_policy if reads_back else "classic"
 
     def _loaded(self, home: Path, root: Path) -> Settings:
         loaded = load(self.known, home=home, root=root)

@@ -122,7 +122,9 @@ class Session(Parent):
             self.world.say(Notice("transcript", fault, "warning"))
         if self.view.started is None or begun.copied:
             root = str(self.root)
-            await self.append(Started(self.id, root, root, reverie.__version__, self.source))
+            policy = self.world.settings.context_policy
+            version = reverie.__version__
+            await self.append(Started(self.id, root, root, version, self.source, policy=policy))
         if broken(self.view, self.world):
             failures = self.view.compaction_failures
             self.world.say(Notice("compaction", STOPPED.format(failures=failures), "warning"))

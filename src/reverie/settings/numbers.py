@@ -156,12 +156,12 @@ class Settings:
 
     # Context collapse
     context_policy: str = choice(
-        "classic", "B11", "how the context is kept small", ("classic", "collapse"), FREE
+        "collapse", "B11", "how a new context is kept small", ("collapse", "classic"), FREE
     )
     collapse_tail: int = whole(40_000, "B11", "tokens of the live tail", 1, TOKENS, LESS)
-    collapse_kept: int = whole(4_000, "B11", "tokens kept live at a seal", 0, TOKENS, LESS)
+    collapse_kept: int = whole(1_000, "B11", "tokens kept live at a seal", 0, TOKENS, LESS)
     collapse_offload: int = whole(
-        4_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS, LESS
+        3_000, "B11", "tokens from which a result is stored as it arrives", 100, TOKENS, LESS
     )
     collapse_log: int = whole(
         5_000, "B11", "tokens of sealed lines before they fold", 100, TOKENS, LESS

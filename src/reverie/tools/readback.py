@@ -227,13 +227,17 @@ def _place(part: LinePart) -> str:
 
 READ_BACK = Tool(
     "ReadBack",
-    "Reads back what left the conversation: a stored result or a call named by a reference such "
-    "as r:abc123. With query, only the lines that hold that text, in either case. Lines have the "
+    "Reads back what left the conversation, by the reference that stands in its place, such as "
+    "r:abc123: a call with its whole result, or a message. Sealed lines end in one. With "
+    "query, only the lines that hold that text, in either case. Lines have the "
     "numbers of the whole result; about 8,000 tokens come at once, and offset reads on.",
     {
         "type": "object",
         "properties": {
-            "reference": {"type": "string", "description": "r:…, a stored path, or a call's id"},
+            "reference": {
+                "type": "string",
+                "description": "Such as r:abc123; or a stored path, a call's id",
+            },
             "query": {"type": "string", "description": "Only lines that hold this text"},
             "offset": {"type": "integer", "minimum": 1, "description": "The first line"},
             "column": {"type": "integer", "minimum": 1, "description": "Where in a long line"},

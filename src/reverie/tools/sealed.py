@@ -1,9 +1,9 @@
 """What left the context, found again by its short reference.
 
-`r:abc123` names a tool call of this session: its input as the model wrote it, and its
-result whole, from the transcript or from the file it was stored in. It may also name a
-message of the user's that a summary had to cut. A file that was deleted or changed since
-is said to be. Nothing is written.
+`r:abc123` names a tool call of this session: its input as the model wrote it, its result
+whole, from the transcript or from the file it was stored in, and what was said beside it. It
+may also name a message, of the user's or the assistant's. A file that was deleted or changed
+since is said to be. Nothing is written.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ class SealedCalls:
         """The same, for whoever may wait for a disk."""
         view = self.view()
         calls = [call for name, call in view.calls.items() if reference(name) == wanted]
-        if not calls:
-            return _said(view, wanted)
-        parts = [self._whole(view, call) for call in calls]
-        title = ", ".join(f"{call.name} {call.id}" for call in calls)
+        found = [Referenced(f"{c.name} {c.id}", *self._whole(view, c)) for c in calls]
+        found += _messages(view, wanted)
+        if not found:
+            return None
         return Referenced(
-            title, "\n\n".join(t for t, _ in parts), " ".join(w for _, w in parts if w)
+            ", ".join(f.title for f in found),
+            "\n\n".join(f.text for f in found),
+            " ".join(f.warning for f in found if f.warning),
         )
 
     def _whole(self, view: View, call: Call) -> tuple[str, str]:
@@ -57,7 +59,8 @@ class SealedCalls:
             text, warning = self._file(decision)
         else:
             text, warning = _result(view, call), ""
-        return f"{text}\n\n[The call was {call.name} {asked}]", warning
+        beside = f"\n\n[You said with it: {said}]" if (said := _beside(view, call)) else ""
+        return f"{text}\n\n[The call was {call.name} {asked}]{beside}", warning
 
     def _file(self, decision: ResultDecided) -> tuple[str, str]:
         try:
@@ -69,15 +72,29 @@ class SealedCalls:
         return data.decode("utf-8", "replace"), warning
 
 
-def _said(view: View, wanted: str) -> Referenced | None:
-    """A message of the user's, whole, where a summary had to cut it."""
+def _messages(view: View, wanted: str) -> list[Referenced]:
+    """Messages of that reference, whole: the user's, or answers of the assistant's."""
+    out: list[Referenced] = []
     for entry in view.entries:
         record = entry.record
-        if not isinstance(record, UserMessage) or record.origin == "tool":
+        if isinstance(record, UserMessage) and record.origin != "tool":
+            who = "user"
+        elif isinstance(record, AssistantMessage):
+            who = "assistant"
+        else:
             continue
         if reference(entry.id) == wanted:
-            return Referenced(f"user message {entry.id}", "\n".join(b.text for b in record.blocks))
-    return None
+            text = "\n".join(b.text for b in record.blocks if not b.thinking)
+            out.append(Referenced(f"{who} message {entry.id}", text))
+    return out
+
+
+def _beside(view: View, call: Call) -> str:
+    """What the message of a call says beside it."""
+    entry = view.entries.find(call.message)
+    record = entry.record if entry else None
+    blocks = record.blocks if isinstance(record, AssistantMessage) else ()
+    return "\n".join(b.get("text") for b in blocks if b.type == "text" and not b.blank)
 
 
 def _input(view: View, call: Call) -> str:

@@ -91,6 +91,7 @@ class Started:
     source: str = "main"
     agent: str = ""  # set in the transcript of a fork or sub-agent
     forked_at: str = ""  # the parent's entry id the fork starts behind
+    policy: str = ""  # how its context is kept small, however often it is resumed
 
 
 @unchanging

@@ -29,6 +29,7 @@ from reverie.transcript.records import ForkEnded, ResultDecided, UserMessage
 from reverie.transcript.request import Task
 from reverie.world import ForkSpec, Notice
 
+CLASSIC = "classic"  # the policy, where layers 2 to 4 are to be seen
 LOG = "toolu_demo_log"
 FORK = "agent_summary"
 PROMPTS = (
@@ -162,7 +163,11 @@ async def run(
     clock = Later()
     model = SimulatedModel(Engine(answerer=script, clock=clock.now), session="demo")
     wanted = AgentOptions(
-        project, home=folder / "home", mode="allow", bare=True, environ=own_environment(folder)
+        project,
+        home=folder / "home",
+        mode="allow",
+        bare=True,
+        environ={**own_environment(folder), "REVERIE_CONTEXT_POLICY": CLASSIC},
     )
     found = DemoCourse()
     tell(f"> {PROMPTS[0]}")

@@ -1,10 +1,11 @@
 """The demo's later sessions: the embedded model answers, with notes, memory and dreams on.
 
-Five sessions in the project of the first: one that is told things and reads until its window
-is full, one that asks for what was told, one that says it again, one under the policy
-`collapse`, one after which the memory is dreamt about. Nothing here calls a layer: each fires
-where the agent has it, and what is counted is read from the transcripts and the memory folder.
-Between two turns the demo waits for background work, so that every run goes the same way.
+Five sessions in the project of the first: one under the policy `classic` that is told things and
+reads until its window is full, one that asks for what was told, one that says it again, one as
+it is by default whose old rounds are sealed, one after which the memory is dreamt about. Nothing
+here calls a layer: each fires where the agent has it, and what is counted is read from the
+transcripts and the memory folder. Between two turns the demo waits for background work, so that
+every run goes the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 from reverie.agent.agent import Agent, AgentOptions, open_agent
 from reverie.apps.cli import demo_sample as sample
-from reverie.apps.cli.demo_course import Later, Tell, own_environment
+from reverie.apps.cli.demo_course import CLASSIC, Later, Tell, own_environment
 from reverie.embedded import EmbeddedModel
 from reverie.layers.collapse import SEALED
 from reverie.memory.format.entry import INDEX
@@ -193,7 +194,7 @@ async def run(
 
 
 async def _filling(stage: DemoStage, found: Sessions) -> None:
-    async with stage.agent() as agent:
+    async with stage.agent(REVERIE_CONTEXT_POLICY=CLASSIC) as agent:
         session = agent.session
         for words in TOLD:
             await stage.turn(agent, words)
@@ -267,8 +268,8 @@ async def _asking(stage: DemoStage, found: Sessions) -> None:
 
 
 async def _collapsing(stage: DemoStage, found: Sessions) -> None:
-    stage.tell("… a session under the policy collapse, with a pause of ten minutes in it …")
-    async with stage.agent(bare=True, REVERIE_CONTEXT_POLICY="collapse") as agent:
+    stage.tell("… a session as it is by default: old rounds are sealed; a pause is in it …")
+    async with stage.agent(bare=True) as agent:
         for words in readings()[:2]:
             await stage.turn(agent, words)
         stage.clock.pause += COOLED

@@ -34,6 +34,7 @@ from reverie.apps.replay import (
 )
 from reverie.apps.replay.figures import plays
 from reverie.errors import InvalidInput, InvalidMessage, NotFound, ReverieError
+from reverie.providers.prices import KINDS, price_of, relative
 from reverie.session.library import Library
 from reverie.settings import Settings
 from reverie.store.files import Folder
@@ -44,10 +45,12 @@ from reverie.transcript.recorded import is_ours
 from reverie.transcript.records import Entry
 from reverie.upkeep import transfer
 from reverie.upkeep.place import ProjectPlace, find_session
+from reverie.world import Prices
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+MAX_PRICE = 1_000
 _COSTS = ("session", "requests", "cost", "naive", "recovery", "refind", "of naive", "hits", "peak")
 _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near", "far", "shown")
 
@@ -67,6 +70,13 @@ _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near",
     "--tail", type=click.IntRange(min=1), metavar="N", help="Tokens in the live tail of collapse."
 )
 @click.option(
+    "--prices",
+    default="",
+    metavar="NAME|LIST",
+    help="Whose prices: anthropic, openai, local, a model's name, or read=0.1,write=1.25,"
+    "write_long=2,output=5 in input tokens.",
+)
+@click.option(
     "--html", type=click.Path(path_type=Path), metavar="OUT", help="Write an HTML page with plots."
 )
 @json_option
@@ -75,13 +85,14 @@ def replay(
     files: tuple[str, ...],
     policy: str,
     tail: int | None,
+    prices: str,
     html: Path | None,
     as_json: bool,
     project: Path,
 ) -> None:
     """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
     place = ProjectPlace.of(project)
-    chosen = _policy(policy, place.loaded().settings, tail)
+    chosen = _policy(policy, place.loaded().settings, tail, prices_of(prices))
     sessions, failed = _all(files, place, chosen, every=html is not None)
     if not sessions and failed:
         raise failed[0][1]
@@ -114,12 +125,46 @@ def _all(
     return sessions, failed
 
 
-def _policy(name: str, settings: Settings, tail: int | None) -> ReplayPolicy:
+def prices_of(given: str) -> Prices:
+    """The prices of a kind of provider, of a model, or as they are listed."""
+    if not given:
+        return Prices()
+    if given in KINDS:
+        return KINDS[given]
+    if "=" in given:
+        return _listed(given)
+    price = price_of(given)
+    if price is None:
+        raise InvalidInput(
+            "No price is known of this model",
+            where=given,
+            do=f"Use {', '.join(KINDS)}, or a list such as read=0.1,write=1.25",
+        )
+    return relative(price, Prices())
+
+
+def _listed(given: str) -> Prices:
+    known = ("read", "write", "write_long", "output")
+    found: dict[str, float] = {}
+    for part in given.split(","):
+        name, _, value = part.strip().partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if name not in known or not 0 <= number <= MAX_PRICE:
+            do = f"Use {', '.join(known)}, each a number from 0 to {MAX_PRICE:,}"
+            raise InvalidInput("This is no price", where=part, do=do)
+        found[name] = number
+    return replace(Prices(), **found)
+
+
+def _policy(name: str, settings: Settings, tail: int | None, prices: Prices) -> ReplayPolicy:
     wanted = name or settings.context_policy
     found: PolicyName | None = next((p for p in POLICIES if p == wanted), None)
     if found is None:
         raise InvalidInput("There is no such policy", where=wanted, do=f"Use {', '.join(POLICIES)}")
-    return ReplayPolicy.of(found, settings, tail)
+    return ReplayPolicy.of(found, settings, tail, prices)
 
 
 def _measured(
@@ -228,12 +273,21 @@ def _tell(figures: Sequence[Figures], policy: ReplayPolicy, html: Path | None) -
     table([Column(name, right=name != "session") for name in _COSTS], costs)
     say("near and far: names that later steps used, as here/by reference/rerun/lost.")
     table([Column(name, right=name != "session") for name in _KEPT], kept)
+    say(_background(figures))
     for name, f in named:
         for told in f.told():
             say(f"{name}: {told}.")
     say(CAVEAT)
     if html is not None:
         say(f"The page with plots is {html}")
+
+
+def _background(of: Sequence[Figures]) -> str:
+    """What ran beside the sessions; its cost is not in theirs."""
+    notes = plural(sum(f.background.notes for f in of), "update") + " of notes"
+    looks = plural(sum(f.background.extractions for f in of), "extraction")
+    cost = sum(f.background.cost for f in of)
+    return f"In the background beside it: {notes}, {looks}, about {cost:,}."
 
 
 def _unique(names: Sequence[str]) -> int:

@@ -36,9 +36,11 @@ Stored, for you alone (files 0600, folders 0700), below {home}:
 Runs unasked:
   storing large tool results          costs disk space alone
   recall of memories that help        local, no model, some milliseconds a turn
-  session notes                       one call to your model each ~5,000 tokens of conversation
+  sealing old rounds into lines       no model; nothing is lost (setting contextPolicy)
+  under the policy classic instead:
+    session notes                     one call to your model each ~5,000 tokens of conversation
                                       (flag session_memory)
-  compaction, when the window fills   none where the notes suffice, else one call (setting
+    compaction, when the window fills none where the notes suffice, else one call (setting
                                       autoCompactEnabled)
   learning after a turn               one call to your model a turn (flag extract_memories)
   dreams, which tidy the memory       at most one a day; with a paid model the first one is asked

@@ -3,9 +3,10 @@
 A course is what happened before any management of the context: the user's words, the
 assistant's steps and the results, each with the pause before it. Rows of one role in a row
 are one step, and a call's results stand right behind it. Calls that never got a result and
-results that no call asked for are left out; summaries and what layers attached are no part
-of it. A call answered while its message was still being written ends a step, as it does in
-the file. Thinking is kept with its step, as recorded. Nothing here reads a file.
+results that no call asked for are left out, each named in the notes; summaries and what layers
+attached are no part of it. A call answered while its message was still being written ends a
+step, as it does in the file. Thinking is kept with its step, as recorded. Nothing here reads a
+file.
 """
 
 from __future__ import annotations
@@ -160,14 +161,16 @@ def _said(entry: Entry) -> SaidInCourse | None:
 def _course(
     session: str, program: str, said: Sequence[SaidInCourse], notes: tuple[str, ...], name: str
 ) -> Course:
-    steps = tuple(_ordered(_paired(_rows(said))))
+    dropped: list[str] = []
+    steps = tuple(_ordered(_paired(_rows(said), dropped)))
     if not steps:
         raise ImportFailed(
             "this session has nothing to replay", where=name, do="It needs a user and an answer"
         )
     facts = [word for step in steps for word in _facts(step)]
     wanted = needs([(step.role == "assistant", step.blocks) for step in steps])
-    return Course(session, program, steps, tuple(dict.fromkeys(facts)), stand_in(), wanted, notes)
+    told = (*notes, *dropped)
+    return Course(session, program, steps, tuple(dict.fromkeys(facts)), stand_in(), wanted, told)
 
 
 def _facts(step: CourseStep) -> Iterator[str]:
@@ -233,7 +236,9 @@ def _plain(block: Block) -> Block | None:
         case "tool_result":
             content = _text(value.get("content")) or NO_OUTPUT
             call = block.get("tool_use_id")
-            return block_of({"type": "tool_result", "tool_use_id": call, "content": content})
+            failed: dict[str, Json] = {"is_error": True} if value.get("is_error") is True else {}
+            told = {"type": "tool_result", "tool_use_id": call, "content": content}
+            return block_of({**told, **failed})
         case "thinking" | "redacted_thinking":
             return block
         case "image" | "document":
@@ -251,8 +256,9 @@ def _text(content: Json) -> str:
     return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in found)
 
 
-def _paired(rows: Iterable[_StepRow]) -> list[_StepRow]:
-    """Runs of one role as one row each; only calls and results that belong together."""
+def _paired(rows: Iterable[_StepRow], dropped: list[str]) -> list[_StepRow]:
+    """Runs of one role as one row each; only calls and results that belong together. What is
+    left out is named in `dropped`."""
     merged: list[_StepRow] = []
     for row in rows:
         if merged and merged[-1].role == row.role != "user":
@@ -268,10 +274,14 @@ def _paired(rows: Iterable[_StepRow]) -> list[_StepRow]:
             call = block.get("id" if block.type == "tool_use" else "tool_use_id")
             if block.type == "tool_use":
                 if call not in answered or call in asked:
+                    why = "it is there twice" if call in asked else "it never got a result"
+                    dropped.append(f"the call {block.get('name')} {call} is left out: {why}")
                     continue
                 asked.add(call)
             elif block.type == "tool_result":
                 if call not in asked or call in done:
+                    why = "it is there twice" if call in done else "no call asked for it"
+                    dropped.append(f"the result of {call} is left out: {why}")
                     continue
                 done.add(call)
             kept.append(block)

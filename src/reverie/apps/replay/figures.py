@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
+from reverie.apps.replay.background import BackgroundFigures
 from reverie.apps.replay.course import Course
 from reverie.apps.replay.policies import PolicyName, ReplayPolicy
 from reverie.apps.replay.run import NeedsMet, Played, Tick, play
@@ -66,6 +67,8 @@ class Figures:
     thinking: Thinking
     program: str
     file: str
+    background: BackgroundFigures  # beside `cost`, never in it
+    shown_tokens: float = 1.0  # the part of all results, by tokens, that the model was shown
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,11 +124,10 @@ async def measured(
     """A session under a policy, against sending everything; `also` runs others beside it."""
     played: dict[PolicyName, Played] = {}
     for name in dict.fromkeys(("naive", policy.name, *also)):
-        played[name] = await play(course, ReplayPolicy.of(name, policy.settings), tick=tick)
+        played[name] = await play(course, policy.under(name), tick=tick)
     bound: dict[PolicyName, Played] = {}
     for name in dict.fromkeys(("naive", policy.name)) if course.thinking else ():
-        one = ReplayPolicy.of(name, policy.settings)
-        bound[name] = await play(course, one, thinking=True, tick=tick)
+        bound[name] = await play(course, policy.under(name), thinking=True, tick=tick)
     thinking = _thinking(course, bound or played, policy.name)
     return MeasuredSession(_figures(course, played, policy, thinking, file), played)
 
@@ -175,5 +177,7 @@ def _figures(
         thinking=thinking,
         program=course.program,
         file=file,
+        background=ours.background,
+        shown_tokens=round(ours.shown_tokens / ours.tokens, 4) if ours.tokens else 1.0,
         notes=course.notes,
     )

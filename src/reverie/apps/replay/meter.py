@@ -1,21 +1,24 @@
 """What a request costs: the simulated prompt cache, fed from requests as they are.
 
-Prices and rules are those of the simulator's `cachesim` profile: reading a tenth, writing
-1.25 or twice, output five times an input token. Thinking counts by its words. A message is
-measured once, however often it is sent. The meter never looks at a clock.
+Rules are those of the simulator's `cachesim` profile, prices the policy's: where nothing is
+said, reading a tenth, writing 1.25 or twice, output five times an input token. Thinking counts
+by its words. A message is measured once, however often it is sent. The meter never looks at a
+clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from reverie.simulator.cache import CachedBlock, Charge, PromptCache
-from reverie.simulator.profiles import CACHESIM
+from reverie.simulator.profiles import CACHESIM, Profile
 from reverie.transcript.blocks import Block
 from reverie.transcript.messages import Message, link
 from reverie.transcript.records import HeadSet, Mark
 from reverie.transcript.request import Request, digest
 from reverie.transcript.view import head_blocks
+from reverie.world import Prices
 
 MINIMUM = CACHESIM.minimum or 0
 
@@ -23,6 +26,12 @@ MINIMUM = CACHESIM.minimum or 0
 def tokens(block: Block) -> int:
     """A block's tokens; thinking by its text, without its signature."""
     return block.tokens if block.thinking else CACHESIM.tokens(block.value)
+
+
+def rules_of(prices: Prices) -> Profile:
+    """The bench's cache at these prices."""
+    write = MappingProxyType({"5m": prices.write, "1h": prices.write_long})
+    return replace(CACHESIM, read=prices.read, write=write, output=prices.output)
 
 
 class Meter:

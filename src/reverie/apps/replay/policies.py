@@ -7,7 +7,7 @@ layers as they are, with the marks they come with. Values alone; nothing runs he
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
@@ -16,7 +16,7 @@ from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.records import Mark
 from reverie.transcript.request import SHORT, Request
 from reverie.transcript.view import head_blocks
-from reverie.world import Layer
+from reverie.world import Layer, Prices, overridden
 
 PolicyName: TypeAlias = Literal["naive", "classic", "collapse"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
@@ -36,14 +36,24 @@ class ReplayPolicy:
 
     name: PolicyName
     settings: Settings = DEFAULTS
+    prices: Prices = field(default_factory=Prices)
 
     @classmethod
     def of(
-        cls, name: PolicyName, settings: Settings = DEFAULTS, tail: int | None = None
+        cls,
+        name: PolicyName,
+        settings: Settings = DEFAULTS,
+        tail: int | None = None,
+        prices: Prices | None = None,
     ) -> ReplayPolicy:
         kept = "collapse" if name == "collapse" else "classic"
         tokens = settings.collapse_tail if tail is None else tail
-        return cls(name, replace(settings, context_policy=kept, collapse_tail=tokens))
+        chosen = replace(settings, context_policy=kept, collapse_tail=tokens)
+        return cls(name, chosen, overridden(prices or Prices(), settings))
+
+    def under(self, name: PolicyName) -> ReplayPolicy:
+        """Another policy at the same settings and prices."""
+        return ReplayPolicy.of(name, self.settings, prices=self.prices)
 
     @property
     def tail(self) -> int:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from reverie.apps.replay.background import Background, BackgroundFigures
 from reverie.apps.replay.binding import Bindings
 from reverie.apps.replay.course import Course, CourseStep
-from reverie.apps.replay.meter import Meter
+from reverie.apps.replay.meter import Meter, rules_of
 from reverie.apps.replay.needs import FAR, Need, words
 from reverie.apps.replay.policies import ReplayPolicy
 from reverie.apps.replay.stage import ReplayStage
 from reverie.simulator.cache import Charge
-from reverie.simulator.profiles import CACHESIM
-from reverie.transcript.blocks import Block
+from reverie.transcript.blocks import TEXT_BYTES, Block
 from reverie.transcript.messages import Message
 from reverie.transcript.names import REFERENCE
 from reverie.transcript.request import Request
@@ -33,7 +33,6 @@ SLICE = 600  # tokens of a result that reading back by reference brings
 CALL = 80  # output tokens of the call that gets something again
 LONG_AGO = -(10**9)
 NONE: frozenset[str] = frozenset()
-READ, WRITE, OUTPUT = CACHESIM.read, CACHESIM.write["5m"], CACHESIM.output
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,9 @@ class Played:
     refused: int = 0  # requests whose thinking is bound to another prefix
     stripped: int = 0
     summaries: int = 0
+    background: BackgroundFigures = field(default_factory=BackgroundFigures)
+    tokens: int = 0  # of results
+    shown_tokens: int = 0  # of these, what the model was shown
 
     @property
     def cost(self) -> float:
@@ -134,6 +136,8 @@ class _Run:
         self.course = course
         self.stage = ReplayStage(course.head, policy, binds=thinking)
         self.meter = Meter(course.head)
+        self.rules = rules_of(policy.prices)
+        self.background = Background(policy)
         self.bindings = Bindings() if thinking else None
         self.sight = Sight()
         self.wanted = course.needs
@@ -160,13 +164,16 @@ class _Run:
             self._expose(before.blocks, request)
         self.last = request
         self.stage.observe(blocks)
+        record = self.background.after(self.stage.view, self.stage.world, charge.total)
+        if record is not None:
+            self.stage.append(record)
         clock.time += ANSWERING
 
     def _bill(self, request: Request, answer: Iterable[Block]) -> Charge:
         stage = self.stage
         charge = self.meter.charge(request, stage.policy.marks(request), stage.clock.time)
         output = sum(self.meter.tokens(b) for b in answer)
-        cost = charge.cost(CACHESIM, output)
+        cost = charge.cost(self.rules, output)
         moved = movement(self.last, request, stage.moved)
         why = ", ".join(dict.fromkeys(stage.moved)) if moved else ""
         found = PlayedRound(
@@ -200,8 +207,13 @@ class _Run:
                 met.lost += 1
                 gone[need.given] = whole
         self.recovered.update(dict.fromkeys(fetched, at))
-        self.played.recovery += sum(_again(size, one) for one in fetched.values())
-        self.played.refind += sum(_again(size, one) for one in gone.values())
+        self.played.recovery += sum(self._again(size, one) for one in fetched.values())
+        self.played.refind += sum(self._again(size, one) for one in gone.values())
+
+    def _again(self, context: int, size: int) -> float:
+        """One more request: it reads the context, writes what it gets, and makes a call."""
+        rules = self.rules
+        return context * rules.read + size * rules.write["5m"] + CALL * rules.output
 
     def _expose(self, given: Sequence[Block], request: Request) -> None:
         """Whether the model is shown these new results whole."""
@@ -213,22 +225,21 @@ class _Run:
         }
         for block in given:
             if block.type == "tool_result":
+                whole, seen = len(words(block)), sent.get(block.get("tool_use_id"), -1)
                 self.played.results += 1
-                self.played.shown += sent.get(block.get("tool_use_id"), -1) >= len(words(block))
+                self.played.shown += seen >= whole
+                self.played.tokens += whole // TEXT_BYTES
+                self.played.shown_tokens += min(whole, max(0, seen)) // TEXT_BYTES
 
     def done(self) -> Played:
         played = self.played
         played.stripped = self.stage.stripped
+        played.background = self.background.figures
         played.facts = len(self.course.facts)
         if self.last is not None:
             seen = self.sight.of(self.last)
             played.facts_here = sum(seen.holds(fact) for fact in self.course.facts)
         return played
-
-
-def _again(context: int, size: int) -> float:
-    """One more request: it reads the context, writes what it gets, and makes a call."""
-    return context * READ + size * WRITE + CALL * OUTPUT
 
 
 def movement(before: Request | None, request: Request, reasons: Sequence[str]) -> Moved:

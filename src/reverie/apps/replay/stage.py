@@ -7,6 +7,7 @@ hand. Nothing is written anywhere, and no model is asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reverie.apps.replay.needs import words
 from reverie.apps.replay.policies import ReplayPolicy
@@ -28,7 +29,7 @@ from reverie.transcript.request import Request, render
 from reverie.transcript.view import EMPTY
 from reverie.world import Capabilities, Layer
 
-BINDING = Capabilities(marks=4, lifetimes=("5m", "1h"), thinking_binding=True)
+CAPABILITIES = Capabilities(marks=4, lifetimes=("5m", "1h"))
 
 
 class ReplayStage:
@@ -36,7 +37,8 @@ class ReplayStage:
 
     def __init__(self, head: HeadSet, policy: ReplayPolicy, *, binds: bool = False) -> None:
         self.clock = ManualClock(0.0)
-        model = ScriptedModel((), capabilities=BINDING) if binds else None
+        can = replace(CAPABILITIES, thinking_binding=binds, prices=policy.prices)
+        model = ScriptedModel((), capabilities=can)
         self.world = world(clock=self.clock, settings=policy.settings, model=model)
         self.policy = policy
         self.view = EMPTY
@@ -44,9 +46,9 @@ class ReplayStage:
         self.stripped = 0  # thinking blocks that edits took out
         self.moved: tuple[str, ...] = ()  # why the last request's prefix moved
         self._count = 0
-        self._append(head)
+        self.append(head)
 
-    def _append(self, record: Record) -> None:
+    def append(self, record: Record) -> None:
         self._count += 1
         if isinstance(record, (Replaced, ResultDecided)):
             self.stripped += len(record.strips)
@@ -61,12 +63,12 @@ class ReplayStage:
         message = UserMessage(tuple(blocks))
         for layer in self.policy.when_added:
             await self._run(layer, message)
-        self._append(message)
+        self.append(message)
 
     async def _run(self, layer: Layer, coming: UserMessage | None = None) -> None:
         view = expecting(self.view, coming) if coming else self.view
         for record in await layer(view, self.world):
-            self._append(record)
+            self.append(record)
 
     async def prepare(self) -> Request:
         """What would be sent now."""
@@ -74,7 +76,7 @@ class ReplayStage:
             await self._run(layer)
         self.moved = self.view.moved
         request = render(self.view)
-        self._append(Sent("main", self.view.leaf, request.parts(), request.marks))
+        self.append(Sent("main", self.view.leaf, request.parts(), request.marks))
         return request
 
     def observe(self, blocks: Sequence[Block]) -> None:
@@ -82,7 +84,7 @@ class ReplayStage:
         for block in blocks:
             if block.type == "tool_use":
                 self._keep(block.get("id"), words(block))
-        self._append(AssistantMessage(tuple(blocks)))
+        self.append(AssistantMessage(tuple(blocks)))
 
     def _keep(self, call: str, text: str) -> None:
         name = reference(call)

@@ -35,11 +35,12 @@ def numbers(world: World) -> Settings:
 
 
 def is_kept(view: View, world: World) -> bool:
-    """Whether this conversation has notes at all: the main agent's, and nobody switched it off."""
+    """Whether this conversation has notes at all: the main agent's, and nobody switched it off.
+    A context that is collapsed is not summarised, so nothing would read them."""
     if view.is_fork or (view.started is not None and view.started.source != "main"):
         return False
     settings = world.settings
-    on = settings.auto_compact_enabled and not settings.simple
+    on = settings.auto_compact_enabled and not settings.simple and not world.collapses
     return on and bool(world.flags.get("session_memory"))
 
 

@@ -111,11 +111,13 @@ class Dreamer:
 
     @property
     def course_settings(self) -> Settings:
-        """The settings for the agent. The embedded model reads all it did from the conversation,
-        and takes one of any length: nothing of it may give way."""
+        """The settings for the agent: a dream compacts its own transcript. The embedded model
+        reads all it did from the conversation, and takes one of any length: nothing of it may
+        give way."""
+        settings = replace(self.settings, context_policy="classic")
         if not self.model.capabilities.free:
-            return self.settings
-        return replace(self.settings, auto_compact_enabled=False, context_policy="classic")
+            return settings
+        return replace(settings, auto_compact_enabled=False)
 
     @property
     def lock(self) -> Consolidation:

@@ -92,10 +92,16 @@ class _RowReader:
             self._assistant(row, uuid)
         elif kind == "user":
             self._user(row, uuid)
-        elif uuid:  # a row of the client's own: what follows it follows its parent
-            if row.string("subtype") == "compact_boundary":
-                found = row.object("compactMetadata").get("trigger")
-                self.boundary = ("manual" if found == "manual" else "auto", uuid)
+        else:
+            self._own(row, kind, uuid)
+
+    def _own(self, row: RecordedRow, kind: str, uuid: str) -> None:
+        """A row of the client's own: nothing was said in it. What follows it follows its parent."""
+        self.left_out[row.number] = f"a row of the client's own ({kind or 'no type'})"
+        if row.string("subtype") == "compact_boundary":
+            found = row.object("compactMetadata").get("trigger")
+            self.boundary = ("manual" if found == "manual" else "auto", uuid)
+        if uuid:
             self.alias[uuid] = self._parent(row)
 
     def _parent(self, row: RecordedRow) -> str:
