@@ -39,7 +39,7 @@ hold no memory: then write nothing, answer "Nothing"."""
 THE_FOLDER = "the memory folder"
 KNOWN_BY = 60
 """Characters by which a description is known again."""
-FOLLOW = "pointers follow the files by themselves"
+FOLLOW = "pointers follow by themselves"
 NO_POINTERS = "no pointers are made, and what you write is found by its description and body"
 MAX_TOLD = 200
 """Characters by which a call of the main agent is told."""
