@@ -72,10 +72,11 @@ def test_fitting_loads_the_transcript_two_layers_and_the_wire_alone() -> None:
     found = loaded(f"from reverie import fit\n{FITTED}")
     assert not found.intersection(FOREIGN)
     assert {name.split(".")[1] for name in ours(found)} == FITTING | {"wire", "world"}
-    layers = {name for name in found if name.startswith("reverie.layers.")}
-    assert layers == {f"reverie.layers.{name}" for name in ("collapse", "own", "tool_results")}
+    layers = {name.split(".")[2] for name in found if name.startswith("reverie.layers.")}
+    assert layers == {"collapse", "own", "tool_results"}
     assert {n for n in found if n.startswith("reverie.providers.")} == {
-        "reverie.providers.capabilities"
+        "reverie.providers.capabilities",
+        "reverie.providers.prices",
     }
 
 

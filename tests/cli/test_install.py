@@ -66,4 +66,10 @@ def test_the_core_asks_for_little(wheel: Path) -> None:
         "markdown-it-py",
         "rich",
     ]
-    assert set(told.get_all("Provides-Extra") or []) == {"anthropic", "openai", "server"}
+    assert set(told.get_all("Provides-Extra") or []) == {
+        "anthropic",
+        "openai",
+        "semantic",
+        "server",
+        "team",
+    }

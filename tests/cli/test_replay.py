@@ -86,7 +86,7 @@ def test_people_get_tables_and_are_told_what_it_cannot_show(run: Run, file: Path
     assert "recovery" in said
     said = run("replay", file, file, code=0).out
     assert "\nall " in said
-    assert said.startswith("classic: 2 sessions")
+    assert said.startswith("collapse, tail 40,000: 2 sessions")
 
 
 def test_a_session_too_large_for_the_window_is_said(
@@ -107,7 +107,7 @@ def test_the_page_is_written_and_nobody_else_reads_it(run: Run, file: Path, tmp_
     assert text.startswith("<!doctype html>")
     assert "collapse near" in text
     assert stat.S_IMODE(os.stat(out).st_mode) == 0o600
-    run("replay", file, "--html", out, "--json", "--policy", "collapse", code=0)
+    run("replay", file, "--html", out, "--json", "--policy", "classic", code=0)
     assert out.read_text() != text
 
 

@@ -116,7 +116,8 @@ def test_recorded_sessions_come_in_whole(
     for row, file in zip(found["imported"], files, strict=True):
         assert set(row) == ROW | {"faults"}
         assert row["on_chain"] + len(row["off"]) == row["rows"]
-        assert row["on_chain"] >= 0.97 * row["rows"]
+        lost = [one for one in row["off"] if not one["why"].startswith("a row of")]
+        assert len(lost) <= 0.03 * row["rows"]  # the rest are the client's own, and say nothing
         assert all(one["why"] for one in row["off"])
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             entries = read(lines).entries

@@ -76,8 +76,8 @@ def open_memories(place: Place, clock: Clock, say: Say) -> Memories | None:
 
 SEALED_ROUNDS = """\
 Earlier rounds of a long conversation are sealed: short lines at its beginning stand for them, each
-with a reference such as r:abc123. A line leaves things out: before you rely on code, output or an
-answer that it only names, read that with ReadBack and the reference.
+with a reference such as r:abc123. A line leaves things out: before you rely on what it only names,
+read that with ReadBack.
 """
 
 

@@ -18,7 +18,7 @@ from reverie.light import dataclass
 from reverie.text.untrusted import defused
 from reverie.transcript.blocks import elements
 from reverie.transcript.messages import Item, Piece
-from reverie.transcript.records import AssistantMessage, Extracted, TurnEnded, UserMessage
+from reverie.transcript.records import AssistantMessage, Entry, Extracted, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks
 from reverie.world import World
 
@@ -27,6 +27,8 @@ WRITERS = ("Edit", "Write", "MultiEdit")
 REMEMBERING = ("Remember", "Forget")
 FRAMED = ("<system-reminder", "<command-", "<local-command-", "<bash-", "<task-notification")
 """How text begins that a client or a layer put into a user's message."""
+PASTED = "paste"
+"""Why a message stands for itself with its two ends alone."""
 NOTHING_THERE = "Nothing yet."
 LISTED = "The files of the index above"
 TOLD = "Every memory is of one of four types:"
@@ -233,14 +235,21 @@ def user_words(view: View, items: Iterable[Item]) -> list[WordsSaid]:
     found: list[WordsSaid] = []
     before, given = "", tuple(items)
     for item in (*_just_before(view, given), *given):
-        entry = view.entries.find(item.id)
+        entry = _said_in(view, item)
         text = "\n".join(piece.block.get("text") for piece in item.pieces if _is_said(piece))
         record = entry.record if entry else None
         if isinstance(record, UserMessage) and record.origin == "user" and text.strip():
-            found.append(WordsSaid(item.id, text, entry.at if entry else 0.0, before))
+            source, at = (entry.id, entry.at) if entry else (item.id, 0.0)
+            found.append(WordsSaid(source, text, at, before))
         if item.role == "assistant" and text.strip():
             before = text
     return found
+
+
+def _said_in(view: View, item: Item) -> Entry | None:
+    """The message that an item shows, also one of which only both ends are shown."""
+    cut = item.kind == "replaced" and item.reason == PASTED and len(item.covers) == 1
+    return view.entries.find(next(iter(item.covers)) if cut else item.id)
 
 
 def _just_before(view: View, items: Sequence[Item]) -> tuple[Item, ...]:

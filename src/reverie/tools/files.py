@@ -381,7 +381,7 @@ WRITE = Tool(
 EDIT = Tool(
     "Edit",
     "Replaces an exact text in a file that was read before. The text must be there once, or "
-    "replace_all be set. Fails if the file changed since it was read.",
+    "replace_all be set.",
     {
         "type": "object",
         "properties": {

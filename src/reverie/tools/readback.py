@@ -228,9 +228,9 @@ def _place(part: LinePart) -> str:
 READ_BACK = Tool(
     "ReadBack",
     "Reads back what left the conversation, by the reference that stands in its place, such as "
-    "r:abc123: a call with its whole result, or a message. Sealed lines end in one. With "
-    "query, only the lines that hold that text, in either case. Lines have the "
-    "numbers of the whole result; about 8,000 tokens come at once, and offset reads on.",
+    "r:abc123: a call with its whole result, or a message. With "
+    "query, only the lines that hold that text, in either case. Lines keep their numbers; about "
+    "8,000 tokens come at once, and offset reads on.",
     {
         "type": "object",
         "properties": {

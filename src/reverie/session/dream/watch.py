@@ -21,13 +21,11 @@ from anyio import to_thread
 from reverie.errors import Held, NotFound, StoreError
 from reverie.layers.dreaming import NAME, Gates
 from reverie.memory.format.entry import LOGS
-from reverie.session.extraction.run import guards_at
 from reverie.session.host import Host
 from reverie.session.library import Library
 from reverie.store.consolidation import Consolidation
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
-from reverie.tools.guard import Guards
 from reverie.world import Notice
 
 if TYPE_CHECKING:
@@ -120,12 +118,13 @@ class DreamWatch:
 def dreamer_of(host: Host) -> Dreamer | None:
     """What a session's dream needs; None where it has no memory or no model."""
     from reverie.session.dream.run import Dreamer
+    from reverie.session.extraction.run import guards_at
+    from reverie.tools.guard import Guards
 
     world, memories, guards = host.world, host.memories, host.guards
     if memories is None or world.model is None:
         return None
     root = Path(host.view.started.project if host.view.started else ".")
-
     if not isinstance(guards, Guards):  # a caller's own loop: our tools, within our walls
         guards = guards_at(root, host.library.path, memories, world)
     return Dreamer(
