@@ -239,7 +239,11 @@ def figures(course: Course) -> Iterator[Row]:
             there,
         )
     yield from _read_backs(done)
-    sealed = sum("[Earlier rounds, sealed" in one.request for one in done if one.source == "main")
+    sealed = sum(
+        "[Earlier rounds of this conversation, sealed" in one.request
+        for one in done
+        if one.source == "main"
+    )
     yield "requests in which sealed lines stand for rounds", str(sealed), "1 or more", sealed > 0
     yield from _costs(done)
 

@@ -15,7 +15,7 @@ from reverie.settings import DEFAULTS
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("B11"), pytest.mark.spec("4")]
-FEW = ("36ba8a60", "9f26971d", "a2b25ca9")
+FEW = ("170cebcc", "36ba8a60", "839b35f7", "9f26971d", "a2b25ca9")
 
 
 @pytest.fixture(scope="module")
