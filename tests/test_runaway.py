@@ -108,7 +108,7 @@ def test_no_pattern_runs_away() -> None:
         looks.setdefault((pattern.pattern, pattern.flags, anywhere), (name, pattern))
     slow = {name: slow_text(one, anywhere=key[2]) for key, (name, one) in looks.items()}
     print(f"{len(slow)} patterns, {len(list(texts()))} texts each")
-    assert len(slow) > 300
+    assert len(slow) > 250
     assert {name: text for name, text in slow.items() if text} == {}
 
 
