@@ -22,7 +22,7 @@ _OPEN_HEAD = re.compile(r"\A---\r?\n((?:[a-z]+:.*\r?\n)+)")
 _FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}|~{3,})")
 _POINTER = re.compile(r"\s*[-*] \[([^\]]*)\]\([^)]*\)(?: — (.*))?\Z")
 _VALUE = re.compile(r"^(name|description):[ \t]*(.+)$", re.MULTILINE)
-_ITEM = re.compile(r"\s*(?:>\s*)*(?:[-*+]|\d+[.)])\s+")
+_ITEM = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]|\d+[.)])\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]*_`”’]*\s+(?=[\"'(\[*_`“‘]*[A-ZÄÖÜ\d`])|(?<=[。！？])")
 _LINK = re.compile(r"\]\((?!\w+:)[^()\s]*\.md[^()\s]*\)")
 _SINCE = re.compile(
