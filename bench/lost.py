@@ -96,9 +96,12 @@ def losses(old: Mapping[str, bytes], new: Mapping[str, bytes], account: str = ""
         for word in words:
             holders.setdefault(word, []).append(number)
     graves = list(_tombstones(account, paragraphs))
+    verbatim = {said.text for said in _sentences(new)}
     out = Losses()
     for said in _sentences(old):
         out.sentences += 1
+        if said.text in verbatim:
+            continue
         rare = min((holders.get(one, []) for one in said.words), key=len, default=[])
         near = [paragraphs[n] for n in rare] if said.words else paragraphs[:1]
         atoms = any(said.atoms <= own for own, _ in near)

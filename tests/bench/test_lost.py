@@ -48,6 +48,12 @@ def test_a_number_with_a_full_stop_inside_a_line_is_no_list_item() -> None:
     assert losses(folder("3. Clear the table."), folder("- Clear the table.")).words == []
 
 
+def test_a_day_in_quotes_that_stays_is_not_lost() -> None:
+    row = 'It fails on "last month" or "since January".'
+    assert losses(folder(row), folder(row)).words == []
+    assert len(losses(folder(row), folder('It fails on "last month" or "since May".')).words) == 1
+
+
 def test_a_tombstone_counts_where_the_line_that_replaces_it_stands() -> None:
     old, new = "The release is on 3 March 2026.", "The release is on 9 March 2026."
     row = {"file": "n0.md", "reason": "superseded_by", "target": "n0.md", "fact": old, "by": new}
