@@ -33,7 +33,9 @@ def write(place: Place, key: str, body: str, description: str = "", type: str = 
 
 
 def memories(place: Place) -> Memories:
-    return Memories(place.memory, place.project / "history", place.project, now=place.context().clock.now)
+    return Memories(
+        place.memory, place.project / "history", place.project, now=place.context().clock.now
+    )
 
 
 def both(place: Place) -> tuple[Tool, Tool]:

@@ -19,7 +19,10 @@ def folder(*bodies: str) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("Tomas approves releases and wants two days.", "Ines approves releases and wants two days."),
+        (
+            "Tomas approves releases and wants two days.",
+            "Ines approves releases and wants two days.",
+        ),
         ("The reader keeps its cache warm.", "The reader keeps its table warm."),
         ("A release takes two days.", "A release takes five days."),
         ("Builds run on Monday.", "Builds run on Friday."),

@@ -28,9 +28,7 @@ BY = Origin("save", Trust.USER, agent="user")
 @pytest.fixture
 def memories(tmp_path: Path) -> Iterator[Memories]:
     (tmp_path / "project").mkdir()
-    made = Memories.of(
-        tmp_path / "home", tmp_path / "project", {}, DEFAULTS, now=lambda: MARCH
-    )
+    made = Memories.of(tmp_path / "home", tmp_path / "project", {}, DEFAULTS, now=lambda: MARCH)
     yield made
     made.close()
 
