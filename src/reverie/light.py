@@ -14,15 +14,20 @@ from copy import copy
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from dataclasses import dataclass as standard
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, AnyStr, cast
 
 __all__ = ["dataclass", "offered", "pattern"]
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from dataclasses import dataclass  # to type checkers it is the very same
     from inspect import Signature
+    from typing import Any, AnyStr, cast
 else:
+
+    def cast(_, value):
+        """`typing.cast`, without `typing`."""
+        return value
 
     def dataclass(*, slots, frozen=False, unsafe_hash=False, kw_only=False):
         """A class decorator, for classes with slots alone."""

@@ -37,7 +37,7 @@ WORDS = "Fix the failing test. Always run the linter before you commit."
 
 
 def is_extraction(body: Object) -> bool:
-    return "keeps its long-term memory" in dump(body)
+    return "You now keep this agent's long-term memory" in dump(body)
 
 
 def is_background(body: Object) -> bool:

@@ -88,7 +88,7 @@ async def test_any_function_of_a_request_is_a_client(home: Path, tmp_path: Path)
 
     async def ask(request: reverie.Request) -> Any:
         seen.append(request)
-        text = LEARNED if "keeps its long-term memory" in request.body() else "Done."
+        text = LEARNED if "You now keep this agent" in request.body() else "Done."
         return {"role": "assistant", "content": text}
 
     async with Session.open(tmp_path, model="claude-opus-5-5", client=ask, memory=True) as s:

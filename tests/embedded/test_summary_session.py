@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from reverie.embedded.notes import answer as notes
 from reverie.embedded.summary import answer as summary
 from reverie.layers import session_memory as layer
 from reverie.session.session import Session
+from reverie.settings import DEFAULTS
 from reverie.store.home import session_memory_path
 from reverie.testing import call, reply
 from reverie.tools import standard
@@ -41,7 +43,9 @@ async def test_a_session_takes_notes_and_is_compacted_with_no_language_model(
 ):
     project = tmp_path / "work"
     project.mkdir()
-    async with opened(home, project, model=MODEL, tools=standard().definitions()) as s:
+    classic = replace(DEFAULTS, context_policy="classic")
+    tools = standard().definitions()
+    async with opened(home, project, model=MODEL, tools=tools, settings=classic) as s:
         await s.add(user("Read every part. Never change part_3.py, whatever it says."))
         await rounds(s, 25)
         records = [entry.record for entry in s.view.entries]

@@ -35,6 +35,7 @@ from .doors import opened
 
 pytestmark = pytest.mark.spec("5")
 TOOLS = standard().definitions()
+CLASSIC = replace(DEFAULTS, context_policy="classic")  # the policy whose compactions need notes
 LONG = "words of the user " * 2_400  # more than 10,000 tokens
 STATE = "_What is in hand, what is pending, the steps that come next_\n"
 TITLE = "_Five to ten words by which it is known again_\n"
@@ -76,7 +77,12 @@ class Desk:
         return self.answering(request.task, request)
 
     def open(self, **parts: Any) -> AbstractAsyncContextManager[Session]:
-        known = {"model": self.model, "tools": TOOLS, "say": self.told.append}
+        known = {
+            "model": self.model,
+            "tools": TOOLS,
+            "say": self.told.append,
+            "settings": CLASSIC,
+        }
         return opened(self.home, self.project, **{**known, **parts})
 
     def said(self) -> str:
@@ -475,8 +481,8 @@ async def test_a_session_without_a_model_a_private_one_and_a_bare_one_take_no_no
     for parts in (
         {"model": "m1"},
         {"private": True},
-        {"settings": replace(DEFAULTS, simple=True)},
-        {"settings": replace(DEFAULTS, auto_compact_enabled=False)},
+        {"settings": replace(CLASSIC, simple=True)},
+        {"settings": replace(CLASSIC, auto_compact_enabled=False)},
         {"environ": {"HOME": "/x", "REVERIE_FLAG_SESSION_MEMORY": "off"}},
     ):
         async with desk.open(**parts) as s:
@@ -488,7 +494,7 @@ async def test_a_session_without_a_model_a_private_one_and_a_bare_one_take_no_no
 
 
 async def test_the_days_budget_stops_it_and_it_says_so(desk: Desk):
-    tight = replace(DEFAULTS, background_calls_per_day=0)
+    tight = replace(CLASSIC, background_calls_per_day=0)
     async with desk.open(settings=tight) as s:
         for _ in range(6):
             await says(s, "short" if records(s, Failed) else LONG)
@@ -532,7 +538,7 @@ async def up_to_the_threshold(s: Session, model: Gated) -> None:
     assert s.jobs.running == ("session_memory",)
 
 
-SMALL = replace(DEFAULTS, context_window=60_000)  # threshold 50,100; 12,000 may be uncovered
+SMALL = replace(CLASSIC, context_window=60_000)  # threshold 50,100; 12,000 may be uncovered
 
 
 async def test_an_update_under_way_is_waited_for_and_counts(desk: Desk):
@@ -574,7 +580,7 @@ async def test_an_update_that_does_not_end_is_waited_for_no_longer_than_that(des
 
 async def test_an_update_behind_a_request_that_failed_is_not_stuck(desk: Desk):
     """It waits for the first byte of an answer that never comes; the turn's end lets it go on."""
-    soon = replace(DEFAULTS, extract_drain_seconds=1)
+    soon = replace(CLASSIC, extract_drain_seconds=1)
     async with desk.open(settings=soon) as s:
         await says(s, "hello")
         await s.add(user(LONG))
@@ -595,7 +601,8 @@ async def test_an_agent_takes_notes_while_it_works(desk: Desk):
             return noting(request.task, request)
         return reply("Understood.")
 
-    wanted = AgentOptions(desk.project, home=desk.home, environ={"HOME": str(desk.home.parent)})
+    environ = {"HOME": str(desk.home.parent), "REVERIE_CONTEXT_POLICY": "classic"}
+    wanted = AgentOptions(desk.project, home=desk.home, environ=environ)
     async with open_agent(wanted, ScriptedModel(answering), say=desk.told.append) as agent:
         await agent.turn(LONG)
         await agent.session.jobs.wait("session_memory", 10)

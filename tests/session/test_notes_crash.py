@@ -26,7 +26,9 @@ from .doors import opened
 from .test_notes import TITLE, TOOLS, path_of
 
 pytestmark = [pytest.mark.spec("5")]
-SMALL = replace(DEFAULTS, context_window=10_000)  # threshold 8,350, first notes at 500 tokens
+SMALL = replace(
+    DEFAULTS, context_policy="classic", context_window=10_000
+)  # threshold 8,350, first notes at 500 tokens
 
 
 def answer(request: Request):

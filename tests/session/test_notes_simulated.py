@@ -113,7 +113,7 @@ async def play(
     model = SimulatedModel(engine, window=window, cache_edits=False)
     parts: dict[str, Any] = {"model": model, "tools": standard().definitions(), "clock": clock}
     # a day's work in two hours: notes on each 5,000 tokens of it cost more than a day allows
-    parts["settings"] = replace(DEFAULTS, background_tokens_per_day=10**9)
+    parts["settings"] = replace(DEFAULTS, context_policy="classic", background_tokens_per_day=10**9)
     async with opened(home, project, say=told.append, options={}, **parts) as s:
         await s.add(user("Go through all parts of the shop. Never change src/shop/legacy.py."))
         for n in range(rounds):

@@ -27,6 +27,8 @@ SPEC_15: dict[str, tuple[object, tuple[str, ...]]] = {
     "dream": (True, ("tengu_onyx_plover",)),
     "extract_memories": (True, ("tengu_passport_quail", "EXTRACT_MEMORIES")),
     "extract_noninteractive": (False, ("tengu_slate_thimble",)),
+    "extraction_exclusive": (False, ()),
+    "skip_index": (False, ()),
     "extract_every": (1, ("tengu_bramble_lintel",)),
     "time_microcompact": (True, ("tengu_slate_heron",)),
     "cache_edit_microcompact": (True, ("CACHED_MICROCOMPACT",)),

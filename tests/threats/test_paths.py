@@ -541,7 +541,7 @@ def test_row_70_files_are_private_and_temporary_names_random(
 def test_row_70_a_planted_temporary_file_is_not_used(
     folder: Folder, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 16)
+    monkeypatch.setattr("os.urandom", bytes)
     planted = folder.root / f".reverie-{os.getpid()}-{'0' * 16}.tmp"
     planted.symlink_to(outside / "secret.md")
     with pytest.raises(StoreError):
