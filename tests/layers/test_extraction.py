@@ -230,7 +230,14 @@ def test_the_prompt_is_filled_once_and_frames_what_is_not_ours() -> None:
     assert "`/h/mem ory`" in text
     assert text == instruction(fresh(view), "/h/mem\nory", odd, 5)
     assert "Nothing yet." in instruction(fresh(view), "/h", [], 5)
-    for point in ("MEMORY.md", "no twin", "messages alone", "**Why:**", "calendar date", "5 rounds"):
+    for point in (
+        "MEMORY.md",
+        "no twin",
+        "messages alone",
+        "**Why:**",
+        "calendar date",
+        "5 rounds",
+    ):
         assert point in text
 
 
