@@ -222,7 +222,8 @@ def test_two_memories_that_each_name_their_own_subject_contradict_neither() -> N
     files = {
         f"m{n}.md": new(
             f"m{n}.md", name=name, description="a date", type="project",
-            body=f"The review of {name.removeprefix('Update: ')} happens on {day} with the whole team.",
+            body=f"The review of {name.removeprefix('Update: ')} happens on {day} "
+            "with the whole team.",
         ).data
         for n, (name, day) in enumerate(said.items())
     }  # fmt: skip
