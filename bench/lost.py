@@ -22,7 +22,7 @@ _OPEN_HEAD = re.compile(r"\A---\r?\n((?:[a-z]+:.*\r?\n)+)")
 _FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}|~{3,})")
 _POINTER = re.compile(r"\s*[-*] \[([^\]]*)\]\([^)]*\)(?: — (.*))?\Z")
 _VALUE = re.compile(r"^(name|description):[ \t]*(.+)$", re.MULTILINE)
-_ITEM = re.compile(r"\s*(?:>\s*)*(?:[-*+]|\d+[.)])\s+")
+_ITEM = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]|\d+[.)])\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]*_`”’]*\s+(?=[\"'(\[*_`“‘]*[A-ZÄÖÜ\d`])|(?<=[。！？])")
 _LINK = re.compile(r"\]\((?!\w+:)[^()\s]*\.md[^()\s]*\)")
 _SINCE = re.compile(
@@ -96,9 +96,12 @@ def losses(old: Mapping[str, bytes], new: Mapping[str, bytes], account: str = ""
         for word in words:
             holders.setdefault(word, []).append(number)
     graves = list(_tombstones(account, paragraphs))
+    verbatim = {said.text for said in _sentences(new)}
     out = Losses()
     for said in _sentences(old):
         out.sentences += 1
+        if said.text in verbatim:
+            continue
         rare = min((holders.get(one, []) for one in said.words), key=len, default=[])
         near = [paragraphs[n] for n in rare] if said.words else paragraphs[:1]
         atoms = any(said.atoms <= own for own, _ in near)

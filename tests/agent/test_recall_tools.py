@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from reverie.agent.recall_tools import PASSAGE, around, recall_tools
 from reverie.memory.format.entry import new
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.session import Session
+from reverie.store.memories import Memories
 from reverie.testing import reply
 from reverie.text.untrusted import unframe
 from reverie.tools.tool import Output, Tool
@@ -30,9 +32,15 @@ def write(place: Place, key: str, body: str, description: str = "", type: str = 
     (place.memory / key).write_bytes(one.data)
 
 
+def memories(place: Place) -> Memories:
+    return Memories(
+        place.memory, place.project / "history", place.project, now=place.context().clock.now
+    )
+
+
 def both(place: Place) -> tuple[Tool, Tool]:
     index = MemoryIndex(place.memory, place.project, say=place.notices.append)
-    return recall_tools(lambda: index)
+    return recall_tools(memories(place), lambda: index)
 
 
 async def text(tool: Tool, place: Place, **value: object) -> str:
@@ -46,9 +54,11 @@ async def text(tool: Tool, place: Place, **value: object) -> str:
 async def test_memory_is_found_with_file_age_and_passage(place: Place):
     write(place, "deploys.md", "Billing deploys happen on Friday.", "when billing is deployed")
     write(place, "tulips.md", "Water the tulips at dawn.")
+    now = place.context().clock.now()
+    os.utime(place.memory / "deploys.md", (now - 3 * 86_400, now - 3 * 86_400))
     found = await text(both(place)[0], place, query="when do billing deploys happen")
     assert found.startswith(f"[project] {place.memory}/deploys.md:")
-    assert "saved 0 days ago: when billing is deployed" in found
+    assert "saved 3 days ago: when billing is deployed" in found
     assert "Billing deploys happen on Friday." in found
     assert "tulips" not in found
     assert "Read a file for all of it." not in found
@@ -86,7 +96,7 @@ async def test_sealed_parts_of_the_asking_session_are_found(tmp_path: Path, plac
         await s.end_turn()
         mine, folder = s.id, s.library.path
     index = MemoryIndex(place.memory, folder)
-    tool = recall_tools(lambda: index, lambda: frozenset({sealed}))[1]
+    tool = recall_tools(memories(place), lambda: index, lambda: frozenset({sealed}))[1]
     stored = place.context().stored
     assert stored is not None
     own = place.context(stored=replace(stored, session=mine))
@@ -133,7 +143,7 @@ async def test_earlier_sessions_are_found_and_the_asking_one_is_not(tmp_path: Pa
         await s.end_turn()
         mine, folder = s.id, s.library.path
     index = MemoryIndex(place.memory, folder)
-    tool = recall_tools(lambda: index)[1]
+    tool = recall_tools(memories(place), lambda: index)[1]
     found = await text(tool, place, query="what is the staging database called")
     assert f"session {mine}, message " in found
     assert "heron-7" in found

@@ -212,6 +212,33 @@ def test_parallel_statements_are_no_contradiction(one: str, other: str) -> None:
     assert report.of("contradiction") == ()
 
 
+def test_two_memories_that_each_name_their_own_subject_contradict_neither() -> None:
+    """Their titles share their plain words: "update", "test"."""
+    said = {
+        "Update: Ledger Test Reference": "2026-10-06",
+        "Update: Testing with FakePaymentInstallation": "2027-03-23",
+        "Ledger Test Reference": "2026-09-22",
+    }
+    files = {
+        f"m{n}.md": new(
+            f"m{n}.md", name=name, description="a date", type="project",
+            body=f"The review of {name.removeprefix('Update: ')} happens on {day} "
+            "with the whole team.",
+        ).data
+        for n, (name, day) in enumerate(said.items())
+    }  # fmt: skip
+    about = "Ledger test reference with FakePaymentInstallation"
+    for n in range(40):  # what the folder is about weighs little
+        body = f"{about}: the {n * 7919} case of {n * 104729} is for run{n}."
+        named = f"Case {n}"
+        entry = new(f"c{n}.md", name=named, description=named, type="project", body=body)
+        files[entry.key] = entry.data
+    times = {"m0.md": THEN + DAY, "m1.md": THEN + 2 * DAY, "m2.md": THEN}
+    found = check(CheckInput(files, times, NOW)).of("contradiction")
+    mine = [{one.file, one.with_file} for one in found if one.file[0] == "m"]
+    assert mine == [{"m0.md", "m2.md"}]
+
+
 def test_a_memory_that_says_both_contradicts_neither() -> None:
     both = "Guests may store 25 files at once.\n\nGuests may store 40 files at once."
     report = checked({"a.md": "Guests may store 25 files at once.", "b.md": both})

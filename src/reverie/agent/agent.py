@@ -187,7 +187,9 @@ async def open_agent(
     found = (
         ()
         if memories is None
-        else recall_tools(lambda: _index(own[0].session), lambda: sealed(own[0].session.view))
+        else recall_tools(
+            memories, lambda: _index(own[0].session), lambda: sealed(own[0].session.view)
+        )
     )
     snip = snip_tool(lambda: own[0].session)
     for tool in (*_memory_tools(memories, place.flags), *found, snip):

@@ -15,9 +15,11 @@ from anyio import to_thread
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.ranking import iso_time
 from reverie.session.recall.index import MemoryIndex
-from reverie.session.recall.notes import days
+from reverie.session.recall.notes import saved
+from reverie.store.memories import Memories
 from reverie.store.plain import read_plain
 from reverie.store.recall.index import RecallHit
+from reverie.store.written import FileTimes
 from reverie.text.tokens import terms
 from reverie.text.untrusted import defused, frame
 from reverie.tools.tool import Action, Input, Output, Tool, ToolContext
@@ -33,7 +35,9 @@ SMALL = 2_000
 
 
 def recall_tools(
-    found: Callable[[], MemoryIndex], sealed: Callable[[], frozenset[str]] = frozenset
+    memories: Memories,
+    found: Callable[[], MemoryIndex],
+    sealed: Callable[[], frozenset[str]] = frozenset,
 ) -> tuple[Tool, Tool]:
     """The two tools over one project's index, which is asked for when it is needed. `sealed` are
     the messages of the asking session that are out of its context."""
@@ -44,7 +48,10 @@ def recall_tools(
             lambda: index.search(query, now, k=_count(value)),
             abandon_on_cancel=True,
         )
-        rows = [_memory(index, hit, now) for hit in hits]
+        times = FileTimes(memories.folder, now, memories.history)
+        rows = await to_thread.run_sync(
+            lambda: [_memory(index, hit, saved(times.at(hit.file), now)) for hit in hits]
+        )
         whole = await to_thread.run_sync(lambda: [_small(index, hit) for hit in hits])
         parts = (around(hit.passage, query) for hit in hits)
         texts = [text or part for text, part in zip(whole, parts, strict=True)]
@@ -106,12 +113,11 @@ def _count(value: Input) -> int:
     return min(int(value.get("limit") or SHOWN), MAX)
 
 
-def _memory(index: MemoryIndex, hit: RecallHit, now: float) -> str:
-    age = days(hit.saved, now)
+def _memory(index: MemoryIndex, hit: RecallHit, age: str) -> str:
     kind = f"[{hit.type}] " if hit.type else ""
     about = f": {_line(hit.description)}" if hit.description else ""
     where = f"{index.folder / hit.file}:{hit.line or 1}"
-    return f"{kind}{_line(where)}, saved {age} day{'' if age == 1 else 's'} ago{about}"
+    return f"{kind}{_line(where)}, {age}{about}"
 
 
 def _session(hit: RecallHit) -> str:

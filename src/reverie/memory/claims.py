@@ -27,7 +27,7 @@ MAX_TEXT = 64 * 1024
 _LINE = 2_000
 _LONG = 200
 
-_CODE = pattern(r"(`+)([^`\n]{1,300})\1")
+_CODE = pattern(r"(?<!`)(`+)(?!`)([^`\n]{1,300})\1(?!`)")
 _URL = pattern(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>`\"')\]]+|\bwww\.\S+", re.IGNORECASE)
 _FENCE = pattern(r"[ \t]{0,3}(?:```|~~~)")
 _ENDING = pattern(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from reverie.errors import NotFound, StoreError
-from reverie.memory.format.entry import shown
+from reverie.memory.format.entry import TopicFile, shown
 from reverie.memory.times import file_time, line_times, shared
 from reverie.memory.versions import Version
+from reverie.store.history import History
 from reverie.store.memories import Memories
+from reverie.store.memory import MemoryFolder
 from reverie.text.dates import relative
 
+_HEAD_BYTES = 16_384
 _ANY_DAY = 86_400.0 * 10_000
 
 
@@ -49,3 +53,43 @@ def written_times(memories: Memories, files: Mapping[str, bytes], now: float) ->
             except (NotFound, StoreError):
                 lines[key] = (0.0,) * (data.count(b"\n") + 1)
     return WrittenTimes(times, lines)
+
+
+class FileTimes:
+    """When single files were written, asked one by one; what they all need is looked at once.
+    Without a history, what the heads and the files' own times tell."""
+
+    def __init__(self, folder: MemoryFolder, now: float, history: History | None = None) -> None:
+        self._folder = folder
+        self._now = now
+        self._history = history
+        self._unsure: frozenset[str] | None = None
+
+    def at(self, key: str) -> float:
+        """When a file was last written to; 0 where nobody knows."""
+        try:
+            return self.of(self._folder.read(key, _HEAD_BYTES))
+        except (NotFound, StoreError):
+            return 0.0
+
+    def of(self, one: TopicFile) -> float:
+        """The same for a file that was read, at least its head."""
+        versions: list[Version] = []
+        if self._history is not None:
+            with suppress(NotFound, StoreError):
+                versions = self._history.log(one.key)
+        known = file_time(one.data, versions, 0.0, self._now, sure=False)
+        if known:
+            return known
+        own = self._is_own(one.key)
+        return file_time(one.data, versions, one.modified, self._now, sure=own)
+
+    def _is_own(self, key: str) -> bool:
+        """Whether a file's time is its own, and not that of a checkout or a copy of many."""
+        if self._unsure is None:
+            stamps: dict[str, float] = {}
+            for one in self._folder.all_keys():
+                with suppress(NotFound, StoreError):
+                    stamps[one] = self._folder.stat(one).modified / 1e9
+            self._unsure = shared(stamps)
+        return key not in self._unsure

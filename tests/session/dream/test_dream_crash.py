@@ -51,16 +51,19 @@ class Place:
         return {**kept, "tests.md": MERGED.encode(), "MEMORY.md": INDEX.encode()}
 
     @property
-    def blind(self) -> dict[str, bytes]:
-        """What is left where the agent's own write failed, and it went on regardless."""
-        return {**self.new, "tests.md": self.old["tests.md"]}
+    def blind(self) -> tuple[dict[str, bytes], ...]:
+        """What is left where one of the agent's own writes failed, and it went on regardless: the
+        merge without the word it adds, or that word alone, for the file that goes is still there
+        and the index without its line does not land."""
+        merged = {**self.old, "tests.md": MERGED.encode()}
+        return {**self.new, "tests.md": self.old["tests.md"]}, merged
 
     def check(self, *, died: bool = True) -> None:
         """Whoever opens the memory next sees one state whole, and the next dream runs."""
         stage = Stage.of(self.base, {})
         try:
             seen = stage.files()
-            if not died and seen == self.blind:
+            if not died and seen in self.blind:
                 return
             assert seen in (self.old, self.new)
             stage.clock.time += 10
@@ -72,6 +75,7 @@ class Place:
             stage.close()
 
 
+@pytest.mark.timeout(900)  # in full, some hundred processes that begin, die and are looked after
 def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
     """27, 38."""
     with quick_folder() as where:
@@ -85,10 +89,11 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
             del death
             place.check()
 
-        points = every_kill(attempt, look, stride=scale.pick(61, 1))
+        points = every_kill(attempt, look, stride=scale.pick(61, 7))
     assert points >= scale.pick(8, 300)
 
 
+@pytest.mark.timeout(900)
 def test_an_error_at_any_rename_leaves_the_old_or_the_new(scale: Scale) -> None:
     """31."""
     codes = scale.pick((errno.ENOSPC,), (errno.ENOSPC, errno.EIO, errno.EROFS))

@@ -192,3 +192,36 @@ async def test_where_no_person_is_there_a_due_dream_is_left_to_the_next_session(
     async with session(stage, model) as s:
         await turn(s)
     assert model.dreams == 1
+
+
+def day(stage: Stage, name: str, at: float) -> None:
+    """A day of the daily log, written to at a time."""
+    path = stage.memories.root / "logs" / "2026" / "11" / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"# {name}\n\n- 09:00 [user] Rosa moved the ledger.\n", encoding="utf-8")
+    os.utime(path, (at, at))
+
+
+async def test_with_a_daily_log_a_day_that_is_not_distilled_makes_a_dream_due(stage: Stage) -> None:
+    """However few sessions there were; a day that a dream has seen counts no more."""
+    model = Counting()
+    async with session(stage, model, REVERIE_FLAG_DAILY_LOG="1") as s:
+        await turn(s)
+        assert model.dreams == 0  # no day yet
+        day(stage, "2026-11-16", NOW - 60)
+        await turn(s)
+        assert model.dreams == 1
+        stage.clock.time += 25 * 3600
+        await turn(s)
+        assert model.dreams == 1  # that day is distilled
+        day(stage, "2026-11-17", stage.clock.time - 60)
+        await turn(s)
+    assert model.dreams == 2
+
+
+async def test_without_a_daily_log_its_days_make_no_dream_due(stage: Stage) -> None:
+    day(stage, "2026-11-16", NOW - 60)
+    model = Counting()
+    async with session(stage, model) as s:
+        await turn(s)
+    assert model.dreams == 0

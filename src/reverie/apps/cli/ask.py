@@ -14,11 +14,11 @@ import click
 
 from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.recall import entry_of, opened
+from reverie.apps.cli.recall import dated, entry_of, opened
 from reverie.apps.cli.show import document, line, say
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
-from reverie.session.recall.notes import days
+from reverie.session.recall.notes import days, saved
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace
@@ -47,7 +47,7 @@ def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path)
     with opened(ProjectPlace.of(project)) as found:
         if found is not None:
             index, memory = found
-            hits = index.search(text, now, k=LOOKED)
+            hits = dated(index.search(text, now, k=LOOKED), memory, now)
             if sessions:
                 hits += index.search(text, now, k=LOOKED, kinds=("transcript",))
             quotes = answer(text, hits, lambda key: entry_of(memory, key))
@@ -87,7 +87,7 @@ def _value(question: str, quotes: tuple[Quote, ...]) -> dict[str, Any]:
 
 def _source(quote: Quote, now: float) -> str:
     hit = quote.hit
-    ago = f"{plural(days(hit.saved, now), 'day')} ago"
     if hit.kind == "memory":
-        return line(f"{hit.file}:{quote.line}, saved {ago}")
+        return line(f"{hit.file}:{quote.line}, {saved(hit.saved, now)}")
+    ago = f"{plural(days(hit.saved, now), 'day')} ago"
     return line(f"session {hit.session or hit.file}, message {hit.message}, {ago}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from reverie.session.recall.checked import CheckedClaim, Repository
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.ledger import LedgerTurn, ledgers
 from reverie.session.recall.meaning import embeddings_by, meaning
-from reverie.session.recall.notes import days
+from reverie.session.recall.notes import days, saved
 from reverie.settings import environment
 from reverie.store.memories import memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
+from reverie.store.written import FileTimes
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace, find_session
@@ -104,7 +106,7 @@ def recall(
             index, memory = found
             hits = index.search(text, now, k=k, meaning=_meaning(place, index, text))
             root = work_root(Path(project)) if explain else None
-            rows = [_row(hit, index, memory, now, root) for hit in hits]
+            rows = [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now)]
     if as_json:
         document(rows)
         return
@@ -112,6 +114,14 @@ def recall(
         _show(number, row, explain)
     if not rows:
         say("Nothing found.")
+
+
+def dated(hits: Sequence[RecallHit], memory: MemoryFolder | None, now: float) -> list[RecallHit]:
+    """The memories found, each with the time it was written instead of that of its file."""
+    if memory is None:
+        return list(hits)
+    times = FileTimes(memory, now)
+    return [replace(hit, saved=times.at(hit.file)) for hit in hits]
 
 
 def _meaning(place: ProjectPlace, index: MemoryIndex, text: str) -> Meaning | None:
@@ -147,7 +157,7 @@ def _row(
         "name": hit.name,
         "description": hit.description,
         "saved": hit.saved,
-        "days": days(hit.saved, now),
+        "days": days(hit.saved, now) if hit.saved else None,
         "line": hit.line,
         "passage": hit.passage,
         "path": str(index.folder / hit.file),
@@ -180,7 +190,7 @@ def _show(number: int, row: dict[str, Any], explain: bool) -> None:
     about = row["description"] or row["name"]
     kind = f"[{row['type']}] " if row["type"] else ""
     say(line(f"{kind}{reveal(about)}", 160), indent=3)
-    say(f"saved {plural(row['days'], 'day')} ago", indent=3)
+    say(saved(row["saved"], time.time()), indent=3)
     if not explain:
         return
     why = ", ".join(f"{name} {value:.3f}" for name, value in row["why"].items())

@@ -138,9 +138,12 @@ def _one_subject(
 ) -> bool:
     """Whether two statements speak of the same thing, and not alike of two.
 
-    In memories on one topic they may differ in words beside the value. Elsewhere they must agree
-    in all of them, name the same, and leave nothing unsaid: "its" means each memory's own topic.
+    In memories on one topic they may differ in words beside the value, but not each in what its own
+    memory is called after. Elsewhere they must agree in all of them, name the same, and leave
+    nothing unsaid: "its" means each memory's own topic.
     """
+    if not known and _by_title(one, other) and _by_title(other, one):
+        return False
     apart = _subject(one.terms) ^ _subject(other.terms)
     topic = known or _on_one_topic(one.memory, other.memory)
     if not topic and apart & (one.memory.subject ^ other.memory.subject):
@@ -155,6 +158,12 @@ def _one_subject(
     if topic:
         return same or overlap(a, b, weight) >= SAME_NAMES
     return same and not _unsaid(one, other) and not apart
+
+
+def _by_title(one: Statement, other: Statement) -> frozenset[str]:
+    """Words of the first one's own title that it says, and of which the other knows nothing."""
+    own = _subject(one.terms) - _subject(other.terms)
+    return own & (one.memory.subject - other.memory.subject)
 
 
 def _unsaid(one: Statement, other: Statement) -> bool:

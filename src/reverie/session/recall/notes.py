@@ -28,6 +28,7 @@ from reverie.session.recall.select import RecalledBefore, is_noise
 from reverie.settings import Settings
 from reverie.store.memories import Memories
 from reverie.store.recall.index import RecallHit
+from reverie.store.written import FileTimes
 from reverie.text.untrusted import defused, frame
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Attached, Candidate
@@ -79,12 +80,13 @@ class RecalledNotes:
         """The best candidates in their form, as many as a turn may have; the others left, each
         that fails for itself. What they claim is checked for so many seconds."""
         repository = Repository(self._root, seconds=seconds, also=self.folder)
+        times = FileTimes(self._memories.folder, now, self._memories.history)
         chosen: list[Chosen] = []
         left: list[Candidate] = []
         for hit in hits[:MAX_CANDIDATES]:
             if len(chosen) >= self._settings.recall_files:
                 break
-            made, error = tried(partial(self._made, hit, known, repository, now), "")
+            made, error = tried(partial(self._made, hit, known, repository, times, now), "")
             if error:
                 left.append(Candidate(hit.file, hit.score, "left", f"it failed: {error}"))
             elif isinstance(made, str):
@@ -94,7 +96,12 @@ class RecalledNotes:
         return chosen, left
 
     def _made(
-        self, hit: RecallHit, known: RecalledBefore, repository: Repository, now: float
+        self,
+        hit: RecallHit,
+        known: RecalledBefore,
+        repository: Repository,
+        times: FileTimes,
+        now: float,
     ) -> Chosen | str:
         """A candidate in its form, or why it is left."""
         try:
@@ -112,8 +119,8 @@ class RecalledNotes:
         shown = part(one.data, one.size, self._settings).text
         found = repository.check(claims(shown))
         text = note(
-            ShownNote(one.key, str(self.folder / one.key), one.data, one.size, one.modified,
-                 whose(trust, one.type), found),
+            ShownNote(one.key, str(self.folder / one.key), one.data, one.size,
+                 times.of(one), whose(trust, one.type), found),
             session=self._session, now=now, settings=self._settings,
         )  # fmt: skip
         return Chosen(one.key, hit.score, text, why_of(hit))
@@ -167,7 +174,7 @@ class ShownNote:
     path: str
     data: bytes
     size: int  # of the whole file
-    saved: float
+    saved: float  # when it was written; 0 where nobody knows
     whose: str = ""  # in words
     found: tuple[CheckedClaim, ...] = ()
 
@@ -209,15 +216,24 @@ def days(saved: float, now: float) -> int:
     return max(0, int((now - saved) // DAY))
 
 
+def counted(age: int) -> str:
+    return f"{age} day{'' if age == 1 else 's'}"
+
+
+def saved(at: float, now: float) -> str:
+    """How long ago a memory was written, in words; a time that nobody knows is not guessed."""
+    return f"saved {counted(days(at, now))} ago" if at else "saved on a day that is not known"
+
+
 def note(one: ShownNote, *, session: str, now: float, settings: Settings) -> str:
     """One memory as it is injected."""
     age = days(one.saved, now)
-    told = f"{age} day{'' if age == 1 else 's'}"
     path = " ".join(defused(one.path).split())
-    rows = [f"Saved {told} ago: {path}"]
-    if age >= settings.recall_caution_days:
+    rows = [f"{saved(one.saved, now).capitalize()}: {path}"]
+    if not one.saved or age >= settings.recall_caution_days:
+        told = f"It is {counted(age)} old, an" if one.saved else "It is an"
         rows.append(
-            f"It is {told} old, an observation from one point in time: check what it says about "
+            f"{told} observation from one point in time: check what it says about "
             "code and line numbers before anything rests on it."
         )
     if one.whose:

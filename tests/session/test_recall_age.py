@@ -1,0 +1,75 @@
+"""The age that recall tells is that of what was written, not that of a checkout or a copy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reverie.memory.format.entry import new
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.recall.notes import RecalledNotes
+from reverie.session.recall.select import RecalledBefore
+from reverie.settings import DEFAULTS
+from reverie.store.memories import Memories
+from tests.session.recall_stage import hit
+
+pytestmark = [pytest.mark.spec("9")]
+
+NOW = datetime(2026, 11, 17, 12, tzinfo=UTC).timestamp()
+MARCH = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
+BY = Origin("save", Trust.USER, agent="user")
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Iterator[Memories]:
+    (tmp_path / "project").mkdir()
+    made = Memories.of(tmp_path / "home", tmp_path / "project", {}, DEFAULTS, now=lambda: MARCH)
+    yield made
+    made.close()
+
+
+def text(key: str, head: str = "") -> bytes:
+    body = f"Rosa moved the {key[:-3]} ledger to the cellar."
+    data = new(key, name=key[:-3], description="ledgers", type="project", body=body).data
+    return data.replace(b"type: project\n", b"type: project\n" + head.encode())
+
+
+def checked_out(memories: Memories, **files: bytes) -> None:
+    """Files as a checkout leaves them: all of this moment."""
+    for name, data in files.items():
+        (memories.folder.root / f"{name}.md").write_bytes(data)
+    for path in memories.folder.root.glob("*.md"):
+        os.utime(path, (NOW, NOW))
+
+
+def shown(memories: Memories, key: str) -> str:
+    notes = RecalledNotes(memories, memories.root, "s", DEFAULTS)
+    chosen, left = notes.compose([hit(key)], RecalledBefore(), NOW, 5.0)
+    assert left == []
+    return chosen[0].text
+
+
+def test_after_a_checkout_a_memory_is_as_old_as_the_history_says(memories: Memories) -> None:
+    memories.save("red.md", text("red.md"), BY)
+    checked_out(memories)
+    assert shown(memories, "red.md").startswith("Saved 252 days ago: ")
+
+
+def test_after_a_checkout_a_memory_is_as_old_as_its_head_says(memories: Memories) -> None:
+    head = "metadata:\n  modified: 2026-03-10T12:00:00Z\n"
+    checked_out(memories, red=text("red.md", head), blue=text("blue.md"))
+    assert shown(memories, "red.md").startswith("Saved 252 days ago: ")
+
+
+def test_after_a_checkout_an_age_that_nobody_knows_is_not_0_days(memories: Memories) -> None:
+    checked_out(memories, red=text("red.md"), blue=text("blue.md"))
+    told = shown(memories, "red.md").splitlines()
+    assert told[0].startswith("Saved on a day that is not known: ")
+    assert told[1].startswith("It is an observation from one point in time: check")
+    os.utime(memories.folder.root / "red.md", (MARCH, MARCH))
+    assert shown(memories, "red.md").startswith("Saved 252 days ago: ")
