@@ -21,8 +21,10 @@ from reverie.transcript.records import (
     Entry,
     HeadSet,
     Record,
+    Replaced,
     Rewound,
     Sent,
+    Stand,
     UserMessage,
 )
 from reverie.transcript.request import Request, Task, render
@@ -376,3 +378,14 @@ def test_an_id_in_use_is_not_given_again():
     first = render(old.view).at(1)
     mixed = replace(request, tail=(first, *request.tail))
     assert answer(mixed).tool_calls[0].id != taken
+
+
+def test_an_order_behind_sealed_rounds_is_read_by_itself():
+    talk = Talk(*ALL)
+    talk.say("What is the zebra for?")
+    items = talk.view.items
+    lines = "[sealed]\n<user>What is the zebra for?</user>\n[end]"
+    by = (Stand("user", blocks_of(lines)),)
+    talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "collapse"))
+    (call,) = [b for b in talk.say("List logs").blocks if b.type == "tool_use"]
+    assert (call.get("name"), call.value["input"]) == ("List", {"path": "logs"})

@@ -21,6 +21,9 @@ from reverie.transcript.messages import HEAD, Message
 from reverie.transcript.request import Request
 
 REMINDER = "<system-reminder>"
+SEALED = ("[Earlier rounds of this conversation, sealed", "[sealed", "[folded")
+"""How lines that stand for earlier rounds begin: a provider gets them and what the user says
+next as one message."""
 WIDTH = 160  # characters of a line that is quoted
 LOOKED_AT = 8_000  # characters of a message that are read by rules
 MAY_CHANGE = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
@@ -104,9 +107,7 @@ def read(request: Request) -> ConversationHistory:
     number = 0
     for number, message in enumerate(request.messages(), 1):
         memories.update(_recalled(message))
-        words = "\n".join(_words(message))
-        if words.strip():
-            said.append(Said(message.role, words, number))
+        said += [Said(message.role, words, number) for words in _said(message) if words.strip()]
         for piece in message.pieces:
             block = piece.block
             if block.type == "tool_use" and block.call:
@@ -136,6 +137,13 @@ def _recalled(message: Message) -> Iterator[tuple[str, str]]:
             for source, words in inside(text):
                 data = words.encode("utf-8", "replace")
                 yield source, data[parse(data).body :].decode("utf-8", "replace").strip()
+
+
+def _said(message: Message) -> tuple[str, str]:
+    """The lines of earlier rounds in a message, and what it says itself."""
+    words = list(_words(message))
+    sealed = [text for text in words if text.startswith(SEALED)]
+    return "\n".join(sealed), "\n".join([text for text in words if text not in sealed])
 
 
 def _words(message: Message) -> Iterator[str]:

@@ -10,7 +10,7 @@ By chance a large folder has more to find, so a word's worth is told against tha
 there can be in one of its size; and a message of many sentences finds more, so its evidence is
 divided by a small power of their number. Through the gate comes what is above one threshold and
 not far behind the best. The threshold was set on what people typed in one project against the
-memories of another: of such messages it lets something in for about one in thirty.
+memories of another: of such messages it lets something in for about one in twenty-five.
 
 Meaning, where a model gives it, is evidence too: closeness above what any two texts of one trade
 have, and only as far as the sentence tells something at all, so that a memory in other words can
