@@ -5,7 +5,7 @@ transaction that commits as a whole or not at all. Connections are made when the
 by one thread at a time and given back. What a statement means is the store's business; who waits
 for it is a worker thread's, never the event loop's.
 
-A database that cannot be reached raises `Unreachable`: the request fails, and the next one tries
+A database that cannot be reached raises `DatabaseAway`: the request fails, and the next one tries
 again with a fresh connection. A transaction that collided with another one is run once more.
 """
 
@@ -35,7 +35,7 @@ _POOL = 16
 _WAIT = 10.0
 
 
-class Unreachable(ReverieError):
+class DatabaseAway(ReverieError):
     """The database does not answer, or no longer."""
 
 
@@ -144,7 +144,7 @@ class Sqlite:
                 raise
             self._give(connection)
         except sqlite3.OperationalError as error:
-            raise Unreachable(
+            raise DatabaseAway(
                 f"The database does not answer: {error}",
                 where=str(self.path),
                 do="See that the disk has room and that no other program holds the file",
@@ -231,7 +231,7 @@ class Postgres:
                 if attempt + 1 == _TRIES:
                     raise
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                raise Unreachable(
+                raise DatabaseAway(
                     f"The database does not answer: {str(error).splitlines()[0][:200]}",
                     do="See that PostgreSQL runs and can be reached",
                 ) from error

@@ -27,8 +27,8 @@ from reverie.team.values import (
     REPOSITORY_ENTRIES,
     Draft,
     KeptVersion,
-    Refused,
     RemoteState,
+    RequestRefused,
     sha256_of,
 )
 
@@ -67,32 +67,18 @@ class TeamStore:
 
     def hashes(self, place: Place) -> RemoteState:
         """Tag, checksums and tombstones, of one moment."""
-        rows = self.database.run(
-            lambda within: within.rows(
-                "SELECT r.nonce, r.version, e.key, e.sha256, e.size, v.author"
-                " FROM repositories r LEFT JOIN entries e ON e.org = r.org AND e.repo = r.repo"
-                " LEFT JOIN versions v ON v.org = e.org AND v.repo = e.repo AND v.key = e.key"
-                " AND v.version = e.version"
-                " WHERE r.org = ? AND r.repo = ? ORDER BY e.key",
-                place,
-            )
-        )
-        if not rows:
-            return RemoteState(BEGINNING, {})
-        known = [row for row in rows if row[2] is not None]
-        return RemoteState(
-            _tag_of(rows[0][0], rows[0][1]),
-            {str(row[2]): str(row[3]) for row in known if row[4] != GONE},
-            {},
-            {str(row[2]): str(row[3]) for row in known if row[4] == GONE},
-            {str(row[2]): str(row[5]) for row in known},
-        )
+        return self._state(place, texts=False)
 
     def contents(self, place: Place) -> RemoteState:
         """The same with all texts, of one moment."""
+        return self._state(place, texts=True)
+
+    def _state(self, place: Place, *, texts: bool) -> RemoteState:
+        """One statement, so that no write comes in between."""
+        text = "v.content" if texts else "NULL"
         rows = self.database.run(
             lambda within: within.rows(
-                "SELECT r.nonce, r.version, e.key, e.sha256, v.content, v.author"
+                f"SELECT r.nonce, r.version, e.key, e.sha256, e.size, v.author, {text}"
                 " FROM repositories r LEFT JOIN entries e ON e.org = r.org AND e.repo = r.repo"
                 " LEFT JOIN versions v ON v.org = e.org AND v.repo = e.repo AND v.key = e.key"
                 " AND v.version = e.version"
@@ -103,11 +89,12 @@ class TeamStore:
         if not rows:
             return RemoteState(BEGINNING, {})
         known = [row for row in rows if row[2] is not None]
+        there = [row for row in known if row[4] != GONE]
         return RemoteState(
             _tag_of(rows[0][0], rows[0][1]),
-            {str(row[2]): str(row[3]) for row in known if row[4] is not None},
-            {str(row[2]): str(row[4]) for row in known if row[4] is not None},
-            {str(row[2]): str(row[3]) for row in known if row[4] is None},
+            {str(row[2]): str(row[3]) for row in there},
+            {str(row[2]): str(row[6]) for row in there} if texts else {},
+            {str(row[2]): str(row[3]) for row in known if row[4] == GONE},
             {str(row[2]): str(row[5]) for row in known},
         )
 
@@ -201,7 +188,7 @@ GONE = -1
 """The size of an entry that was deleted."""
 
 
-class TooFast(Refused):
+class TooFast(RequestRefused):
     """More writes than a token may make."""
 
     def __init__(self, wait: float) -> None:
@@ -212,11 +199,13 @@ class TooFast(Refused):
 def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
     """Refuse a batch that no state could take."""
     if len(drafts) > BATCH_ENTRIES:
-        raise Refused(413, f"A batch has at most {BATCH_ENTRIES:,} entries", do="Send several")
+        raise RequestRefused(
+            413, f"A batch has at most {BATCH_ENTRIES:,} entries", do="Send several"
+        )
     size = sum(one.size for one in drafts)
     if size > BATCH_BYTES:
         alone = [one.key for one in drafts if one.size > BATCH_BYTES]
-        raise Refused(
+        raise RequestRefused(
             413,
             f"A batch has at most {BATCH_BYTES:,} bytes, this one has {size:,}",
             where=", ".join(alone[:20]),
@@ -227,24 +216,26 @@ def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
         _check_one(one, deletions=deletions)
         twin = folded.setdefault(fold_key(one.key), one.key)
         if twin is not one.key:
-            raise Refused(400, "Two keys of the batch name one file", where=f"{twin}, {one.key}")
+            raise RequestRefused(
+                400, "Two keys of the batch name one file", where=f"{twin}, {one.key}"
+            )
 
 
 def _check_one(draft: Draft, *, deletions: bool) -> None:
     try:
         canonical = check_key(draft.key)
     except PathRefused as error:
-        raise Refused(400, error.what, where=error.where) from None
+        raise RequestRefused(400, error.what, where=error.where) from None
     if canonical != draft.key:
-        raise Refused(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
+        raise RequestRefused(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
     if draft.content is None:
         if not deletions:
-            raise Refused(400, "This server keeps no deletions", where=draft.key)
+            raise RequestRefused(400, "This server keeps no deletions", where=draft.key)
         return
     if "\0" in draft.content:
-        raise Refused(400, "The text has a NUL character", where=draft.key)
+        raise RequestRefused(400, "The text has a NUL character", where=draft.key)
     if sha256_of(draft.content) != draft.sha256:
-        raise Refused(400, "The SHA-256 does not fit the text", where=draft.key)
+        raise RequestRefused(400, "The SHA-256 does not fit the text", where=draft.key)
 
 
 def _tag(within: Transaction, place: Place) -> str:
@@ -267,17 +258,21 @@ def _raised(within: Transaction, place: Place, expected: str) -> tuple[int, str]
         )
         if made:
             return 1, nonce
-        raise Refused(412, "Somebody else wrote meanwhile", do="Read the hashes and try again")
+        raise RequestRefused(
+            412, "Somebody else wrote meanwhile", do="Read the hashes and try again"
+        )
     nonce, _, number = expected.strip('"').partition("-")
     if not number.isdigit() or len(number) > 18:
-        raise Refused(412, "This tag was never given", do="Read the hashes and try again")
+        raise RequestRefused(412, "This tag was never given", do="Read the hashes and try again")
     rows = within.rows(
         "UPDATE repositories SET version = version + 1"
         " WHERE org = ? AND repo = ? AND nonce = ? AND version = ? RETURNING version",
         (*place, nonce, int(number)),
     )
     if not rows:
-        raise Refused(412, "Somebody else wrote meanwhile", do="Read the hashes and try again")
+        raise RequestRefused(
+            412, "Somebody else wrote meanwhile", do="Read the hashes and try again"
+        )
     return int(rows[0][0] or 0), nonce
 
 
@@ -324,7 +319,7 @@ def _sizes(within: Transaction, place: Place, drafts: Sequence[Draft]) -> dict[s
         )
         for folded, key, size in rows:
             if wanted[str(folded)] != key:
-                raise Refused(
+                raise RequestRefused(
                     409,
                     "Another key is the same but for case or accents",
                     where=f"{wanted[str(folded)]}, {key}",
@@ -351,7 +346,7 @@ def _count(
     )
     entries, size = int(rows[0][0] or 0), int(rows[0][1] or 0)
     if entries > REPOSITORY_ENTRIES or size > REPOSITORY_BYTES:
-        raise Refused(
+        raise RequestRefused(
             413,
             f"A repository has at most {REPOSITORY_ENTRIES:,} entries"
             f" and {REPOSITORY_BYTES:,} bytes",

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator
 
 
-class Metrics:
+class ServerFigures:
     """Counts since the process began."""
 
     def __init__(self) -> None:

@@ -26,13 +26,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from reverie.apps.team.batch import batch_in, if_match, none_match
-from reverie.apps.team.metrics import Metrics
+from reverie.apps.team.metrics import ServerFigures
 from reverie.apps.team.openapi import document
 from reverie.errors import InvalidInput
 from reverie.serving import BODY_SECONDS, BodyCutOff, BodyTooLarge, BodyTooSlow, read_body
-from reverie.team.database import Unreachable
+from reverie.team.database import DatabaseAway
 from reverie.team.store import Place, TeamStore, TooFast
-from reverie.team.values import BODY_BYTES, Refused, RemoteState, check_repo
+from reverie.team.values import BODY_BYTES, RemoteState, RequestRefused, check_repo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -70,7 +70,7 @@ class Doors:
     def __init__(self, store: TeamStore, body_seconds: float) -> None:
         self.store = store
         self.body_seconds = body_seconds
-        self.counts = Metrics()
+        self.counts = ServerFigures()
 
     async def memory(self, request: Request) -> Response:
         answer = self._write if request.method == "PUT" else self._read
@@ -86,7 +86,7 @@ class Doors:
         del request
         try:
             await _threaded(self.store.is_up)
-        except Unreachable as error:
+        except DatabaseAway as error:
             return JSONResponse({"status": "down", "error": error.what}, 503)
         return JSONResponse({"status": "up", "database": self.store.database.kind})
 
@@ -106,25 +106,27 @@ class Doors:
         with self.counts.timed(request.method) as told:
             try:
                 response = await self._guarded(request, answer)
-            except Refused as error:
+            except RequestRefused as error:
                 response = _refusal(error)
-            except Unreachable as error:
-                response = _refusal(Refused(503, error.what, do="Try again later"))
+            except DatabaseAway as error:
+                response = _refusal(RequestRefused(503, error.what, do="Try again later"))
                 response.headers["Retry-After"] = "5"
             told(response.status_code)
             return response
 
     async def _guarded(self, request: Request, answer: _Answer) -> Response:
         if {"transfer-encoding", "content-length"} <= set(request.headers):
-            raise Refused(400, "A body has one length", do="Leave out one of the two headers")
+            raise RequestRefused(
+                400, "A body has one length", do="Leave out one of the two headers"
+            )
         token = await self._token(request)
         repos = request.query_params.getlist("repo")
         try:
             repo = check_repo(repos[0] if len(repos) == 1 else "")
         except InvalidInput as error:
-            raise Refused(400, error.what, where=error.where) from None
+            raise RequestRefused(400, error.what, where=error.where) from None
         if not token.covers(repo):
-            raise Refused(404, "There is no such repository", where=repo)
+            raise RequestRefused(404, "There is no such repository", where=repo)
         return await answer(request, token, (token.org, repo))
 
     async def _token(self, request: Request) -> Token:
@@ -134,14 +136,16 @@ class Doors:
         if kind.lower() == "bearer" and text and len(text) < 200:
             found = await _threaded(partial(self.store.token, text))
         if found is None:
-            raise Refused(401, "A valid token is needed", do="Send Authorization: Bearer TOKEN")
+            raise RequestRefused(
+                401, "A valid token is needed", do="Send Authorization: Bearer TOKEN"
+            )
         return found
 
     async def _read(self, request: Request, token: Token, place: Place) -> Response:
         del token
         views = request.query_params.getlist("view")
         if views not in ([], ["hashes"]):
-            raise Refused(400, "The only view is hashes")
+            raise RequestRefused(400, "The only view is hashes")
         wanted = none_match(request.headers.getlist("if-none-match"))
         if wanted and (tag := await _threaded(partial(self.store.tag, place))) in wanted:
             return Response(status_code=304, headers={"ETag": tag})
@@ -150,7 +154,7 @@ class Doors:
 
     async def _write(self, request: Request, token: Token, place: Place) -> Response:
         if not token.writes:
-            raise Refused(403, "This token may only read")
+            raise RequestRefused(403, "This token may only read")
         expected = if_match(request.headers.getlist("if-match"))
         drafts = batch_in(await self._body(request), request.headers)
         put = partial(self.store.put, place, drafts, expected, token)
@@ -181,18 +185,18 @@ class Doors:
         number = _number(request.query_params.get("version", ""), "version", 10**18)
         found = await _threaded(partial(self.store.version, place, key, number))
         if found is None:
-            raise Refused(404, "There is no such version", where=key[:200])
+            raise RequestRefused(404, "There is no such version", where=key[:200])
         return JSONResponse({"key": key, "version": number, "content": found})
 
     async def _body(self, request: Request) -> bytes:
         try:
             return await read_body(request, BODY_BYTES, self.body_seconds)
         except BodyTooLarge:
-            raise Refused(413, f"A body has at most {BODY_BYTES:,} bytes") from None
+            raise RequestRefused(413, f"A body has at most {BODY_BYTES:,} bytes") from None
         except BodyTooSlow:
-            raise Refused(408, "The body took too long") from None
+            raise RequestRefused(408, "The body took too long") from None
         except BodyCutOff:
-            raise Refused(400, "The request ended before its body did") from None
+            raise RequestRefused(400, "The request ended before its body did") from None
 
 
 def _state(state: RemoteState) -> Response:
@@ -209,11 +213,11 @@ def _state(state: RemoteState) -> Response:
 
 def _number(text: str, name: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= most):
-        raise Refused(400, f"{name} is a whole number from 1 to {most:,}")
+        raise RequestRefused(400, f"{name} is a whole number from 1 to {most:,}")
     return int(text)
 
 
-def _refusal(error: Refused) -> Response:
+def _refusal(error: RequestRefused) -> Response:
     told = {"what": error.what, "where": error.where, "do": error.do}
     body = json.dumps({"error": {k: v for k, v in told.items() if v}}, ensure_ascii=True)
     headers: dict[str, str] = {}
@@ -227,7 +231,7 @@ def _refusal(error: Refused) -> Response:
 async def _nothing(request: Request, problem: Exception) -> Response:
     status = 405 if getattr(problem, "status_code", 404) == 405 else 404
     said = f"{request.method} {request.url.path[:200]} is not served here"
-    response = _refusal(Refused(status, said))
+    response = _refusal(RequestRefused(status, said))
     allowed = cast("Mapping[str, str] | None", getattr(problem, "headers", None)) or {}
     response.headers.update(dict(allowed))
     return response
@@ -235,7 +239,7 @@ async def _nothing(request: Request, problem: Exception) -> Response:
 
 async def _failed(request: Request, problem: Exception) -> Response:
     del request, problem
-    return _refusal(Refused(500, "Something went wrong in the server", do="See its log"))
+    return _refusal(RequestRefused(500, "Something went wrong in the server", do="See its log"))
 
 
 async def _threaded(work: Callable[[], T]) -> T:
