@@ -1,9 +1,9 @@
 """The database behind a team server: SQLite for one machine, PostgreSQL past it.
 
-Statements are plain SQL that both understand, with `?` where a value goes; each is run in a
-transaction that commits as a whole or not at all. Connections are made when they are needed, used
-by one thread at a time and given back. What a statement means is the store's business; who waits
-for it is a worker thread's, never the event loop's.
+Statements are plain SQL that both understand, with `?` where a value goes. A read is one of them; a
+write is a transaction that commits as a whole or not at all. Connections are made when they are
+needed, used by one thread at a time and given back. What a statement means is the store's
+business; who waits for it is a worker thread's, never the event loop's.
 
 A database that cannot be reached raises `DatabaseAway`: the request fails, and the next one tries
 again with a fresh connection. A transaction that collided with another one is run once more.
@@ -57,7 +57,8 @@ class Database(Protocol):
     kind: str
 
     def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
-        """Run a body in one transaction, again where it collided with another."""
+        """Run a body: one statement that reads, or a transaction, which is run again where it
+        collided with another."""
         ...
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
@@ -197,6 +198,7 @@ class Postgres:
             ) from error
         self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
             url,
+            kwargs={"autocommit": True},
             min_size=1,
             max_size=_POOL,
             timeout=_WAIT,
@@ -226,8 +228,11 @@ class Postgres:
 
         for attempt in range(_TRIES):
             try:
-                with self._connection() as connection, connection.transaction():
-                    return body(_PostgresTransaction(connection))
+                with self._connection() as connection:
+                    if not writes:  # one statement: it sees one state without a transaction
+                        return body(_PostgresTransaction(connection))
+                    with connection.transaction():
+                        return body(_PostgresTransaction(connection))
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
                 if attempt + 1 == _TRIES:
                     raise

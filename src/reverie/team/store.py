@@ -55,7 +55,16 @@ class TeamStore:
 
     def token(self, text: str) -> Token | None:
         """Whoever this token stands for, or None."""
-        return self.database.run(lambda within: tokens.find(within, text, self._now()))
+        found = self.enter(text, "")
+        return found[0] if found else None
+
+    def enter(self, text: str, repo: str) -> tuple[Token, str] | None:
+        """A token, and the tag of a repository of its organisation, in one statement."""
+        found = self.database.run(lambda within: tokens.find(within, text, self._now(), repo))
+        if found is None:
+            return None
+        token, (nonce, version) = found
+        return token, BEGINNING if nonce is None else _tag_of(nonce, version)
 
     def is_up(self) -> bool:
         """Whether the database answers; raises where it does not."""

@@ -16,7 +16,7 @@ import secrets
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.light import dataclass
-from reverie.team.database import Row, Transaction
+from reverie.team.database import Row, SqlValue, Transaction
 from reverie.team.values import WRITES_A_SECOND, check_repo
 
 PREFIX = "rvt"
@@ -76,17 +76,25 @@ def create(
     return f"{PREFIX}_{one.id}_{secret}", one
 
 
-def find(within: Transaction, text: str, now: float) -> Token | None:
-    """The good token that this text is, or None; a wrong one takes as long as an unknown one."""
+def find(
+    within: Transaction, text: str, now: float, repo: str = ""
+) -> tuple[Token, tuple[SqlValue, SqlValue]] | None:
+    """The good token that this text is, with word and counter of the state of a repository of its
+    organisation, in one look; or None. A wrong token takes as long as an unknown one."""
     shape = _SHAPE.fullmatch(text)
     name, secret = shape.groups() if shape else ("", text)
-    found = within.rows(f"SELECT digest, {_COLUMNS} FROM tokens WHERE id = ?", (name,))
+    columns = ", ".join(f"t.{one}" for one in _COLUMNS.split(", "))
+    found = within.rows(
+        f"SELECT t.digest, r.nonce, r.version, {columns} FROM tokens t"
+        " LEFT JOIN repositories r ON r.org = t.org AND r.repo = ? WHERE t.id = ?",
+        (repo, name),
+    )
     known = str(found[0][0]) if found else _NOBODY
     same = hmac.compare_digest(known, _digest(secret))
     if not (same and found):
         return None
-    token = _token(found[0][1:])
-    return token if token.is_good(now) else None
+    token = _token(found[0][3:])
+    return (token, (found[0][1], found[0][2])) if token.is_good(now) else None
 
 
 def listed(within: Transaction) -> list[Token]:

@@ -119,22 +119,24 @@ class Doors:
             raise RequestRefused(
                 400, "A body has one length", do="Leave out one of the two headers"
             )
-        token = await self._token(request)
         repos = request.query_params.getlist("repo")
+        repo = repos[0] if len(repos) == 1 else ""
+        token, request.state.tag = await self._enter(request, repo)
         try:
-            repo = check_repo(repos[0] if len(repos) == 1 else "")
+            check_repo(repo)
         except InvalidInput as error:
             raise RequestRefused(400, error.what, where=error.where) from None
         if not token.covers(repo):
             raise RequestRefused(404, "There is no such repository", where=repo)
         return await answer(request, token, (token.org, repo))
 
-    async def _token(self, request: Request) -> Token:
+    async def _enter(self, request: Request, repo: str) -> tuple[Token, str]:
+        """Who asks, and the tag of what is asked for."""
         given = request.headers.getlist("authorization")
         kind, _, text = (given[0] if len(given) == 1 else "").partition(" ")
         found = None
         if kind.lower() == "bearer" and text and len(text) < 200:
-            found = await _threaded(partial(self.store.token, text))
+            found = await _threaded(partial(self.store.enter, text, repo.replace("\0", "")))
         if found is None:
             raise RequestRefused(
                 401, "A valid token is needed", do="Send Authorization: Bearer TOKEN"
@@ -147,8 +149,8 @@ class Doors:
         if views not in ([], ["hashes"]):
             raise RequestRefused(400, "The only view is hashes")
         wanted = none_match(request.headers.getlist("if-none-match"))
-        if wanted and (tag := await _threaded(partial(self.store.tag, place))) in wanted:
-            return Response(status_code=304, headers={"ETag": tag})
+        if request.state.tag in wanted:
+            return Response(status_code=304, headers={"ETag": request.state.tag})
         look = self.store.hashes if views else self.store.contents
         return _state(await _threaded(partial(look, place)))
 
