@@ -10,7 +10,7 @@ from reverie.errors import InvalidInput
 from reverie.team.backup import read_backup, write_backup
 from reverie.team.database import Database, open_database
 from reverie.team.store import TeamStore
-from reverie.team.values import BEGINNING, Draft, RequestRefused, sha256_of
+from reverie.team.values import BEGINNING, Draft, HttpRefusal, sha256_of
 
 from .conftest import Hand
 
@@ -40,7 +40,7 @@ def test_everything_comes_back_and_old_tags_do_not_fit(
     found = other.token(text)
     assert found is not None
     assert found.author == "ines"
-    with pytest.raises(RequestRefused) as error:
+    with pytest.raises(HttpRefusal) as error:
         other.put(HERE, [Draft("a.md", "x", sha256_of("x"))], tag, found)
     assert error.value.status == 412
     with pytest.raises(InvalidInput, match="not empty"):

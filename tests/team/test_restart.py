@@ -14,7 +14,7 @@ import pytest
 
 from reverie.team.database import DatabaseAway, open_database
 from reverie.team.store import TeamStore
-from reverie.team.values import Draft, RequestRefused, sha256_of
+from reverie.team.values import Draft, HttpRefusal, sha256_of
 from tests.conftest import Scale
 
 pytestmark = [pytest.mark.spec("11.restart"), pytest.mark.doors]
@@ -44,7 +44,7 @@ class Writer(threading.Thread):
                 self.acknowledged[key] = text
             except DatabaseAway:
                 self.failures += 1
-            except RequestRefused as error:
+            except HttpRefusal as error:
                 self.refused.add(error.status)
                 time.sleep(0.05)
 

@@ -9,7 +9,7 @@ from reverie.team.database import Database
 from reverie.team.migrations import STEPS, migrate
 from reverie.team.store import TeamStore, TooFast
 from reverie.team.tokens import Token
-from reverie.team.values import BATCH_BYTES, BEGINNING, Draft, RequestRefused, sha256_of
+from reverie.team.values import BATCH_BYTES, BEGINNING, Draft, HttpRefusal, sha256_of
 
 from .conftest import Hand
 
@@ -25,8 +25,8 @@ def writer(store: TeamStore, repo: str = "acme/reader", org: str = "acme") -> To
     return store.create_token(org=org, repo=repo, author="ines")[1]
 
 
-def refusal(status: int) -> pytest.RaisesExc[RequestRefused]:
-    return pytest.RaisesExc(RequestRefused, check=lambda error: error.status == status)
+def refusal(status: int) -> pytest.RaisesExc[HttpRefusal]:
+    return pytest.RaisesExc(HttpRefusal, check=lambda error: error.status == status)
 
 
 def test_a_write_lands_on_the_state_it_was_made_for_alone(store: TeamStore) -> None:
@@ -91,7 +91,7 @@ def test_row_47_the_limit_of_a_batch_is_exact(store: TeamStore) -> None:
     fits = "x" * (BATCH_BYTES - len("a.md"))
     tag = store.put(HERE, [draft("a.md", fits[:-1])], BEGINNING, token)
     tag = store.put(HERE, [draft("a.md", fits)], tag, token)
-    with pytest.raises(RequestRefused, match=r"a\.md") as error:
+    with pytest.raises(HttpRefusal, match=r"a\.md") as error:
         store.put(HERE, [draft("a.md", fits + "x"), draft("b.md", "b")], tag, token)
     assert error.value.status == 413
     many = [draft(f"{n}.md", "") for n in range(1_001)]

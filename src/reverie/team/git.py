@@ -67,7 +67,6 @@ class GitRemote:
             "LC_ALL": "C",
             "GIT_DIR": str(folder),
         }
-        self._sums: dict[str, str] = {}
 
     def hashes(self, known: str = "") -> RemoteState | None:
         """The checksums; None where the branch still is where the tag says."""

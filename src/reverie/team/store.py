@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import secrets as chance
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
 
 from reverie.errors import PathRefused
 from reverie.store.keys import check_key, fold_key
@@ -26,13 +25,12 @@ from reverie.team.values import (
     REPOSITORY_BYTES,
     REPOSITORY_ENTRIES,
     Draft,
+    HttpRefusal,
     KeptVersion,
     RemoteState,
-    RequestRefused,
     sha256_of,
 )
 
-T = TypeVar("T")
 Place = tuple[str, str]
 """An organisation and a repository."""
 
@@ -197,7 +195,7 @@ GONE = -1
 """The size of an entry that was deleted."""
 
 
-class TooFast(RequestRefused):
+class TooFast(HttpRefusal):
     """More writes than a token may make."""
 
     def __init__(self, wait: float) -> None:
@@ -208,13 +206,11 @@ class TooFast(RequestRefused):
 def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
     """Refuse a batch that no state could take."""
     if len(drafts) > BATCH_ENTRIES:
-        raise RequestRefused(
-            413, f"A batch has at most {BATCH_ENTRIES:,} entries", do="Send several"
-        )
+        raise HttpRefusal(413, f"A batch has at most {BATCH_ENTRIES:,} entries", do="Send several")
     size = sum(one.size for one in drafts)
     if size > BATCH_BYTES:
         alone = [one.key for one in drafts if one.size > BATCH_BYTES]
-        raise RequestRefused(
+        raise HttpRefusal(
             413,
             f"A batch has at most {BATCH_BYTES:,} bytes, this one has {size:,}",
             where=", ".join(alone[:20]),
@@ -225,7 +221,7 @@ def _check(drafts: Sequence[Draft], *, deletions: bool) -> None:
         _check_one(one, deletions=deletions)
         twin = folded.setdefault(fold_key(one.key), one.key)
         if twin is not one.key:
-            raise RequestRefused(
+            raise HttpRefusal(
                 400, "Two keys of the batch name one file", where=f"{twin}, {one.key}"
             )
 
@@ -234,17 +230,17 @@ def _check_one(draft: Draft, *, deletions: bool) -> None:
     try:
         canonical = check_key(draft.key)
     except PathRefused as error:
-        raise RequestRefused(400, error.what, where=error.where) from None
+        raise HttpRefusal(400, error.what, where=error.where) from None
     if canonical != draft.key:
-        raise RequestRefused(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
+        raise HttpRefusal(400, "The key is not in its canonical spelling (NFC)", where=draft.key)
     if draft.content is None:
         if not deletions:
-            raise RequestRefused(400, "This server keeps no deletions", where=draft.key)
+            raise HttpRefusal(400, "This server keeps no deletions", where=draft.key)
         return
     if "\0" in draft.content:
-        raise RequestRefused(400, "The text has a NUL character", where=draft.key)
+        raise HttpRefusal(400, "The text has a NUL character", where=draft.key)
     if sha256_of(draft.content) != draft.sha256:
-        raise RequestRefused(400, "The SHA-256 does not fit the text", where=draft.key)
+        raise HttpRefusal(400, "The SHA-256 does not fit the text", where=draft.key)
 
 
 def _tag(within: Transaction, place: Place) -> str:
@@ -267,21 +263,17 @@ def _raised(within: Transaction, place: Place, expected: str) -> tuple[int, str]
         )
         if made:
             return 1, nonce
-        raise RequestRefused(
-            412, "Somebody else wrote meanwhile", do="Read the hashes and try again"
-        )
+        raise HttpRefusal(412, "Somebody else wrote meanwhile", do="Read the hashes and try again")
     nonce, _, number = expected.strip('"').partition("-")
     if not number.isdigit() or len(number) > 18:
-        raise RequestRefused(412, "This tag was never given", do="Read the hashes and try again")
+        raise HttpRefusal(412, "This tag was never given", do="Read the hashes and try again")
     rows = within.rows(
         "UPDATE repositories SET version = version + 1"
         " WHERE org = ? AND repo = ? AND nonce = ? AND version = ? RETURNING version",
         (*place, nonce, int(number)),
     )
     if not rows:
-        raise RequestRefused(
-            412, "Somebody else wrote meanwhile", do="Read the hashes and try again"
-        )
+        raise HttpRefusal(412, "Somebody else wrote meanwhile", do="Read the hashes and try again")
     return int(rows[0][0] or 0), nonce
 
 
@@ -328,7 +320,7 @@ def _sizes(within: Transaction, place: Place, drafts: Sequence[Draft]) -> dict[s
         )
         for folded, key, size in rows:
             if wanted[str(folded)] != key:
-                raise RequestRefused(
+                raise HttpRefusal(
                     409,
                     "Another key is the same but for case or accents",
                     where=f"{wanted[str(folded)]}, {key}",
@@ -355,7 +347,7 @@ def _count(
     )
     entries, size = int(rows[0][0] or 0), int(rows[0][1] or 0)
     if entries > REPOSITORY_ENTRIES or size > REPOSITORY_BYTES:
-        raise RequestRefused(
+        raise HttpRefusal(
             413,
             f"A repository has at most {REPOSITORY_ENTRIES:,} entries"
             f" and {REPOSITORY_BYTES:,} bytes",

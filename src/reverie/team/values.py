@@ -66,7 +66,7 @@ class KeptVersion:
     deleted: bool
 
 
-class RequestRefused(ReverieError):
+class HttpRefusal(ReverieError):
     """A request that a server answers with an error; `status` is HTTP's."""
 
     def __init__(self, status: int, what: str, *, where: str = "", do: str = "") -> None:

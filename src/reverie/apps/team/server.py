@@ -32,7 +32,7 @@ from reverie.errors import InvalidInput
 from reverie.serving import BODY_SECONDS, BodyCutOff, BodyTooLarge, BodyTooSlow, read_body
 from reverie.team.database import DatabaseAway
 from reverie.team.store import Place, TeamStore, TooFast
-from reverie.team.values import BODY_BYTES, RemoteState, RequestRefused, check_repo
+from reverie.team.values import BODY_BYTES, HttpRefusal, RemoteState, check_repo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -106,28 +106,26 @@ class Doors:
         with self.counts.timed(request.method) as told:
             try:
                 response = await self._guarded(request, answer)
-            except RequestRefused as error:
+            except HttpRefusal as error:
                 response = _refusal(error)
             except DatabaseAway as error:
-                response = _refusal(RequestRefused(503, error.what, do="Try again later"))
+                response = _refusal(HttpRefusal(503, error.what, do="Try again later"))
                 response.headers["Retry-After"] = "5"
             told(response.status_code)
             return response
 
     async def _guarded(self, request: Request, answer: _Answer) -> Response:
         if {"transfer-encoding", "content-length"} <= set(request.headers):
-            raise RequestRefused(
-                400, "A body has one length", do="Leave out one of the two headers"
-            )
+            raise HttpRefusal(400, "A body has one length", do="Leave out one of the two headers")
         repos = request.query_params.getlist("repo")
         repo = repos[0] if len(repos) == 1 else ""
         token, request.state.tag = await self._enter(request, repo)
         try:
             check_repo(repo)
         except InvalidInput as error:
-            raise RequestRefused(400, error.what, where=error.where) from None
+            raise HttpRefusal(400, error.what, where=error.where) from None
         if not token.covers(repo):
-            raise RequestRefused(404, "There is no such repository", where=repo)
+            raise HttpRefusal(404, "There is no such repository", where=repo)
         return await answer(request, token, (token.org, repo))
 
     async def _enter(self, request: Request, repo: str) -> tuple[Token, str]:
@@ -138,16 +136,14 @@ class Doors:
         if kind.lower() == "bearer" and text and len(text) < 200:
             found = await _threaded(partial(self.store.enter, text, repo.replace("\0", "")))
         if found is None:
-            raise RequestRefused(
-                401, "A valid token is needed", do="Send Authorization: Bearer TOKEN"
-            )
+            raise HttpRefusal(401, "A valid token is needed", do="Send Authorization: Bearer TOKEN")
         return found
 
     async def _read(self, request: Request, token: Token, place: Place) -> Response:
         del token
         views = request.query_params.getlist("view")
         if views not in ([], ["hashes"]):
-            raise RequestRefused(400, "The only view is hashes")
+            raise HttpRefusal(400, "The only view is hashes")
         wanted = none_match(request.headers.getlist("if-none-match"))
         if request.state.tag in wanted:
             return Response(status_code=304, headers={"ETag": request.state.tag})
@@ -156,7 +152,7 @@ class Doors:
 
     async def _write(self, request: Request, token: Token, place: Place) -> Response:
         if not token.writes:
-            raise RequestRefused(403, "This token may only read")
+            raise HttpRefusal(403, "This token may only read")
         expected = if_match(request.headers.getlist("if-match"))
         drafts = batch_in(await self._body(request), request.headers)
         put = partial(self.store.put, place, drafts, expected, token)
@@ -187,18 +183,18 @@ class Doors:
         number = _number(request.query_params.get("version", ""), "version", 10**18)
         found = await _threaded(partial(self.store.version, place, key, number))
         if found is None:
-            raise RequestRefused(404, "There is no such version", where=key[:200])
+            raise HttpRefusal(404, "There is no such version", where=key[:200])
         return JSONResponse({"key": key, "version": number, "content": found})
 
     async def _body(self, request: Request) -> bytes:
         try:
             return await read_body(request, BODY_BYTES, self.body_seconds)
         except BodyTooLarge:
-            raise RequestRefused(413, f"A body has at most {BODY_BYTES:,} bytes") from None
+            raise HttpRefusal(413, f"A body has at most {BODY_BYTES:,} bytes") from None
         except BodyTooSlow:
-            raise RequestRefused(408, "The body took too long") from None
+            raise HttpRefusal(408, "The body took too long") from None
         except BodyCutOff:
-            raise RequestRefused(400, "The request ended before its body did") from None
+            raise HttpRefusal(400, "The request ended before its body did") from None
 
 
 def _state(state: RemoteState) -> Response:
@@ -215,11 +211,11 @@ def _state(state: RemoteState) -> Response:
 
 def _number(text: str, name: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= most):
-        raise RequestRefused(400, f"{name} is a whole number from 1 to {most:,}")
+        raise HttpRefusal(400, f"{name} is a whole number from 1 to {most:,}")
     return int(text)
 
 
-def _refusal(error: RequestRefused) -> Response:
+def _refusal(error: HttpRefusal) -> Response:
     told = {"what": error.what, "where": error.where, "do": error.do}
     body = json.dumps({"error": {k: v for k, v in told.items() if v}}, ensure_ascii=True)
     headers: dict[str, str] = {}
@@ -233,7 +229,7 @@ def _refusal(error: RequestRefused) -> Response:
 async def _nothing(request: Request, problem: Exception) -> Response:
     status = 405 if getattr(problem, "status_code", 404) == 405 else 404
     said = f"{request.method} {request.url.path[:200]} is not served here"
-    response = _refusal(RequestRefused(status, said))
+    response = _refusal(HttpRefusal(status, said))
     allowed = cast("Mapping[str, str] | None", getattr(problem, "headers", None)) or {}
     response.headers.update(dict(allowed))
     return response
@@ -241,7 +237,7 @@ async def _nothing(request: Request, problem: Exception) -> Response:
 
 async def _failed(request: Request, problem: Exception) -> Response:
     del request, problem
-    return _refusal(RequestRefused(500, "Something went wrong in the server", do="See its log"))
+    return _refusal(HttpRefusal(500, "Something went wrong in the server", do="See its log"))
 
 
 async def _threaded(work: Callable[[], T]) -> T:
