@@ -159,9 +159,9 @@ def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
         other.url,
         other.repo,
         tuple(key for key in found.take if key not in found.returned),
-        tuple(key for key in found.push if key not in here.blocked) + found.delete,
-        found.lost + found.merge,
-        found.returned,
+        (*(key for key in found.push if key not in here.blocked), *found.delete),
+        (*found.lost, *found.merge),
+        tuple(found.returned),
         dict(here.blocked),
     )
 

@@ -215,7 +215,8 @@ class TeamClient:
         for key, text in texts.items():
             if sha256_of(text) != sums[key]:
                 raise _hostile("A text does not have its SHA-256", key)
-        authors = _texts(found.get("authors", {}), "authors")
+        named = _texts(found.get("authors", {}), "authors")
+        authors = {key: who for key, who in named.items() if who.isprintable() and len(who) <= 100}
         return RemoteState(_tag_in(answer), sums, texts, gone, authors)
 
 

@@ -12,7 +12,7 @@ one memory take turns.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,6 +58,8 @@ class SyncReport:
     """Of each conflict that the server won, where our bytes are kept."""
     returned: list[str] = field(default_factory=list[str])
     removed: list[str] = field(default_factory=list[str])
+    unlisted: list[str] = field(default_factory=list[str])
+    """Pushed, and no line of the team's index names them."""
     group: str = ""
     """The step in the memory's history that a pull made."""
 
@@ -70,6 +72,7 @@ class SyncReport:
             "lost": self.lost,
             "returned": self.returned,
             "removed": self.removed,
+            "unlisted": self.unlisted,
             "group": self.group,
         }
 
@@ -88,6 +91,7 @@ def sync(
         for attempt in range(TRIES + 1):
             try:
                 _once(memories, remote, mode or SyncMode(), report, now(), pull_only=pull_only)
+                report.unlisted = folder.unlisted(memories, report.pushed)
                 return report
             except (Stale, Changed):
                 if attempt == TRIES:
@@ -167,8 +171,7 @@ def _pull(
         **{key: data for key, data in merged.items() if data != here.data[key]},
         **dict.fromkeys(found.remove),
     }
-    authors = sorted({there.authors[key] for key in changes if key in there.authors})
-    group, refused = folder.land(memories, changes, here, f"by {', '.join(authors)}"[:200])
+    group, refused = folder.land(memories, changes, here, f"by {_authors(there, changes)}"[:200])
     report.group = group or report.group
     report.blocked.update(refused)
     report.pulled += [key for key in (*found.take, *merged) if key not in refused]
@@ -182,6 +185,12 @@ def _pull(
     for key in found.remove:
         agreed.known.pop(key, None)
     agreed.tag = there.tag
+
+
+def _authors(there: RemoteState, keys: Iterable[str]) -> str:
+    """Who wrote these, as far as the other side knows."""
+    known = sorted({there.authors.get(key) or "somebody unknown" for key in keys})
+    return ", ".join(known)
 
 
 def _drafts(

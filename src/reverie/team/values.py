@@ -88,6 +88,8 @@ def check_repo(name: str) -> str:
     plain = slash and _REPO.fullmatch(owner) and _REPO.fullmatch(rest)
     if not plain or rest.endswith(".git"):
         raise InvalidInput(
-            "A repository is named owner/name", where=repr(name[:200]), do="Leave out the rest"
+            "A repository is named owner/name",
+            where=repr(name[:200]),
+            do="Give it without a host and without .git",
         )
     return name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,7 +59,7 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
     if as_json:
         document(done.value())
         return
-    say(f"{plural(len(done.pulled), 'file')} pulled, {plural(len(done.pushed), 'file')} pushed")
+    say(f"{_files('pulled', done.pulled)}; {_files('pushed', done.pushed)}")
     for key, where in done.lost.items():
         say(f"{key}: both sides changed it; the team's text stands, yours is kept in {where}")
     for key in done.conflicts:
@@ -68,8 +69,18 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
         say(f"{key}: you deleted it, and it came back: deletions do not travel")
     for key, why in sorted(done.blocked.items()):
         say(f"{key}: not shared, since {why}")
+    for key in done.unlisted:
+        say(f"{key}: no line of team/MEMORY.md names it; `reverie memory check --fix` adds one")
     if done.group:
         note(f"`reverie memory undo {done.group}` takes back what was pulled, for you alone")
+
+
+def _files(what: str, keys: Sequence[str]) -> str:
+    """How many files, and which, as far as a line is long enough."""
+    if not keys:
+        return f"nothing {what}"
+    more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
+    return f"{plural(len(keys), 'file')} {what}: {', '.join(keys[:5])}{more}"
 
 
 @app.command()
@@ -199,7 +210,7 @@ def token() -> None:
 @token.command()
 @click.option("--repo", required=True, metavar="OWNER/NAME", help="`*` for all of them.")
 @click.option("--org", default="default", show_default=True, help="The organisation.")
-@click.option("--author", default="", help="Whose token it is; else the repository's name.")
+@click.option("--author", default="", help="Whose token it is; else your user name.")
 @click.option("--read-only", is_flag=True, help="The token may not write.")
 @click.option("--days", type=click.IntRange(1, 3650), help="How long it is good.")
 @database_option
