@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import random
 import socket
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from starlette.types import ASGIApp, Message
 
 from reverie.apps.team.server import app
-from reverie.serving import serving
+from reverie.serving import listen, serving
+from reverie.team.backup import write_backup
+from reverie.team.database import open_database
 from reverie.team.store import TeamStore
-from reverie.team.values import BODY_BYTES, sha256_of
+from reverie.team.values import BODY_BYTES, Draft, sha256_of
 from tests.conftest import Scale
 
 pytestmark = pytest.mark.spec("11.server")
@@ -177,7 +183,7 @@ def test_row_51_bombs_floods_and_trickles(talk: Talk, url: str) -> None:
     token = talk.http.headers["authorization"]
     start = (
         f"PUT {PATH}?repo={REPO} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n"
-        'If-Match: "0"\r\nContent-Type: application/json\r\n'
+        'If-Match: "0"\r\nContent-Type: application/json\r\nConnection: close\r\n'
     )
     slow = said(host, int(port), f"{start}Content-Length: 100\r\n\r\n{{".encode())
     assert b" 408 " in slow
@@ -224,34 +230,93 @@ def test_row_41_without_a_good_token_nothing_is_said(
     reading.http.close()
 
 
+STRANGE = [
+    *("b/app", "b%2Fapp", "B/app", "b/App", "a/../b/app", "a/app%00", "b/app/", "/b/app"),
+    *("b//app", "b/app%20", "%62/app", "b%252Fapp", "a/app&repo=b/app", "..%2Fb%2Fapp"),
+    *("b/app", "b/App", "b/x", "c/app"),
+]
+VIEWS = ["?", "?view=hashes&", "/log?", "/refused?", "/versions?key=s.md&version=1&"]
+
+
+def two_tenants(store: TeamStore) -> str:
+    """The token of one, beside another that has something to hide."""
+    tokens: dict[str, str] = {}
+    for org in ("a", "b"):
+        tokens[org], token = store.create_token(org=org, repo=f"{org}/app", author="x")
+        text = f"secret of {org}"
+        store.put((org, f"{org}/app"), [Draft("s.md", text, sha256_of(text))], '"0"', token)
+    return tokens["a"]
+
+
+def probes(chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
+    """A repository of somebody else, in some spelling, and an address that asks for it."""
+    for _ in range(count):
+        repo = chance.choice(STRANGE)
+        yield repo, f"{PATH}{chance.choice(VIEWS)}repo={repo}"
+
+
+def leaks(repo: str, status: int, body: str) -> bool:
+    """Another tenant's repository is answered just as one that is not there."""
+    hidden = status == 404 and json.loads(body)["error"]["what"] == "There is no such repository"
+    if repo in ("b/app", "c/app") and not hidden:
+        return True
+    return status not in (400, 404) or "secret" in body
+
+
 def test_row_42_no_probe_crosses_to_another_tenant(
     store: TeamStore, url: str, scale: Scale
 ) -> None:
-    """Every repository of another tenant answers just as one that is not there."""
-    tokens = {
-        org: store.create_token(org=org, repo=f"{org}/app", author="x")[0] for org in ("a", "b")
+    talk = Talk(url, two_tenants(store))
+    for repo, where in probes(random.Random(scale.seed), 300):
+        found = talk.http.get(where)
+        assert not leaks(repo, found.status_code, found.text), where
+    talk.http.close()
+
+
+async def test_row_42_nor_one_of_ten_thousand(tmp_path: Path, scale: Scale) -> None:
+    """The same without a socket in between, and writes among them."""
+    store = TeamStore(open_database(str(tmp_path / "team.sqlite3")), now=time.time)
+    token = two_tenants(store)
+    served = app(store)
+    before = store.contents(("b", "b/app"))
+    put = b'{"entries": {"s.md": "taken over"}}'
+    for at, (repo, where) in enumerate(
+        probes(random.Random(scale.seed), scale.pick(10_000, 100_000))
+    ):
+        path, _, query = where.partition("?")
+        writes = at % 5 == 0 and path == PATH
+        headers = {"authorization": f"Bearer {token}", "if-match": before.tag if writes else '"0"'}
+        status, body = await asked(served, "PUT" if writes else "GET", path, query, headers, put)
+        assert not leaks(repo, status, body), where
+    assert store.contents(("b", "b/app")) == before
+    assert all(one.org == "a" for one in store.all_refusals())
+    store.close()
+
+
+async def asked(
+    served: ASGIApp, method: str, path: str, query: str, headers: dict[str, str], body: bytes
+) -> tuple[int, str]:
+    """One request to an application, as a server hands it over."""
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }
-    talks = {org: Talk(url, text) for org, text in tokens.items()}
-    for org, one in talks.items():
-        assert one.put({"entries": {"s.md": f"secret of {org}"}}, '"0"', f"{org}/app").is_success
-    chance = random.Random(scale.seed)
-    strange = [
-        *("b/app", "b%2Fapp", "B/app", "b/App", "a/../b/app", "a/app%00", "b/app/", "/b/app"),
-        *("b//app", "b/app%20", "%62/app", "b%252Fapp", "a/app&repo=b/app", "..%2Fb%2Fapp"),
-    ]
-    missing = talks["a"].get(repo="nobody/here")
-    for _ in range(scale.pick(300, 100_000)):
-        repo = chance.choice([*strange, f"b/{chance.choice(['app', 'App', 'x'])}", "c/app"])
-        view = chance.choice(["", "&view=hashes", "/log", "/versions&key=s.md&version=1"])
-        path, _, more = view.partition("&") if view.startswith("/") else ("", "", view[1:])
-        found = talks["a"].http.get(f"{PATH}{path}?repo={repo}&{more}")
-        assert found.status_code in (400, 404)
-        assert "secret" not in found.text
-        if repo in ("b/app", "c/app"):
-            assert found.status_code == missing.status_code == 404
-            assert found.json()["error"]["what"] == missing.json()["error"]["what"]
-    for one in talks.values():
-        one.http.close()
+    said: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    await served(scope, receive, send)
+    text = b"".join(one.get("body", b"") for one in said[1:])
+    return said[0]["status"], text.decode()
 
 
 def test_the_log_tells_who_and_a_version_what(talk: Talk) -> None:
@@ -282,3 +347,56 @@ def test_too_many_writes_are_told_when_to_come_back(talk: Talk) -> None:
     late = talk.put({"entries": {"a.md": "x"}}, tag)
     assert late.status_code == 429
     assert int(late.headers["retry-after"]) >= 1
+
+
+def test_what_is_refused_is_kept_by_token_and_never_a_word_of_it(
+    talk: Talk, url: str, store: TeamStore, tmp_path: Path
+) -> None:
+    text = "the words of a memory"
+    mine = talk.http.headers["authorization"].split("_")
+    reader = Talk(url, store.create_token(org="acme", repo=REPO, author="tom", writes=False)[0])
+    lead = Talk(url, store.create_token(org="acme", repo="*", author="lead")[0])
+    wrong = Talk(url, f"rvt_{mine[1]}_{'x' * 43}")
+    nobody = Talk(url, f"rvt_{'0' * 12}_{'y' * 43}")
+    talk.put({"entries": {"a.md": text}}, '"stale-1"')
+    talk.put(b" " * (BODY_BYTES + 1), '"0"')
+    talk.put({"entries": {"../a.md": text}}, '"0"')
+    talk.get(repo="zeta/secret")
+    reader.put({"entries": {"a.md": text}}, '"0"')
+    wrong.get()
+    nobody.get()
+
+    def seen(one: Talk) -> list[tuple[str, int, str]]:
+        rows = one.http.get(f"{PATH}/refused?repo={REPO}").json()["refused"]
+        return sorted((row["author"], row["status"], row["repo"]) for row in rows)
+
+    own = [("ines", 400, REPO), ("ines", 401, ""), ("ines", 404, "")]
+    own += [("ines", 412, REPO), ("ines", 413, REPO)]
+    assert seen(talk) == own
+    assert seen(reader) == [("tom", 403, REPO)]
+    assert seen(lead) == [*own, ("tom", 403, REPO)]
+    assert [one.status for one in store.all_refusals() if not one.token] == [401]
+    everything = tmp_path / "everything.jsonl"
+    write_backup(store.database, everything)
+    kept = everything.read_text("utf-8")
+    for word in (text, "zeta", mine[2], "x" * 43, "y" * 43, "0" * 12):
+        assert word not in kept.replace(sha256_of(""), "")
+    for one in (reader, lead, wrong, nobody):
+        one.http.close()
+
+
+async def test_an_answer_does_not_wait_for_more_to_send() -> None:
+    """With Nagle's algorithm on, the second piece of every answer waits for 40 ms."""
+    accepted: list[bool] = []
+
+    def look(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = writer.get_extra_info("socket")
+        accepted.append(bool(link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+        writer.close()
+
+    listening = listen("127.0.0.1", 0)
+    async with await asyncio.start_server(look, sock=listening):
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        await reader.read()
+        writer.close()
+    assert accepted == [True]

@@ -28,6 +28,7 @@ from reverie.world import Notice, Say
 if TYPE_CHECKING:
     from reverie.team.round import Shared, SyncReport
     from reverie.team.sync import SyncMode
+    from reverie.team.values import CountedRefusal
 
 TOKEN = "REVERIE_TEAM_TOKEN"
 SECONDS = 30.0
@@ -164,6 +165,20 @@ def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
         tuple(found.returned),
         dict(here.blocked),
     )
+
+
+def refused_by_server(place: TeamPlace, most: int) -> list[CountedRefusal]:
+    """What the team's server refused, as far as our token may know it."""
+    from reverie.team.client import TeamClient
+
+    other = connect(place)
+    if not isinstance(other, TeamClient):
+        raise NotAvailable(
+            "A git remote keeps no list of what it refused",
+            where=other.url,
+            do="Ask whoever runs the git server",
+        )
+    return other.refused(most)
 
 
 # As long as a session lives

@@ -23,6 +23,7 @@ from reverie.store.keys import check_key
 from reverie.team.values import (
     REPOSITORY_BYTES,
     REPOSITORY_ENTRIES,
+    CountedRefusal,
     Draft,
     KeptVersion,
     RemoteState,
@@ -122,6 +123,15 @@ class TeamClient:
         if not isinstance(rows, list):
             raise _hostile("The log is not one")
         return [_version_in(row) for row in cast("list[object]", rows)[:most]]
+
+    def refused(self, most: int = 100) -> list[CountedRefusal]:
+        """What the server refused, as far as this token may know it; the newest first."""
+        answer = self._send("GET", self._where("/refused", f"&limit={most}"), {}, None, _SMALL)
+        self._must_be(answer, 200)
+        rows = _object(answer).get("refused")
+        if not isinstance(rows, list):
+            raise _hostile("The list of refusals is not one")
+        return [_refusal_in(row) for row in cast("list[object]", rows)[:most]]
 
     def version(self, key: str, number: int) -> str:
         """The text of one version."""
@@ -290,3 +300,19 @@ def _version_in(row: object) -> KeptVersion:
     return KeptVersion(
         str(key), number, str(sha), str(author), float(at), one.get("deleted") is True
     )
+
+
+def _refusal_in(row: object) -> CountedRefusal:
+    if not isinstance(row, dict):
+        raise _hostile("The list of refusals is not one")
+    one = cast("dict[str, object]", row)
+    texts = [one.get(name) for name in ("org", "repo", "token", "author")]
+    status, times, begun, latest = (
+        one.get(name) for name in ("status", "times", "begun", "latest")
+    )
+    counts = isinstance(status, int) and isinstance(times, int)
+    moments = isinstance(begun, int | float) and isinstance(latest, int | float)
+    if not (counts and moments and all(isinstance(text, str) for text in texts)):
+        raise _hostile("The list of refusals is not one")
+    org, repo, token, author = map(str, texts)
+    return CountedRefusal(org, repo, token, author, status, times, float(begun), float(latest))

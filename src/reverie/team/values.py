@@ -66,6 +66,21 @@ class KeptVersion:
     deleted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CountedRefusal:
+    """How often a server refused one token something within an hour; no token, no author, no
+    repository where it does not know them."""
+
+    org: str
+    repo: str
+    token: str
+    author: str
+    status: int
+    times: int
+    begun: float
+    latest: float
+
+
 class HttpRefusal(ReverieError):
     """A request that a server answers with an error; `status` is HTTP's."""
 

@@ -29,6 +29,7 @@ from reverie.upkeep.scan import scan_files
 if TYPE_CHECKING:
     from reverie.session.team import TeamPlace
     from reverie.team.store import TeamStore
+    from reverie.team.values import CountedRefusal
 
 HOST = "127.0.0.1"
 DATABASE = "REVERIE_TEAM_DATABASE"
@@ -114,9 +115,24 @@ def status(project: Path, as_json: bool) -> None:
 @app.command("log")
 @project_option
 @click.option("-n", "most", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option("--refused", is_flag=True, help="Show what the server refused instead.")
+@click.option(
+    "--database",
+    default="",
+    metavar="URL",
+    help="With --refused: all that this database's servers refused, to anybody.",
+)
 @json_option
-def show_log(project: Path, most: int, as_json: bool) -> None:
-    """Show who wrote which shared memory, and when; the newest first."""
+def show_log(project: Path, most: int, refused: bool, database: str, as_json: bool) -> None:
+    """Show who wrote which shared memory, and when; the newest first.
+
+    Of what was refused a token sees its own, and one for all repositories its organisation's.
+    """
+    if database and not refused:
+        raise click.UsageError("--database goes with --refused")
+    if refused:
+        _show_refused(_refusals(project, most, database), as_json=as_json)
+        return
     from reverie.session.team import connect
 
     rows = connect(_place(project)).log(most)
@@ -129,6 +145,43 @@ def show_log(project: Path, most: int, as_json: bool) -> None:
         say(f"{when}  {one.author} {what} {one.key} (version {one.version})")
     if not rows:
         say("Nobody has written anything yet.")
+
+
+_REFUSED = {
+    401: "without a valid token",
+    403: "a write with a token that may only read",
+    404: "another repository than the token's, or a version that is not there",
+    412: "a write on an old state",
+    413: "too large",
+    428: "a write without If-Match",
+    429: "too many writes",
+}
+
+
+def _refusals(project: Path, most: int, database: str) -> list[CountedRefusal]:
+    if not database:
+        from reverie.session.team import refused_by_server
+
+        return refused_by_server(_place(project), most)
+    store = _store(database)
+    try:
+        return store.all_refusals(most)
+    finally:
+        store.close()
+
+
+def _show_refused(rows: Sequence[CountedRefusal], *, as_json: bool) -> None:
+    if as_json:
+        document([asdict(one) for one in rows])
+        return
+    for one in rows:
+        when = datetime.fromtimestamp(one.latest, UTC).strftime("%Y-%m-%d %H:%M")
+        who = f"{one.author} ({one.token})" if one.token else "somebody unknown"
+        where = f" in {one.repo}" if one.repo else ""
+        why = _REFUSED.get(one.status, "not as the server understands it")
+        say(f"{when}  {who}{where}: {plural(one.times, 'time')} {one.status}, {why}")
+    if not rows:
+        say("Nothing was refused.")
 
 
 @app.command()
