@@ -349,6 +349,7 @@ def test_too_many_writes_are_told_when_to_come_back(talk: Talk) -> None:
     assert int(late.headers["retry-after"]) >= 1
 
 
+@pytest.mark.spec("11.refused")
 def test_what_is_refused_is_kept_by_token_and_never_a_word_of_it(
     talk: Talk, url: str, store: TeamStore, tmp_path: Path
 ) -> None:

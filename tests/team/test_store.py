@@ -205,6 +205,7 @@ def test_a_database_of_the_first_version_gets_what_is_new_and_keeps_what_it_has(
     assert store.all_refusals() == []
 
 
+@pytest.mark.spec("11.refused")
 def test_what_was_refused_is_counted_by_hour_and_seen_by_whom_it_concerns(
     store: TeamStore, hand: Hand
 ) -> None:
@@ -236,6 +237,7 @@ def test_what_was_refused_is_counted_by_hour_and_seen_by_whom_it_concerns(
     assert {one.author for one in everything} == {"ines", ""}
 
 
+@pytest.mark.spec("11.refused")
 def test_a_flood_of_refusals_is_few_writes_and_few_rows(database: Database, hand: Hand) -> None:
     store = TeamStore(database, now=hand)
     token = writer(store, "*")
