@@ -322,3 +322,26 @@ def test_an_author_whom_the_server_does_not_know_is_named_so_and_not_trusted(
     assert tomas.sync().pulled == ["a.md"]
     assert tomas.memories.trust("team/a.md") is Trust.UNTRUSTED
     assert tomas.memories.history.log("team/a.md")[-1].origin.note == "by ines"
+
+
+def test_a_push_of_more_batches_than_a_token_may_write_waits_and_goes_on(
+    tmp_path: Path, hand: Hand
+) -> None:
+    store = TeamStore(open_database(str(tmp_path / "slow.sqlite3")), now=hand)
+    text, _ = store.create_token(org="acme", repo=REPO, author="ines")
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        hand.now += seconds
+
+    with serving(app(store)) as url:
+        ines = Mate(tmp_path / "ines", url, text, hand)
+        ines.client = TeamClient(url, text, REPO, sleep=sleep)
+        for n in range(45):
+            ines.write(f"n{n:02}.md", f"{n:02} " * 40_000)
+        assert len(ines.sync().pushed) == 45
+        ines.memories.close()
+    assert waited == [1.0, 1.0]
+    assert len(store.hashes(("acme", REPO)).checksums) == 45
+    store.close()

@@ -42,21 +42,26 @@ class TeamStatus:
 
     url: str
     repo: str
+    folder: str
     to_pull: tuple[str, ...]
     to_push: tuple[str, ...]
     conflicts: tuple[str, ...]
     returning: tuple[str, ...]
     """Deleted here; a pull brings them back."""
+    taken_back: tuple[str, ...]
+    """A teammate's change that was undone here; it stays so until they change it again."""
     blocked: dict[str, str]
 
     def value(self) -> dict[str, object]:
         return {
             "url": self.url,
             "repo": self.repo,
+            "folder": self.folder,
             "to_pull": list(self.to_pull),
             "to_push": list(self.to_push),
             "conflicts": list(self.conflicts),
             "returning": list(self.returning),
+            "taken_back": list(self.taken_back),
             "blocked": self.blocked,
         }
 
@@ -147,23 +152,22 @@ def sync_team(
 
 def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
     """What a sync would do."""
-    from reverie.team import folder
-    from reverie.team.sync import plan
-    from reverie.team.values import RemoteState
+    from reverie.team.round import compare
 
     other = connect(place)
-    agreed = folder.load(memories, other.url, other.repo)
-    here = folder.read_files(memories)
-    there = other.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
-    found = plan(here.sums, agreed.known, there, mode_of(place.settings))
+    both = compare(memories, other, mode_of(place.settings))
+    found, blocked = both.found, both.here.blocked
+    apart = {*found.returned, *found.lost}
     return TeamStatus(
         other.url,
         other.repo,
-        tuple(key for key in found.take if key not in found.returned),
-        (*(key for key in found.push if key not in here.blocked), *found.delete),
+        str(memories.root / TEAM),
+        tuple(key for key in found.take if key not in apart),
+        (*(key for key in found.push if key not in blocked), *found.delete),
         (*found.lost, *found.merge),
         tuple(found.returned),
-        dict(here.blocked),
+        tuple(both.quiet),
+        dict(blocked),
     )
 
 

@@ -63,7 +63,7 @@ def read_backup(database: Database, path: Path) -> int:
 
     def filled(within: Transaction) -> int:
         if any(within.rows(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
-            raise InvalidInput("The database is not empty", do="Restore into a new one")
+            raise InvalidInput("The database is not empty", do="Name a new one with --database")
         count = 0
         for table, values in _rows(path):
             marks = ", ".join("?" * len(values))

@@ -13,7 +13,8 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 from urllib.parse import quote, urlsplit
 
@@ -71,7 +72,15 @@ class Answer:
 class TeamClient:
     """One repository on one server."""
 
-    def __init__(self, url: str, token: str, repo: str, *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        repo: str,
+        *,
+        seconds: float = SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise InvalidInput(
@@ -91,6 +100,7 @@ class TeamClient:
         self._base = parts.path.rstrip("/")
         self._token = token
         self._seconds = seconds
+        self._sleep = sleep
 
     def state(self, known: str = "") -> RemoteState | None:
         """All texts; None where they are as the tag `known` says."""
@@ -109,7 +119,7 @@ class TeamClient:
             "deleted": [one.key for one in drafts if one.content is None],
         }
         data = json.dumps({k: v for k, v in body.items() if v}, ensure_ascii=False).encode()
-        answer = self._send("PUT", self._where(), {"If-Match": expected}, data, _SMALL)
+        answer = self._written(expected, data)
         if answer.status == 412:
             raise Stale("Somebody else wrote meanwhile", where=self.repo)
         self._must_be(answer, 200)
@@ -144,6 +154,18 @@ class TeamClient:
         return found
 
     # Asking
+
+    def _written(self, expected: str, data: bytes) -> Answer:
+        """The answer to a write; one that came too soon is sent again when it may, within the
+        time that a request has."""
+        left = self._seconds
+        while True:
+            answer = self._send("PUT", self._where(), {"If-Match": expected}, data, _SMALL)
+            wait = _after(answer)
+            if answer.status != 429 or not 0 < wait <= left:
+                return answer
+            left -= wait
+            self._sleep(wait)
 
     def _asked(self, more: str = "", *, known: str) -> Answer:
         headers = {"If-None-Match": known} if known else {}
@@ -194,9 +216,8 @@ class TeamClient:
             return
         said = _said(answer)
         if status in (408, 425, 429) or status >= 500:
-            after = answer.headers.get("retry-after", "")
-            wait = float(after) if after.isascii() and after.isdigit() else 0.0
-            raise Offline(said, where=self.url, do="It is tried again later", after=min(wait, 600))
+            wait = min(_after(answer), 600)
+            raise Offline(said, where=self.url, do="It is tried again later", after=wait)
         if 300 <= status < 400:
             raise Hostile(
                 "The team server sends us elsewhere", where=self.url, do="Set its new address"
@@ -232,6 +253,12 @@ class TeamClient:
 
 def _hostile(what: str, where: str = "") -> Hostile:
     return Hostile(what, where=where[:200], do="Nothing was taken; ask whoever runs the server")
+
+
+def _after(answer: Answer) -> float:
+    """The seconds that a server asks to wait, or 0."""
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _said(answer: Answer) -> str:

@@ -88,7 +88,7 @@ def why_not(key: str, data: bytes) -> str:
     try:
         secrets.checked(data, key)
     except SecretFound as error:
-        return f"it holds a secret: {error.what}"
+        return f"{error.what[:1].lower()}{error.what[1:]}"
     return ""
 
 

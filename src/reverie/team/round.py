@@ -99,6 +99,29 @@ def sync(
     return report
 
 
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Here, there, what was agreed on before, and what a sync would do about it."""
+
+    agreed: Agreed
+    here: LocalFiles
+    there: RemoteState
+    found: SyncPlan
+    quiet: Sequence[str]
+    """Left as they are on both sides."""
+
+
+def compare(memories: Memories, remote: Shared, mode: SyncMode) -> BothSides:
+    """Where both sides stand; nothing is changed on either."""
+    agreed = folder.load(memories, remote.url, remote.repo)
+    here = folder.read_files(memories)
+    there = remote.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
+    sums = here.sums
+    _decline(memories, sums, there, agreed)
+    quiet = [key for key, pair in agreed.declined.items() if pair == _pair(key, sums, there)]
+    return BothSides(agreed, here, there, plan(sums, agreed.known, there, mode, quiet), quiet)
+
+
 def _once(
     memories: Memories,
     remote: Shared,
@@ -108,18 +131,11 @@ def _once(
     *,
     pull_only: bool,
 ) -> None:
-    agreed = folder.load(memories, remote.url, remote.repo)
-    here = folder.read_files(memories)
-    there = remote.hashes(agreed.tag) if agreed.tag else remote.hashes()
-    if there is None:
-        there = RemoteState(agreed.tag, agreed.known)
-    sums = here.sums
-    _decline(memories, sums, there, agreed)
-    quiet = [key for key, pair in agreed.declined.items() if pair == _pair(key, sums, there)]
-    found = plan(sums, agreed.known, there, mode, quiet)
+    both = compare(memories, remote, mode)
+    agreed, here, there, found = both.agreed, both.here, both.there, both.found
     if found.take or found.merge:
         there = remote.state() or there
-        found = plan(sums, agreed.known, there, mode, quiet)
+        found = plan(here.sums, agreed.known, there, mode, both.quiet)
     merged = _merged(memories, here, there, agreed, found)
     _pull(memories, here, there, found, merged, agreed, report, now)
     folder.save(memories, agreed)

@@ -117,7 +117,9 @@ def revoke(within: Transaction, name: str, now: float) -> Token:
         (now, name),
     )
     if not rows:
-        raise NotFound("There is no such token", where=name[:40], do="List the tokens")
+        raise NotFound(
+            "There is no such token", where=name[:40], do="See `reverie team token list`"
+        )
     return _token(rows[0])
 
 

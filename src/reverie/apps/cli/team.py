@@ -57,6 +57,7 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
 
     with open_memory(project) as memories:
         done = sync_team(memories, _place(project), pull_only=pull)
+        done.lost = {key: str(memories.beside.root / name) for key, name in done.lost.items()}
     if as_json:
         document(done.value())
         return
@@ -96,12 +97,13 @@ def status(project: Path, as_json: bool) -> None:
     if as_json:
         document(found.value())
         return
-    say(f"{found.repo} at {found.url}")
+    say(f"{found.repo} at {found.url}, in {found.folder}")
     rows = (
         ("to pull", found.to_pull),
         ("to push", found.to_push),
         ("changed on both sides", found.conflicts),
         ("deleted here, coming back with the next sync", found.returning),
+        ("taken back here, until a teammate changes it again", found.taken_back),
     )
     for name, keys in rows:
         if keys:
@@ -310,8 +312,12 @@ def list_tokens(database: str, as_json: bool) -> None:
         document([asdict(one) for one in found])
         return
     for one in found:
-        state = "revoked" if one.revoked else "writes" if one.writes else "reads"
+        state = "writes" if one.writes else "reads"
+        if not one.is_good(time.time()):
+            state = "revoked" if one.revoked else "expired"
         say(f"{one.id}  {one.org}  {one.repo}  {one.author}  {state}")
+    if not found:
+        say("There are no tokens yet.")
 
 
 @token.command()
