@@ -113,7 +113,7 @@ class Person:
             done = self.sync()
             if "offline" not in done:
                 return done
-        raise AssertionError(f"the link does not come back: {done}")
+        raise AssertionError("the link does not come back")
 
     def files(self) -> dict[str, str]:
         return {one.name: one.read_text("utf-8") for one in sorted(self.shared.iterdir())}

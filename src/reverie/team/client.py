@@ -334,12 +334,15 @@ def _refusal_in(row: object) -> CountedRefusal:
         raise _hostile("The list of refusals is not one")
     one = cast("dict[str, object]", row)
     texts = [one.get(name) for name in ("org", "repo", "token", "author")]
-    status, times, begun, latest = (
-        one.get(name) for name in ("status", "times", "begun", "latest")
-    )
-    counts = isinstance(status, int) and isinstance(times, int)
-    moments = isinstance(begun, int | float) and isinstance(latest, int | float)
-    if not (counts and moments and all(isinstance(text, str) for text in texts)):
-        raise _hostile("The list of refusals is not one")
-    org, repo, token, author = map(str, texts)
-    return CountedRefusal(org, repo, token, author, status, times, float(begun), float(latest))
+    status, times = one.get("status"), one.get("times")
+    begun, latest = one.get("begun"), one.get("latest")
+    if (
+        isinstance(status, int)
+        and isinstance(times, int)
+        and isinstance(begun, int | float)
+        and isinstance(latest, int | float)
+        and all(isinstance(text, str) for text in texts)
+    ):
+        org, repo, token, author = map(str, texts)
+        return CountedRefusal(org, repo, token, author, status, times, begun, latest)
+    raise _hostile("The list of refusals is not one")
