@@ -328,6 +328,9 @@ def test_the_log_tells_who_and_a_version_what(talk: Talk) -> None:
     assert old.json()["content"] == "one"
     assert talk.http.get(f"{PATH}/versions?repo={REPO}&key=a.md&version=x").status_code == 400
     assert talk.http.get(f"{PATH}/log?repo={REPO}&limit=0").status_code == 400
+    for key in ("%00", "a%00.md", "%ff", "%ed%a0%80", "x" * 5_000):
+        odd = talk.http.get(f"{PATH}/versions?repo={REPO}&key={key}&version=1")
+        assert odd.status_code == 404, key
 
 
 def test_health_figures_and_the_document_need_no_token(talk: Talk, url: str) -> None:

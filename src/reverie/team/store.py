@@ -127,6 +127,8 @@ class TeamStore:
 
     def version(self, place: Place, key: str, number: int) -> str | None:
         """The text of one version; None where there is none."""
+        if "\0" in key:  # nothing that PostgreSQL could be asked for
+            return None
         rows = self.database.run(
             lambda within: within.rows(
                 "SELECT content FROM versions WHERE org = ? AND repo = ? AND key = ?"
