@@ -73,8 +73,12 @@ async def test_a_session_takes_shows_and_pushes_what_is_shared(
             assert "Deploys go out on Tuesdays" in request
             assert str(agent.session.memories.root / "team") in request  # type: ignore[union-attr]
             (agent.session.memories.root / "team" / "b.md").write_text("b\n")  # type: ignore[union-attr]
+            (agent.session.memories.root / "team" / "bin.md").write_bytes(b"\xff")  # type: ignore[union-attr]
     assert any("taken from the team: MEMORY.md, deploy.md" in one.text for one in said)
     assert store.contents(PLACE).contents["b.md"] == "b\n"
+    assert [one.text for one in said if "bin.md" in one.text] == [
+        "bin.md is not shared, since it is not UTF-8 text"
+    ]
 
 
 async def test_a_server_that_is_away_is_told_and_costs_no_session(

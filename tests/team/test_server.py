@@ -5,52 +5,22 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import random
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from starlette.types import ASGIApp, Message
 
-from reverie.apps.team.server import app
-from reverie.serving import listen, serving
+from reverie.serving import listen
 from reverie.team.backup import write_backup
-from reverie.team.database import open_database
 from reverie.team.store import TeamStore
-from reverie.team.values import BODY_BYTES, Draft, sha256_of
-from tests.conftest import Scale
+from reverie.team.values import BODY_BYTES, sha256_of
+
+from .conftest import PATH, REPO, Talk
 
 pytestmark = pytest.mark.spec("11.server")
-REPO = "acme/reader"
-PATH = "/api/team_memory"
-
-
-class Talk:
-    """A client that says whatever it likes."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self.url = url
-        self.http = httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
-
-    def get(self, more: str = "", repo: str = REPO, **headers: str) -> httpx2.Response:
-        return self.http.get(f"{PATH}?repo={repo}{more}", headers=headers)
-
-    def put(self, body: object, tag: str | None, repo: str = REPO) -> httpx2.Response:
-        headers = {"Content-Type": "application/json"}
-        if tag is not None:
-            headers["If-Match"] = tag
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.http.put(f"{PATH}?repo={repo}", content=content, headers=headers)
-
-
-@pytest.fixture
-def url(store: TeamStore) -> Iterator[str]:
-    with serving(app(store, body_seconds=2), header_seconds=2) as found:
-        yield found
 
 
 @pytest.fixture
@@ -228,95 +198,6 @@ def test_row_41_without_a_good_token_nothing_is_said(
     assert reading.get().status_code == 200
     assert reading.put({"entries": {"a.md": "x"}}, '"0"').status_code == 403
     reading.http.close()
-
-
-STRANGE = [
-    *("b/app", "b%2Fapp", "B/app", "b/App", "a/../b/app", "a/app%00", "b/app/", "/b/app"),
-    *("b//app", "b/app%20", "%62/app", "b%252Fapp", "a/app&repo=b/app", "..%2Fb%2Fapp"),
-    *("b/app", "b/App", "b/x", "c/app"),
-]
-VIEWS = ["?", "?view=hashes&", "/log?", "/refused?", "/versions?key=s.md&version=1&"]
-
-
-def two_tenants(store: TeamStore) -> str:
-    """The token of one, beside another that has something to hide."""
-    tokens: dict[str, str] = {}
-    for org in ("a", "b"):
-        tokens[org], token = store.create_token(org=org, repo=f"{org}/app", author="x")
-        text = f"secret of {org}"
-        store.put((org, f"{org}/app"), [Draft("s.md", text, sha256_of(text))], '"0"', token)
-    return tokens["a"]
-
-
-def probes(chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """A repository of somebody else, in some spelling, and an address that asks for it."""
-    for _ in range(count):
-        repo = chance.choice(STRANGE)
-        yield repo, f"{PATH}{chance.choice(VIEWS)}repo={repo}"
-
-
-def leaks(repo: str, status: int, body: str) -> bool:
-    """Another tenant's repository is answered just as one that is not there."""
-    hidden = status == 404 and json.loads(body)["error"]["what"] == "There is no such repository"
-    if repo in ("b/app", "c/app") and not hidden:
-        return True
-    return status not in (400, 404) or "secret" in body
-
-
-def test_row_42_no_probe_crosses_to_another_tenant(
-    store: TeamStore, url: str, scale: Scale
-) -> None:
-    talk = Talk(url, two_tenants(store))
-    for repo, where in probes(random.Random(scale.seed), 300):
-        found = talk.http.get(where)
-        assert not leaks(repo, found.status_code, found.text), where
-    talk.http.close()
-
-
-async def test_row_42_nor_one_of_ten_thousand(tmp_path: Path, scale: Scale) -> None:
-    """The same without a socket in between, and writes among them."""
-    store = TeamStore(open_database(str(tmp_path / "team.sqlite3")), now=time.time)
-    token = two_tenants(store)
-    served = app(store)
-    before = store.contents(("b", "b/app"))
-    put = b'{"entries": {"s.md": "taken over"}}'
-    for at, (repo, where) in enumerate(
-        probes(random.Random(scale.seed), scale.pick(10_000, 100_000))
-    ):
-        path, _, query = where.partition("?")
-        writes = at % 5 == 0 and path == PATH
-        headers = {"authorization": f"Bearer {token}", "if-match": before.tag if writes else '"0"'}
-        status, body = await asked(served, "PUT" if writes else "GET", path, query, headers, put)
-        assert not leaks(repo, status, body), where
-    assert store.contents(("b", "b/app")) == before
-    assert all(one.org == "a" for one in store.all_refusals())
-    store.close()
-
-
-async def asked(
-    served: ASGIApp, method: str, path: str, query: str, headers: dict[str, str], body: bytes
-) -> tuple[int, str]:
-    """One request to an application, as a server hands it over."""
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "scheme": "http",
-        "method": method,
-        "path": path,
-        "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-    }
-    said: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: Message) -> None:
-        said.append(message)
-
-    await served(scope, receive, send)
-    text = b"".join(one.get("body", b"") for one in said[1:])
-    return said[0]["status"], text.decode()
 
 
 def test_the_log_tells_who_and_a_version_what(talk: Talk) -> None:

@@ -217,21 +217,24 @@ async def shared_while_open(
         yield
         return
     stop = anyio.Event()
+    told: set[str] = set()
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_watch, memories, place, say, stop)
+            group.start_soon(_watch, memories, place, say, stop, told)
             try:
                 yield
             finally:
                 stop.set()
                 group.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
-                    await _push_rest(memories, place, say)
+                    await _push_rest(memories, place, say, told)
     except BaseExceptionGroup as many:  # the watcher never raises: it is what the block raised
         raise many.exceptions[0] from None
 
 
-async def _watch(memories: Memories, place: TeamPlace, say: Say, stop: anyio.Event) -> None:
+async def _watch(
+    memories: Memories, place: TeamPlace, say: Say, stop: anyio.Event, told: set[str]
+) -> None:
     from reverie.team.watch import changes, keep_pushing
 
     async def push() -> SyncReport:
@@ -239,14 +242,16 @@ async def _watch(memories: Memories, place: TeamPlace, say: Say, stop: anyio.Eve
 
     try:
         memories.folder.make_folder(TEAM)
-        await keep_pushing(changes(memories.root / TEAM, stop), push, say)
+        await keep_pushing(changes(memories.root / TEAM, stop), push, say, told=told)
     except ReverieError as error:  # sharing fails alone: the session goes on
         say(Notice("team", f"shared memory is pushed only at the end: {error}", "warning"))
 
 
-async def _push_rest(memories: Memories, place: TeamPlace, say: Say) -> None:
+async def _push_rest(memories: Memories, place: TeamPlace, say: Say, told: set[str]) -> None:
+    from reverie.team.watch import tell_blocked
+
     push = partial(sync_team, memories, place, seconds=START_SECONDS)
     try:
-        await anyio.to_thread.run_sync(push)
+        tell_blocked(await anyio.to_thread.run_sync(push), say, told)
     except ReverieError as error:
         say(Notice("team", f"shared memory waits for the next session: {error}", "warning"))
