@@ -1,4 +1,4 @@
-"""No tenant reaches another's memory, however a repository is spelled: by a port, and in process."""
+"""No tenant reaches another's memory, however a repository is spelled; by a port and in process."""
 
 from __future__ import annotations
 
