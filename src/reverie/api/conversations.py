@@ -60,7 +60,7 @@ class Conversations(Generic[M]):
         self._dialect = dialect
         self._memory = memory
         self._learns = learns and memory is not None
-        self._say = listening(on_notice)
+        self.say = listening(on_notice)
         self._options: FitterOptions = options or {}
         self._fitters: OrderedDict[tuple[str, str], Fitter] = OrderedDict()
         self._joined: OrderedDict[str, Joining] = OrderedDict()
@@ -80,7 +80,7 @@ class Conversations(Generic[M]):
         except PromptTooLong:
             raise
         except ReverieError as error:
-            self._say(Notice("fit", f"the list goes as it came: {error}", "warning"))
+            self.say(Notice("fit", f"the list goes as it came: {error}", "warning"))
             return list(messages)
 
     def _fitter(self, name: str, model: str, own_tools: Sequence[object] = ()) -> Fitter:
@@ -93,7 +93,7 @@ class Conversations(Generic[M]):
                     via=self._via,
                     marks=False,  # the framework sets them
                     memory=self._memory,
-                    on_notice=self._say,
+                    on_notice=self.say,
                     **self._options,
                 )
                 self._fitters[name, model] = known
@@ -128,12 +128,17 @@ class Conversations(Generic[M]):
         from reverie.api.joining import Joining
 
         with self._lock:
-            known = self._joined.setdefault(name, Joining(self._memory, self._say))
+            known = self._joined.setdefault(name, Joining(self._memory, self.say))
             self._joined.move_to_end(name)
             while len(self._joined) > AT_ONCE:
                 self._joined.popitem(last=False)
         known.look(words, words)
         return known.texts[words]
+
+    def tell_anew(self, name: str) -> None:
+        """Forget what `recall` told a conversation, which does not hold it any more."""
+        with self._lock:
+            self._joined.pop(name, None)
 
     def learn(self, messages: Sequence[M]) -> list[Saved]:
         """At a turn's end: keep what is worth keeping of a conversation, where there is a memory
@@ -147,7 +152,7 @@ class Conversations(Generic[M]):
         try:
             return self._memory.learn(values)
         except ReverieError as error:
-            self._say(Notice("extraction", f"nothing was learned: {error}", "warning"))
+            self.say(Notice("extraction", f"nothing was learned: {error}", "warning"))
             return []
 
     @property
