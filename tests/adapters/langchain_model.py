@@ -42,7 +42,7 @@ class ChatModel(BaseChatModel):
             model=self.model_name,
             messages=sent,
             max_completion_tokens=60_000,
-            **({"tools": tools} if tools else {})
+            **({"tools": tools} if tools else {}),
         )
         said = reply.choices[0].message
         calls = [

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
 
 from reverie.api.conversations import Conversations
-from reverie.api.dialects import said_in
+from reverie.api.dialects import Value, said_in
 from reverie.api.fitting import fit
 from reverie.errors import InvalidInput, ReverieError
 from reverie.world import Notice
@@ -129,10 +129,10 @@ class _Hooks:
         return self._cut(name, call, value) if isinstance(value, str) else value
 
     def _cut(self, name: str, call: str, text: str) -> str:
-        use = {"type": "tool_use", "id": call, "name": name, "input": {}}
-        result = {"type": "tool_result", "tool_use_id": call, "content": text}
-        asked = {"role": "assistant", "content": [use]}
-        answered = {"role": "user", "content": [result]}
+        use: Value = {"type": "tool_use", "id": call, "name": name, "input": {}}
+        result: Value = {"type": "tool_result", "tool_use_id": call, "content": text}
+        asked: Value = {"role": "assistant", "content": [use]}
+        answered: Value = {"role": "user", "content": [result]}
         try:
             sent = fit(
                 [asked, answered],
@@ -155,26 +155,24 @@ class _Hooks:
     async def stopped(self, given: Any, tool: str | None, context: Any) -> Any:
         """What was said is learned from."""
         del tool, context
-        path = Path(str(given.get("transcript_path") or ""))
-        if path.is_file():
-            from anyio import to_thread
+        from anyio import to_thread
 
-            await to_thread.run_sync(lambda: self._own.learn(list(_said(path))))
+        path = Path(str(given.get("transcript_path") or ""))
+        await to_thread.run_sync(lambda: self._own.learn(list(_said(path))))
         return {}
 
 
 def _said(path: Path) -> Iterator[dict[str, Any]]:
     """The words of the user and the model in a transcript of theirs, main conversation only."""
+    if not path.is_file():
+        return
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
-                row = json.loads(line)
-            except ValueError:
+                row: Any = json.loads(line)
+                said, kind = row["message"], row["type"]
+            except (ValueError, KeyError, TypeError):
                 continue
-            if not isinstance(row, dict) or cast("Any", row).get("type") not in (
-                "user",
-                "assistant",
-            ):
-                continue
-            if not any(row.get(k) for k in ("isMeta", "isSidechain", "isCompactSummary")):
-                yield row["message"]
+            beside = any(row.get(k) for k in ("isMeta", "isSidechain", "isCompactSummary"))
+            if kind in ("user", "assistant") and not beside:
+                yield said

@@ -2,8 +2,8 @@
 
     agent = create_agent("anthropic:claude-opus-5-5", tools, middleware=[ReverieMiddleware(memory)])
 
-The middleware fits each request and offers `read_back` and the memory's tools. The state, and what a
-checkpointer keeps of it, stays whole: what is fitted is only what is sent. `ReverieStore` is a
+The middleware fits each request and offers `read_back` and the memory's tools. The state, and what
+a checkpointer keeps of it, stays whole: what is fitted is only what is sent. `ReverieStore` is a
 LangGraph store whose items are memories, in plain files with their history.
 """
 
@@ -60,7 +60,7 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
                 name=one.name,
                 description=one.description,
                 args_schema=dict(one.schema),
-                func=lambda **given: None,  # `wrap_tool_call` answers, which knows the thread
+                func=_elsewhere,
             )
             for one in self.conversations.tools
         ]
@@ -127,6 +127,11 @@ class ReverieMiddleware(AgentMiddleware[Any, Any, Any]):
         await self.conversations.aio.learn(state["messages"])
 
 
+def _elsewhere(**given: Any) -> str:
+    """`wrap_tool_call` answers, which knows the thread."""
+    return f"This tool works inside an agent with ReverieMiddleware: {', '.join(given)}"
+
+
 def _name(messages: Sequence[AnyMessage]) -> str:
     """A thread's first message has an id that no other thread has."""
     return str(messages[0].id) if messages else ""
@@ -141,12 +146,8 @@ def _described(tool: BaseTool | dict[str, Any]) -> Value:
     if isinstance(tool, dict) and "function" not in tool:
         return tool  # of the provider's own kinds
     about = convert_to_openai_tool(tool)["function"]
-    schema = about.get("parameters") or {}
-    return {
-        "name": about["name"],
-        "description": about.get("description", ""),
-        "input_schema": schema,
-    }
+    described = {"name": about["name"], "description": about.get("description", "")}
+    return {**described, "input_schema": about.get("parameters", {})}
 
 
 class _Dialect:

@@ -8,6 +8,7 @@ There is no expiry.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -38,12 +39,12 @@ TEXTS = ("text", "content", "memory", "data")
 _REST = re.compile(r"(?:\n\n|^)```json\n(.*)\n```$", re.DOTALL)
 _MOST = 10_000
 _COMPARED: dict[str, Any] = {
-    "$eq": lambda a, b: a == b,
-    "$ne": lambda a, b: a != b,
-    "$gt": lambda a, b: a > b,
-    "$gte": lambda a, b: a >= b,
-    "$lt": lambda a, b: a < b,
-    "$lte": lambda a, b: a <= b,
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
 }
 
 
@@ -146,21 +147,14 @@ def _item(found: Found) -> Item | None:
         return None
     try:
         about: Any = loads(rest[1])
-    except JSONDecodeError:
+        named, key, value = about["text"], str(about["key"]), dict[str, Any](about["value"])
+        namespace = tuple(map(str, about["namespace"]))
+    except (JSONDecodeError, KeyError, TypeError, ValueError):
         return None
-    if not isinstance(about, dict) or set(cast("Any", about)) != {
-        "namespace",
-        "key",
-        "text",
-        "value",
-    }:
-        return None
-    value = dict(about["value"])
-    if about["text"]:
-        value = {about["text"]: found.text.strip()[: rest.start()], **value}
+    if named:
+        value = {str(named): found.text.strip()[: rest.start()], **value}
     at = datetime.fromtimestamp(found.saved, UTC)
-    space = tuple(map(str, about["namespace"]))
-    return Item(value=value, key=about["key"], namespace=space, created_at=at, updated_at=at)
+    return Item(value=value, key=key, namespace=namespace, created_at=at, updated_at=at)
 
 
 def _fits(value: object, wanted: object) -> bool:

@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from agents import Agent, FunctionTool, RunConfig
+from agents import FunctionTool, RunConfig
 from agents.memory import Session, SessionABC
 from agents.run_config import CallModelData, ModelInputData
 from agents.tool import ToolOutputImage, ToolOutputText
 
 from reverie.api.conversations import Conversations, FitterOptions
-from reverie.api.dialects import Value, said_in
+from reverie.api.dialects import Value, pictures_in, said_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,9 +66,8 @@ class ReverieSession(SessionABC):
             call = {"type": "tool_use", "id": context.tool_call_id, "name": offer.name}
             asked = {**call, "input": given}
             found = await self._conversations.aio.answer(self.session_id, (), asked)
-            pictures = [_picture(part) for part in found["content"] if isinstance(part, dict)]
-            shown = list(filter(None, pictures))
-            return [ToolOutputText(text=said_in(found)), *shown] if shown else said_in(found)
+            pictures = [_picture(source) for source in pictures_in(found)]
+            return [ToolOutputText(text=said_in(found)), *pictures] if pictures else said_in(found)
 
         schema = dict(offer.schema)
         return FunctionTool(offer.name, offer.description, schema, run, strict_json_schema=False)
@@ -79,7 +78,7 @@ class ReverieSession(SessionABC):
 
     async def fit(self, data: CallModelData[Any]) -> ModelInputData:
         """`call_model_input_filter`: the items to send in place of these."""
-        given, agent = data.model_data, cast("Agent[Any]", data.agent)
+        given, agent = data.model_data, data.agent
         tools = [tool for tool in agent.tools if isinstance(tool, FunctionTool)]
         sent = await self._conversations.aio.fit(
             self.session_id,
@@ -112,9 +111,6 @@ def _model_name(model: Any) -> str:
     return str(model if isinstance(model, str) else getattr(model, "model", "") or "")
 
 
-def _picture(block: Value) -> ToolOutputImage | None:
-    source = cast("Value", block.get("source") or {})
-    url = source.get("url")
-    if source.get("type") == "base64":
-        url = f"data:{source['media_type']};base64,{source['data']}"
-    return ToolOutputImage(image_url=url) if isinstance(url, str) else None
+def _picture(source: Value) -> ToolOutputImage:
+    url = source.get("url") or f"data:{source['media_type']};base64,{source['data']}"
+    return ToolOutputImage(image_url=str(url))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import messages as theirs
 from pydantic_ai.capabilities import AbstractCapability
@@ -19,7 +19,7 @@ from pydantic_ai.tools import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset
 
 from reverie.api.conversations import Conversations, FitterOptions
-from reverie.api.dialects import ASIDE, Value, kept_blocks, said_in
+from reverie.api.dialects import ASIDE, Value, kept_blocks, pictures_in, said_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,8 +64,8 @@ class Reverie(AbstractCapability[Any]):
         async def run(ctx: RunContext[Any], **given: Any) -> Any:
             call = {"type": "tool_use", "id": ctx.tool_call_id, "name": name, "input": given}
             found = await self.conversations.aio.answer(_name(ctx), ctx.messages, call)
-            pictures = [_picture(part) for part in found["content"] if isinstance(part, dict)]
-            return [said_in(found), *filter(None, pictures)] if any(pictures) else said_in(found)
+            pictures = [_picture(source) for source in pictures_in(found)]
+            return [said_in(found), *pictures] if pictures else said_in(found)
 
         schema = dict(offer.schema)
         return Tool.from_schema(run, name, offer.description, schema, takes_ctx=True)
@@ -89,6 +89,7 @@ class Reverie(AbstractCapability[Any]):
     async def after_run(
         self, ctx: RunContext[Any], *, result: AgentRunResult[Any]
     ) -> AgentRunResult[Any]:
+        del ctx
         await self.conversations.aio.learn(result.all_messages())
         return result
 
@@ -203,12 +204,13 @@ def _content(one: Any) -> Value:
 
 def _as_it_is(part: Any) -> Value:
     """What only pydantic-ai knows: it stays, and is told apart by what it holds."""
+    if isinstance(part, theirs.FilePart):
+        return _content(part.content)
     return {"type": ASIDE, "kind": part.part_kind, "text": repr(part)}
 
 
-def _picture(block: Value) -> theirs.BinaryContent | theirs.ImageUrl | None:
-    source = cast("Value", block.get("source") or {})
-    if source.get("type") == "base64":
-        data = f"data:{source['media_type']};base64,{source['data']}"
-        return theirs.BinaryContent.from_data_uri(data)
-    return theirs.ImageUrl(source["url"]) if source.get("type") == "url" else None
+def _picture(source: Value) -> theirs.BinaryContent | theirs.ImageUrl:
+    if source.get("type") == "url":
+        return theirs.ImageUrl(source["url"])
+    data = f"data:{source['media_type']};base64,{source['data']}"
+    return theirs.BinaryContent.from_data_uri(data)

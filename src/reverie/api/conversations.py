@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
-from reverie.api.dialects import Dialect, fit_in, values_of
+from reverie.api.dialects import Dialect, fit_in
 from reverie.api.fitting import Fitter, Policy, Store
 from reverie.api.notices import listening
 from reverie.api.toolset import READ_BACK, Toolset, tools
@@ -147,8 +147,7 @@ class Conversations(Generic[M]):
             return []
         values = cast("Sequence[object]", messages)
         if self._dialect is not None:
-            read = values_of(self._dialect, messages)
-            values = [{k: v for k, v in one.items() if k != "place"} for one in sum(read, [])]
+            values = [value for one in messages for value in self._dialect.read(one)]
         try:
             return self._memory.learn(values)
         except ReverieError as error:

@@ -1,9 +1,9 @@
 """Messages of a framework's own classes, fitted without being rewritten.
 
 A `Dialect` says what a message of theirs is in the form of the Messages API. What nothing was
-decided of comes back as the very object that went in; one whose results were cut, or whose thinking
-had to go, is asked of the dialect, which changes that and nothing else. So ids, signatures, pictures
-and members that nobody here knows are never copied from one form to another and back.
+decided of comes back as the very object that went in; one whose results were cut, or whose
+thinking had to go, is asked of the dialect, which changes that and nothing else. So ids,
+signatures, pictures and members that nobody here knows are never copied to another form and back.
 """
 
 from __future__ import annotations
@@ -68,28 +68,26 @@ def _is_of(one: Value, other: Value) -> bool:
     return one.get("type") == other["type"] and one.get(ident) == other.get(ident)
 
 
-def values_of(dialect: Dialect[M], messages: Sequence[M]) -> list[list[Value]]:
-    """Each message in the Messages form."""
-    read = (dialect.read(message) for message in messages)
-    return [[{**value, PLACE: n} for value in values] for n, values in enumerate(read)]
-
-
 def fit_in(dialect: Dialect[M], fitter: Fitter, messages: Sequence[M]) -> list[M]:
     """The list to send in place of this one."""
-    read = values_of(dialect, messages)
+    known = (dialect.read(message) for message in messages)
+    read = [[{**value, PLACE: n} for value in values] for n, values in enumerate(known)]
     sent = fitter.fit([value for values in read for value in values])
     out: list[M] = []
-    for place, group in groupby(sent, lambda value: value.get(PLACE)):
+    for place, group in groupby(sent, _place):
         values = list(group)
-        if place is None:
+        if place < 0:
             out += [made for value in values for made in dialect.made(value)]
             continue
-        known, message = read[place], messages[place]
-        is_whole = len(values) == len(known) and all(
-            a is b for a, b in zip(values, known, strict=True)
-        )
+        is_whole = list(map(id, values)) == list(map(id, read[place]))
+        message = messages[place]
         out += [message] if is_whole else dialect.changed(message, values)
     return out
+
+
+def _place(value: Value) -> int:
+    """Which message a value is of; below 0 where it is ours."""
+    return value.get(PLACE, -1)
 
 
 def said_in(value: Value) -> str:
@@ -99,3 +97,10 @@ def said_in(value: Value) -> str:
         return content
     parts = cast("list[Value]", content) if isinstance(content, list) else []
     return "\n".join(str(part.get("text")) for part in parts if part.get("type") == "text")
+
+
+def pictures_in(result: Value) -> list[Value]:
+    """The sources of the pictures in a result, as the Messages API has them."""
+    content: object = result.get("content")
+    parts = cast("list[Value]", content) if isinstance(content, list) else []
+    return [part["source"] for part in parts if part.get("type") == "image"]
