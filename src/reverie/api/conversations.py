@@ -57,7 +57,7 @@ class Conversations(Generic[M]):
         on_notice: Callable[[Notice], object] | None = None,
         options: FitterOptions | None = None,
     ) -> None:
-        self._dialect = dialect
+        self.dialect = dialect
         self._memory = memory
         self._learns = learns and memory is not None
         self.say = listening(on_notice)
@@ -74,9 +74,9 @@ class Conversations(Generic[M]):
         """The list to send in place of this one."""
         fitter = self._fitter(name, model, own_tools)
         try:
-            if self._dialect is None:
+            if self.dialect is None:
                 return list(fitter.fit(messages))
-            return fit_in(self._dialect, fitter, messages)
+            return fit_in(self.dialect, fitter, messages)
         except PromptTooLong:
             raise
         except ReverieError as error:
@@ -106,7 +106,7 @@ class Conversations(Generic[M]):
         return [tool for tool in own_tools if tool_name(tool) not in self.tools.names]
 
     def _described(self) -> list[Any]:
-        return self.tools.responses() if self._dialect is None else self.tools.anthropic()
+        return self.tools.responses() if self.dialect is None else self.tools.anthropic()
 
     def answer(self, name: str, messages: Sequence[M], call: Mapping[str, Any]) -> Any:
         """The `tool_result` of a call (a `tool_use` block) of one of our tools, else None. Where
@@ -146,8 +146,8 @@ class Conversations(Generic[M]):
         if not self._learns or self._memory is None:
             return []
         values = cast("Sequence[object]", messages)
-        if self._dialect is not None:
-            values = [value for one in messages for value in self._dialect.read(one)]
+        if self.dialect is not None:
+            values = [value for one in messages for value in self.dialect.read(one)]
         try:
             return self._memory.learn(values)
         except ReverieError as error:
