@@ -5,29 +5,26 @@
 
 The SDK's program keeps its own context and shows nobody its list, so what is done here is done at
 its hooks: what fits joins each prompt, large results of tools are cut as they come in and lie whole
-in files that its own Read tool reads, and what was said is learned from at the end of a turn and
-before a compaction. Results of its own Read, Edit and Write stay as they are. What it compacts, it
-compacts by itself.
+in files that its own Read tool reads, and what was said is learned from at the end of a turn.
+Results of its own Read, Edit and Write stay as they are. What it compacts, it compacts by itself.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, create_sdk_mcp_server
 
-from reverie.api.conversations import Conversations
+from reverie.api.conversations import AT_ONCE, Conversations
 from reverie.api.dialects import Value, said_in
 from reverie.api.fitting import fit
 from reverie.errors import InvalidInput, ReverieError
 from reverie.world import Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from reverie.api.memory import Memory
 
@@ -76,6 +73,7 @@ class _Hooks:
         self._memory = memory
         self._model = options.model or "claude-opus-5-5"
         self._own = Conversations[Any](memory=memory, learns=learns, on_notice=on_notice)
+        self._said: dict[str, list[Value]] = {}  # by session
         self.folder = memory.folder.parent / "results"
 
     @property
@@ -98,7 +96,11 @@ class _Hooks:
     async def prompted(self, given: Any, tool: str | None, context: Any) -> Any:
         """What fits joins the prompt."""
         del tool, context
-        told = await self._own.aio.recall(given["session_id"], given["prompt"])
+        session, words = given["session_id"], str(given["prompt"])
+        self._said.setdefault(session, []).append({"role": "user", "content": words})
+        while len(self._said) > AT_ONCE:
+            self._said.pop(next(iter(self._said)))
+        told = await self._own.aio.recall(session, words)
         if not told:
             return {}
         found = {"hookEventName": "UserPromptSubmit", "additionalContext": told}
@@ -149,30 +151,15 @@ class _Hooks:
 
     async def compacts(self, given: Any, tool: str | None, context: Any) -> Any:
         """A compaction drops what was told of memory: it is told anew."""
-        self._own.tell_anew(given["session_id"])
-        return await self.stopped(given, tool, context)
-
-    async def stopped(self, given: Any, tool: str | None, context: Any) -> Any:
-        """What was said is learned from."""
         del tool, context
-        from anyio import to_thread
-
-        path = Path(str(given.get("transcript_path") or ""))
-        await to_thread.run_sync(lambda: self._own.learn(list(_said(path))))
+        self._own.tell_anew(given["session_id"])
         return {}
 
-
-def _said(path: Path) -> Iterator[dict[str, Any]]:
-    """The words of the user and the model in a transcript of theirs, main conversation only."""
-    if not path.is_file():
-        return
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                row: Any = json.loads(line)
-                said, kind = row["message"], row["type"]
-            except (ValueError, KeyError, TypeError):
-                continue
-            beside = any(row.get(k) for k in ("isMeta", "isSidechain", "isCompactSummary"))
-            if kind in ("user", "assistant") and not beside:
-                yield said
+    async def stopped(self, given: Any, tool: str | None, context: Any) -> Any:
+        """What was said is learned from. Their transcript may not be on the disk yet, so it is
+        what these hooks heard."""
+        del tool, context
+        said = self._said.get(given["session_id"], [])
+        said.append({"role": "assistant", "content": str(given.get("last_assistant_message"))})
+        await self._own.aio.learn(said)
+        return {}

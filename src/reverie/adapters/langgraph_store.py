@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 TEXTS = ("text", "content", "memory", "data")
 _REST = re.compile(r"(?:\n\n|^)```json\n(.*)\n```$", re.DOTALL)
-_MOST = 10_000
+_MOST = 1_000
+"""Memories that a search by words looks through, the best first."""
 _COMPARED: dict[str, Any] = {
     "$eq": operator.eq,
     "$ne": operator.ne,
