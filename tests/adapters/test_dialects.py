@@ -99,8 +99,8 @@ def test_a_cut_result_keeps_its_id_its_picture_and_what_it_carried(
     sent = made(policy="collapse").conversations.fit("a", messages, model=MODEL)
     assert repr(messages) == before  # the caller's own are never changed
     assert calls_in(sent) == ["call call_0", "result call_0", "call call_1", "result call_1"]
-    cut = sent[-1]
-    part = cut.parts[0] if isinstance(cut, pydantic.ModelRequest) else cut
+    cut: Any = sent[-1]
+    part: Any = cut.parts[0] if isinstance(cut, pydantic.ModelRequest) else cut
     assert part is not messages[-1]
     assert (getattr(part, "metadata", None) or part.artifact) == {"n": 1}
     stub, picture = part.content

@@ -84,7 +84,14 @@ class Session(Parent):
         self._holds_window = parts.holds_window
         self._tasks = OwnTasks()
         limit = process_limit(world.settings.background_processes)
-        self.jobs = Jobs(self._tasks, limit, world.say, self._job_failed)
+        self.jobs = Jobs(
+            self._tasks,
+            limit,
+            world.say,
+            self._job_failed,
+            now=world.clock.now,
+            session=self.id,
+        )
         self.recall = self._recall(parts)
         self._first_byte = anyio.Event()
         self._closed = False

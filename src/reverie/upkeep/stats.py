@@ -138,6 +138,15 @@ def _spent(place: ProjectPlace, now: float) -> list[Day]:
 # --- the memory's trend
 
 
+def last_checked(place: ProjectPlace) -> MemoryDay | None:
+    """The memory's state as it was last noted; nothing is checked for it."""
+    library = place.library()
+    if library is None:
+        return None
+    with Folder(library.path, create=False) as folder:
+        return next(reversed(list(_known_days(folder))), None)
+
+
 def _trend(
     memories: Memories, place: ProjectPlace, library: Library, now: float
 ) -> list[MemoryDay]:

@@ -212,8 +212,25 @@ def build() -> click.Group:
 
         Without a command, `reverie chat` is run. Every command accepts `--json`.
         """
+        _begin_telemetry()
 
     return top
+
+
+def _begin_telemetry() -> None:
+    from reverie.settings import environment
+
+    wanted = environment().get("REVERIE_TELEMETRY", "off")
+    if wanted not in ("on", "texts"):
+        return
+    try:
+        from reverie.adapters.telemetry import from_environment
+    except ModuleNotFoundError as error:
+        raise NotAvailable(
+            f"REVERIE_TELEMETRY is {wanted}, and {error.name} is not installed",
+            do="pip install 'reverie[otel]', or unset REVERIE_TELEMETRY",
+        ) from error
+    from_environment(wanted)
 
 
 def run(args: Sequence[str] | None = None) -> None:
