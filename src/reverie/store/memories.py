@@ -228,23 +228,27 @@ class Memories:
         hook: str = "",
         reviewed: bool = False,
         pointer: bool = True,
+        queues: bool = True,
+        group: str = "",
     ) -> Remembered:
         """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for
         review: alone where it would command or tell of the user, else beside a marked file without
-        a pointer."""
+        a pointer; or only as that file, where it is one of many (`queues`). `group` is a step
+        that goes on."""
         text = data.decode("utf-8", "replace")
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)
         waiting: ReviewItem | None = None
         if not trusted:
             self.allow(key, data)
+        if not trusted and (evidence or queues):
             why = evidence or (Evidence("source", 1, "it does not rest on the user's words"),)
             waiting = self.review.add(key, text, self._now(), origin, why)
         if evidence:
             return Remembered(key, None, waiting)
-        if waiting is not None:
+        if not trusted:
             data = TopicFile(key, data).with_value(entries.UNVERIFIED, entries.TRUST).data
-        with self.folder.locked(), self.history.by(origin):
+        with self.folder.locked(), self.history.by(origin, group=group):
             landing.finish(self)
             done = self.folder.save(
                 key,
