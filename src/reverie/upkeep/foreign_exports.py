@@ -94,7 +94,8 @@ def _is_lines(start: str) -> bool:
         value: Any = json.loads(line)
     except ValueError:
         return False
-    return isinstance(value, dict) and not any(name in cast("Any", value) for name in LISTS[:4])
+    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return bool(_text(found)) and not any(isinstance(found.get(name), list) for name in LISTS)
 
 
 def _lines(file: TextIO, start: str) -> Iterator[Any]:

@@ -138,7 +138,8 @@ class MoveIn:
                 body=was.body,
             )
             at = folder.stat(key).modified
-            self.memories.save(key, made.data, self._origin(ForeignMemory("")), group=self._group)
+            origin = Origin("accept", Trust.USER, self.system, tool=self.name)
+            self.memories.save(key, made.data, origin, group=self._group)
             keep_time(self.memories, key, at)
         return True
 
@@ -150,13 +151,22 @@ class MoveIn:
             key = f"{key.removesuffix('.md')}_{mark.hex()[:8]}.md"
         try:
             made = entries.new(key, name=title, description=summary_of(text), type=kind, body=text)
-            why = unworthy(made)
-            if why:
-                return Moved(text, "left out", f"junk: {why}")
             self.memories.allow(key, made.data)
         except ReverieError as error:
             return _of(text, error)
-        return made
+        why = self._junk(made)
+        return Moved(text, "left out", f"junk: {why}") if why else made
+
+    def _junk(self, made: TopicFile) -> str:
+        """Why it should never have been saved. Other systems keep facts without a subject ("Likes
+        pizza"), which are fragments in a conversation but not here; and of the user's own words
+        only what is no statement at all is left out."""
+        why = unworthy(made)
+        if why == "fragment" and len(made.body.split()) > 1:
+            return ""
+        if self.trusted and why not in ("fragment", "question"):
+            return ""
+        return why
 
     def _kept(self, one: ForeignMemory, made: TopicFile) -> Moved:
         origin, text = self._origin(one), made.body.strip()
