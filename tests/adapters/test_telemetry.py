@@ -255,3 +255,16 @@ print(sum(name.startswith("reverie.adapters") for name in sys.modules))
     run = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "0"]
+
+
+def test_names_are_those_of_the_conventions() -> None:
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+    from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
+    from opentelemetry.semconv.attributes import error_attributes
+
+    from reverie.adapters import gen_ai
+
+    theirs = {**vars(gen_ai_attributes), **vars(gen_ai_metrics), **vars(error_attributes)}
+    ours = {name: value for name, value in vars(gen_ai).items() if name.isupper()}
+    assert len(ours) > 15
+    assert {name: theirs[name] for name in ours} == ours

@@ -13,16 +13,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import metrics, trace
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
-from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
-from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 import reverie
 from reverie import watching
+from reverie.adapters import gen_ai
 from reverie.session.budget import weight
 from reverie.transcript.blocks import Block, text_of
 from reverie.transcript.records import (
@@ -73,7 +72,8 @@ def from_environment(wanted: str) -> Telemetry:
     )
 
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        _OTelSDKConfigurator().configure()
+        configurator: Any = _OTelSDKConfigurator()
+        configurator.configure()
     return enable(texts=wanted == "texts")
 
 
@@ -94,8 +94,10 @@ class Telemetry:
         self._tracer, self._texts = tracer, texts
         self._open: dict[tuple[str, str], _Open] = {}
         self._projects: set[str] = set()
-        self._tokens = gen_ai_metrics.create_gen_ai_client_token_usage(meter)
-        self._duration = gen_ai_metrics.create_gen_ai_client_operation_duration(meter)
+        about = "Number of input and output tokens used"
+        self._tokens = meter.create_histogram(gen_ai.GEN_AI_CLIENT_TOKEN_USAGE, "{token}", about)
+        about = "How long a request took"
+        self._duration = meter.create_histogram(gen_ai.GEN_AI_CLIENT_OPERATION_DURATION, "s", about)
         about = "What requests cost, in input tokens"
         self._cost = meter.create_counter(COST, "{token}", about)
         about = "The part of a request that was read from the prompt cache"
@@ -154,7 +156,9 @@ class Telemetry:
         about = {f"reverie.{kind}.name": name, gen_ai.GEN_AI_CONVERSATION_ID: session}
         span = self._span(f"reverie.{kind} {name}", self._open.get((session, "")), begun, about)
         if error:
-            span.set_attribute(ERROR_TYPE, error.partition(":")[0] if self._texts else "failed")
+            span.set_attribute(
+                gen_ai.ERROR_TYPE, error.partition(":")[0] if self._texts else "failed"
+            )
             span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(ended))
 
@@ -223,7 +227,7 @@ class Telemetry:
     def _failed(self, of: WatchedConversation, known: _Open, error: str, at: float) -> None:
         about: dict[str, Any] = {gen_ai.GEN_AI_OPERATION_NAME: "chat"}
         span = self._round(of, known, about, known.sent or at)
-        span.set_attribute(ERROR_TYPE, error if self._texts and error else "refused")
+        span.set_attribute(gen_ai.ERROR_TYPE, error if self._texts and error else "refused")
         span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(at))
 
@@ -255,7 +259,7 @@ class Telemetry:
         from reverie.upkeep.stats import last_checked
 
         for project in sorted(self._projects):
-            known = last_checked(ProjectPlace.of(project))
+            known = last_checked(ProjectPlace.of(Path(project)))
             if known is not None:
                 yield Observation(known.pollution, {"reverie.project": project})
 
