@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from reverie.api.dialects import Dialect, fit_in
@@ -116,7 +117,8 @@ class Conversations(Generic[M]):
         with self._lock:
             known = [f for (of, _), f in self._fitters.items() if of == name]
         if not known:
-            self.fit(name, messages, model="", own_tools=())
+            with suppress(PromptTooLong):  # too long to send, and yet it can be read from
+                self.fit(name, messages, model="")
             return self.answer(name, messages, call)
         return known[-1].handle(call)
 
