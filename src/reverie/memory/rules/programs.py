@@ -41,6 +41,6 @@ SUBCOMMANDS = frozenset(
     clippy bench doc new db:drop db:reset db:migrate db:wipe db:seed migrate:fresh migrate:reset flush
     shell loaddata makemigrations collectstatic reset drop open prebuild eject sync lock self-update
     require dump-autoload ecto.reset ecto.drop ecto.migrate database ef s3 iam ec2 repo pr issue release
-    workflow secret purge autoremove force-push vet mod tool
+    workflow secret purge autoremove force-push vet mod tool db artisan database
     """.split()  # noqa: SIM905
 )

@@ -1,10 +1,11 @@
 """When a rule applies, read from its sentence: only where it names something literal.
 
 "Never git push --force", "docker run only with --rm", "legacy/ is generated", "no console.log in
-app/": a command, a path or a name as code has it, in a clause that forbids or demands. Who forbids
-is told by a few words in several languages; what is forbidden must stand there to the letter. A
-clause that depends on something else ("while on main", "except those that …") is left alone, and so
-is all that only advises. In doubt, nothing: the rule is still in the memory for the model to read.
+app/": a command, a path or a name as code has it, in a clause that forbids or demands. What is
+forbidden must stand there to the letter, and every word between it and the word that forbids must
+be known: "don't forget git push" forbids nothing. A clause that depends on something else ("while
+on main", "to staging") is left alone, and so is all that only advises. In doubt, nothing: the rule
+is still in the memory for the model to read.
 """
 
 from __future__ import annotations
@@ -12,153 +13,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reverie.light import dataclass, pattern
+from reverie.memory.rules import wording
 from reverie.memory.rules.calls import WRITE
 from reverie.memory.rules.match import CompiledRule
-from reverie.memory.rules.programs import PROGRAMS, SPOKEN, SUBCOMMANDS
-from reverie.memory.rules.shell import commands, is_option
+from reverie.memory.rules.naming import (
+    CODE,
+    COMMAND,
+    FLAG,
+    FOLDER,
+    FORBIDS,
+    NAMED,
+    PATH,
+    SETTING,
+    TYPE,
+    Piece,
+    pieces,
+)
+from reverie.memory.rules.wording import FILLERS, TAIL
 
 MAX_SENTENCE = 600
-_RUNNERS = frozenset("npx bunx pnpx uvx sudo".split())
-
-_SENTENCE = pattern(r"[.!?;](?=\s|$)|[。！？；\n]")
-_CLAUSE = pattern(r"[,:](?=\s|$)|[：，、]|\s[-–—]\s|\s(?:but|sondern|sino|mais|но)\s")
-_QUOTED = pattern(r"`([^`\n]{1,200})`|[\"“„]([^\"“”\n]{1,80})[\"”]|'([^'\n]{2,60})'(?!\w)")
-_NOT = pattern(
-    r"\b(?:never|don['’]?t|do not|does not|doesn['’]t|no|not|avoid|stop|mustn['’]?t|must not"
-    r"|forbidden|prohibited|banned|off[- ]limits|hands off"
-    r"|nie|niemals|kein\w?\w?|nicht|nichts|verboten|finger weg"
-    r"|nunca|jam[aá]s|prohibido|n[aã]o|vietato|jamais|pas|interdit|ne)\b"
-    r"|(?<!\w)(?:не|никогда|нельзя|запрещено)(?!\w)|不要|别|禁止|切勿|不准|不得|请勿|不许|永远不",
-    re.IGNORECASE,
-)
-_KEPT = pattern(
-    r"\b(?:is|are|stays?|remains?) (?:auto-?)?(?:generated|upstream|mine|read-only|frozen|vendored"
-    r"|not (?:yours|ours)|not for you|dead|gone)\b|\b(?:is|are) (?:done|run|made|handled) (?:by|in)\b"
-    r"|\bbelongs? to\b|\b(?:is|are) (?:only )?for humans\b|\bleave [^,;]{2,60} alone\b"
-    r"|\bstays? out\b|\b(?:stay|keep) (?:out of|away from)\b|\bcomes? from\b",
-    re.IGNORECASE,
-)
-_DEMAND = pattern(
-    r"\b(?:always|only|immer|nur|siempre|s[oó]lo|solamente|toujours|seulement|uniquement|sempre)\b"
-    r"|(?<!\w)(?:только|всегда)(?!\w)|必须|只能|一定要|始终|总是|务必",
-    re.IGNORECASE,
-)
-_WITH = pattern(r"\b(?:with|mit|con|avec|com)\b|(?<!\w)с(?!\w)|带|加上?", re.IGNORECASE)
-_WITHOUT = pattern(r"\b(?:without|ohne|sin|sans|sem|senza)\b|(?<!\w)без(?!\w)|不带|不加", re.IGNORECASE)
-_INSTEAD = pattern(
-    r"\b(?:instead of|rather than|in place of|statt|anstatt|anstelle von|en vez de|en lugar de"
-    r"|au lieu de|invece di|em vez de)\b|(?<!\w)вместо(?!\w)|而不是",
-    re.IGNORECASE,
-)
-_DEPENDS = pattern(
-    r"\b(?:while|when|whenever|if|before|after|until|except|besides|apart from|other than|twice"
-    r"|at the same time|more than|less than|wenn|während|bevor|nachdem|außer|bis|falls|cuando|antes"
-    r"|después|mientras|excepto|salvo|quand|avant|après|sauf|pendant|outside|everywhere else)\b"
-    r"|(?<!\w)(?:если|когда|пока|кроме|перед|после)(?!\w)|如果|除非|除了|之前|之后|的时候|以外",
-    re.IGNORECASE,
-)
-_ALLOWED = pattern(
-    r"\b(?:you (?:may|can|could)|feel free|(?:is|are) (?:fine|ok|okay|allowed)|don['’]?t care"
-    r"|no need|no matter|kannst|darfst|puedes|tu peux)\b|可以",
-    re.IGNORECASE,
-)
-_ASKING = pattern(
-    r"\b(?:unless|without) (?:i|me|my|asking|you ask\w*|being asked|permission|ohne)\b[^,;]*",
-    re.IGNORECASE,
-)
-_READING = pattern(
-    r"\b(?:read|reading|look at|lesen|leer|lire|ler)\b|(?<!\w)чита\w+|读|查看", re.IGNORECASE
-)
-_BY_HAND = pattern(
-    r"\b(?:by hand|manually|von hand|a mano|à la main)\b|(?<!\w)вручную(?!\w)|手动", re.IGNORECASE
-)
-_COMMIT = pattern(
-    r"\b(?:commit|committe\w*|check in|einchecken|stage)\b|提交|(?<!\w)коммит\w*", re.IGNORECASE
-)
-_COMMITS = pattern(r"\bcommits?\b|\bcommit messages?\b|提交信息", re.IGNORECASE)
-_PUSH_TO = pattern(
-    r"\bpush\w*\s+(?:\w+\s+)?(?:to|on|onto|auf|nach|into|a|sur|vers)\s+(?:origin[ /])?"
-    r"(main|master|develop|production|prod|trunk)(?![\w/-])",
-    re.IGNORECASE,
-)
-_FORCED = pattern(r"\bforce[- ]?push\w*\b", re.IGNORECASE)
-_AMEND = pattern(r"\bamend(?:ing)?\b", re.IGNORECASE)
-
-_ENDINGS = (
-    "json yaml yml toml lock md mdx py ts tsx js jsx mjs rs go rb php cs java kt swift sql prisma proto sh "
-    "cfg ini conf xml html css scss ipynb tf tfvars env gradle properties snap csv txt"
-)
-_KNOWN_ENDINGS = frozenset(_ENDINGS.split())
-_NOT_CODE = _KNOWN_ENDINGS | frozenset("com org net io dev app co de ai uk eu".split())
-_CODE = pattern(
-    r"@[a-z]+(?:-[a-z]+)+|![a-z]{4,}|[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){1,3}(?:\(\)?)?"
-    r"|[a-z_]\w{2,40}\(\)?|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*|TODO|FIXME|XXX"
-)
-_TRAILER = pattern(r"[A-Z][a-z]+-[A-Z][a-z]+-[A-Z][a-z]+")
-_LITERAL = pattern(r"[a-z][\w.-]{1,60}:\d{2,5}|[A-Z][A-Z0-9_]{2,40}=[\w./-]{1,60}")
-_WORDS = pattern(r"\b(?:words?|terms?|phrases?|say|spell)\b", re.IGNORECASE)
-_IT = pattern(r"\b(?:it|them|this|that|these|those)\b", re.IGNORECASE)
-_FETCH = pattern(r"\bweb ?fetch(?:es|ing)?\b", re.IGNORECASE)
-_SEARCH = pattern(r"\bweb ?search(?:es)?\b", re.IGNORECASE)
-_AGENTS = pattern(r"\bsub-?agents?\b", re.IGNORECASE)
-_DOMAIN = pattern(r"(?:[a-z0-9-]{1,40}\.){1,4}(?:com|org|net|io|dev|ai|app|co)")
-_POLITE = pattern(r"\W*(?:please|bitte|por favor|s'il vous plaît|пожалуйста|here)?\W*", re.IGNORECASE)
 _SHORT = {"--force": "-f", "--recursive": "-r", "--interactive": "-i", "--delete": "-d"}
-_ARTICLES = frozenset("the our any all your my der die das den el la los las le les".split())
-_ANYWHERE = frozenset(
-    "code codebase repo repository project this here place files sources source commits commit general "
-    "new diesem este esta este ce".split()
-)
-_WITHIN = frozenset("in inside into under within unter im en dans em".split())
-_FOLDERS = frozenset("src tests test lib app docs api pkg packages services".split())
-_TYPES = {
-    "css": ["css", "scss", "less"],
-    "scss": ["scss"],
-    "html": ["html"],
-    "sql": ["sql"],
-    "typescript": ["ts", "tsx"],
-    "javascript": ["js", "jsx", "mjs"],
-    "python": ["py"],
-    "rust": ["rs"],
-    "java": ["java"],
-    "ruby": ["rb"],
-    "php": ["php"],
-    "swift": ["swift"],
-    "markdown": ["md", "mdx"],
-}
 _PROSE = ["*.md", "*.mdx", "*.txt", "*.rst"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A word of a clause, without the marks around it; `quoted` where it was set apart."""
-
-    text: str
-    quoted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """What a clause names to the letter."""
-
-    commands: tuple[tuple[str, ...], ...] = ()
-    flags: tuple[str, ...] = ()  # options that stand alone
-    paths: tuple[str, ...] = ()
-    code: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()  # what a variable of the environment is set to
+_BETWEEN = {
+    COMMAND: wording.RUNNING,
+    FLAG: wording.RUNNING | wording.WRITING,
+    PATH: wording.TOUCHING,
+    CODE: wording.WRITING,
+    SETTING: wording.RUNNING | wording.WRITING,
+}
 
 
 def compile_sentence(text: str) -> CompiledRule | None:
     """What a rule's own words say of when it applies; None where that is not plain."""
-    sentences = list(_cut(text[:MAX_SENTENCE], _SENTENCE))
+    sentences = list(_cut(text[:MAX_SENTENCE], wording.SENTENCE_END))
     for sentence in sentences:
-        if _ALLOWED.search(sentence) or _DEPENDS.search(_plain(sentence)):
+        plain = _plain(sentence)
+        if wording.ALLOWED.search(sentence) or wording.DEPENDS.search(plain):
             continue
         before = ""
-        for clause in _cut(sentence, _CLAUSE):
+        for clause in _cut(sentence, wording.CLAUSE_END):
             found = _of_clause(clause, before, sentence)
             if found is not None:
                 return _spared(found, sentences)
@@ -166,26 +59,14 @@ def compile_sentence(text: str) -> CompiledRule | None:
     return None
 
 
-def _spared(rule: CompiledRule, sentences: Sequence[str]) -> CompiledRule | None:
-    """The rule without the files that another sentence allows; none where it allows anything
-    else that the rule may mean."""
-    allowed = [_named(one) for one in sentences if _ALLOWED.search(one)]
-    if not allowed:
-        return rule
-    files = [path for one in allowed for path in one.paths]
-    if not rule.get("paths") or not files:
-        return None if any(one.commands for one in allowed) else rule
-    return {**rule, "spared": [*rule.get("spared", []), *map(_pattern, files)]}
-
-
 def _plain(sentence: str) -> str:
     """A sentence without what it quotes, and without "unless I say so"."""
-    return _ASKING.sub(" ", _QUOTED.sub(" ", sentence))
+    return wording.ASKING.sub(" ", wording.QUOTED.sub(" ", sentence))
 
 
 def _cut(text: str, ends: re.Pattern[str]) -> Iterator[str]:
     """The parts of a text; what is quoted ends none."""
-    held = [(one.start(), one.end()) for one in _QUOTED.finditer(text)]
+    held = [(one.start(), one.end()) for one in wording.QUOTED.finditer(text)]
     start = 0
     for end in ends.finditer(text):
         if any(first <= end.start() < last for first, last in held):
@@ -197,127 +78,243 @@ def _cut(text: str, ends: re.Pattern[str]) -> Iterator[str]:
         yield text[start:].strip()
 
 
+def _spared(rule: CompiledRule, sentences: Sequence[str]) -> CompiledRule | None:
+    """The rule without the files that another sentence allows; none where something else is
+    allowed that the rule may mean."""
+    allowed = [piece for one in sentences if wording.ALLOWED.search(one) for piece in pieces(one)]
+    files = [one.text for one in allowed if one.kind in (PATH, FOLDER)]
+    if any(one.kind in (COMMAND, FLAG, CODE) for one in allowed):
+        return None
+    if not files:
+        return rule
+    return {**rule, "spared": [*rule.get("spared", []), *map(_pattern, files)]}
+
+
 def _of_clause(clause: str, before: str, sentence: str) -> CompiledRule | None:
+    clause = wording.ASKING.sub(" ", clause)
     plain = _plain(clause)
-    if _INSTEAD.search(plain) and not _NOT.search(plain):
-        _, after = _around(clause, _INSTEAD)
-        return _forbidden(after, after)
-    if _NOT.search(plain):
-        if _WITHOUT.search(plain):
-            return _lacking(clause, _WITHOUT)
-        about = f"{before} {clause}" if _IT.search(plain) and before else clause
-        return _forbidden(clause, sentence) or _forbidden(about, sentence) or _spoken(plain)
-    if _KEPT.search(plain):
-        return _forbidden(clause, sentence)
-    if _WITHOUT.search(plain) and not _DEMAND.search(plain):
+    words = wording.WORDS.search(plain) is not None
+    found = pieces(wording.BY_HAND.sub(" ", clause), words=words)
+    forbids = any(one.kind == FORBIDS for one in found)
+    if wording.INSTEAD.search(plain) and not forbids:
+        after = pieces(_around(clause, wording.INSTEAD)[1])
+        return _rule(_objects(after, -1), after, clause, sentence)
+    kept = wording.KEPT.search(clause)
+    if kept:
+        about = pieces(clause[: kept.start()])
+        return _rule(_objects(about, len(about), behind=False), about, clause, sentence)
+    if forbids:
+        if wording.WITHOUT.search(plain):
+            return _lacking(clause, wording.WITHOUT)
+        return _forbidden(found, before, clause, sentence) or _spoken(plain)
+    if wording.LEFT.search(plain):
+        about = pieces(wording.LEFT.sub(" ", clause))
+        return _rule(_objects(about, -1), about, clause, sentence)
+    if wording.WITHOUT.search(plain) and not wording.DEMAND.search(plain):
         return _having(clause)
-    if _DEMAND.search(plain) and _WITH.search(plain):
-        return _lacking(clause, _WITH)
+    if wording.DEMAND.search(plain) and wording.WITH.search(plain):
+        return _lacking(clause, wording.WITH)
     return None
 
 
 # --- what is forbidden
 
 
-def _forbidden(clause: str, sentence: str) -> CompiledRule | None:
-    """Do not do this: a command, a file, words in a file."""
-    plain, named = _plain(clause), _named(clause)
-    if named.code and _COMMITS.search(plain) and not named.commands:
-        return {"commands": [["git", "commit"]], "words": list(named.code)}
+def _forbidden(
+    found: list[Piece], before: str, clause: str, sentence: str
+) -> CompiledRule | None:
+    at = next(n for n, one in enumerate(found) if one.kind == FORBIDS)
+    subject = found[at - 1].text.lower() if at else ""
+    if subject not in wording.SUBJECTS:
+        objects = _objects(found, at) or _folders(found, at)
+        if objects:
+            return _rule(objects, found, clause, sentence)
+    if not _bans(found, at):
+        return None if _tools(clause) == [] else _rule((), found, clause, sentence)
+    objects = _objects(found, at, behind=False)
+    if not objects and before and (wording.IT.search(clause) or _only_verbs(found, at)):
+        topic = pieces(before)
+        objects = _objects(topic, len(topic), behind=False)
+        found = topic + found
+    return _rule(objects, found, clause, sentence)
+
+
+def _bans(found: Sequence[Piece], at: int) -> bool:
+    """Whether the word that forbids says of what stands before it that it must not be: "is not
+    allowed", "never", and not "is not installed"."""
+    if found[at].text.lower() not in wording.TELLING:
+        return True
+    behind = found[at + 1].text.lower() if at + 1 < len(found) else ""
+    return behind in wording.BANNED | wording.RUNNING | wording.TOUCHING
+
+
+def _only_verbs(found: Sequence[Piece], at: int) -> bool:
+    known = wording.RUNNING | wording.TOUCHING | FILLERS
+    return all(one.text.lower() in known for one in found[at + 1 :])
+
+
+def _folders(found: Sequence[Piece], at: int) -> list[Piece]:
+    """Folders of which a clause says that nothing in them is touched."""
+    rest = found[at + 1 :]
+    texts = {one.text.lower() for one in rest if one.kind != FOLDER}
+    known = wording.TOUCHING | wording.ANY | wording.WITHIN | FILLERS
+    plain = texts & wording.ANY and texts & wording.TOUCHING and texts <= known
+    return [Piece(one.text, PATH) for one in rest if one.kind == FOLDER] if plain else []
+
+
+def _objects(found: Sequence[Piece], at: int, *, behind: bool = True) -> list[Piece]:
+    """What is forbidden: the first things named behind the word that forbids, or before it; none
+    where an unknown word stands between, or says more about it."""
+    part = list(found[at + 1 :] if behind else found[:at])
+    start = next((n for n, one in enumerate(part) if one.kind in NAMED), None)
+    if start is None or any(one.kind == FORBIDS for one in part[:start]):
+        return []
+    if not all(_may_lead(one, part[start].kind) for one in part[:start]):
+        return []
+    if behind and at >= 0 and not _is_ordered(found[at].text.lower(), part[:start], part[start:]):
+        return []
+    objects: list[Piece] = []
+    for one in part[start:]:
+        if one.kind == part[start].kind:
+            objects.append(one)
+        elif one.text.lower() not in wording.JOINING:
+            break
+    tail = part[start + len(objects) :]
+    tail = [one for one in tail if one.text.lower() not in wording.JOINING]
+    tail = tail if behind else [*tail, *found[at + 1 :]]
+    return objects if _says_no_more(tail) else []
+
+
+def _is_ordered(forbids: str, lead: Sequence[Piece], rest: Sequence[Piece]) -> bool:
+    """Whether something is to be done to what is named, and not only said of it: "not in
+    settings.py" tells where something is."""
+    if rest[0].kind in (COMMAND, FLAG, SETTING) or forbids in wording.HANDS_OFF:
+        return True
+    verbs = _BETWEEN[rest[0].kind] - wording.JOINING - wording.WITHIN
+    texts = {one.text.lower() for one in lead}
+    if rest[0].kind == PATH:
+        texts |= {one.text.lower() for one in rest[1:3]}
+    elif forbids != "not":
+        return True
+    return bool(texts & verbs)
+
+
+def _may_lead(one: Piece, kind: str) -> bool:
+    text = one.text.lower()
+    if one.kind in (FOLDER, TYPE):
+        return True
+    return text in FILLERS or text in _BETWEEN[kind] or text in wording.WITHIN
+
+
+def _says_no_more(tail: Sequence[Piece]) -> bool:
+    """Whether what follows leaves open nothing that a call would have to tell."""
+    for at, one in enumerate(tail):
+        text = one.text.lower()
+        if one.kind in (FOLDER, TYPE, FORBIDS):
+            continue
+        if text in wording.WITHIN:
+            rest = [piece.text.lower() for piece in tail[at + 1 : at + 4]]
+            kinds = {piece.kind for piece in tail[at + 1 : at + 4]}
+            known = wording.ANYWHERE | wording.FROM_HERE
+            if not kinds & {FOLDER, TYPE, PATH} and not any(word in known for word in rest):
+                return False
+            continue
+        if text in wording.LEADING:
+            return False
+        if at == 0 and text not in TAIL and one.kind not in NAMED:
+            return False
+    return True
+
+
+def _rule(
+    objects: Sequence[Piece], found: Sequence[Piece], clause: str, sentence: str
+) -> CompiledRule | None:
+    """A rule that forbids these."""
+    plain = _plain(clause)
     if tools := _tools(plain):
-        domains = [one.text for one in _tokens(clause) if _DOMAIN.fullmatch(one.text)]
+        domains = [one.text for one in found if wording.DOMAIN.fullmatch(one.text)]
         rule: CompiledRule = {"tools": tools}
         return {**rule, "words": domains} if domains else rule
-    if _elsewhere(clause):
+    if not objects:
         return None
-    if named.commands:
-        return None if named.within else _running(named)
-    if named.flags:
-        return {"has": [[[flag] for flag in named.flags]]}
-    if named.settings:
-        return {"tools": ["shell"], "words": list(named.settings)}
-    if named.code:
-        return _written(named)
-    return _touching(plain, named, sentence) if named.paths else None
-
-
-def _elsewhere(clause: str) -> bool:
-    """Whether a clause is about a place that a call does not tell: "in the library"."""
-    tokens = _tokens(clause)
-    for at, token in enumerate(tokens):
-        before, text = _before(tokens, at), token.text.lower()
-        if before not in _WITHIN or text in _ARTICLES:
-            continue
-        if text not in _ANYWHERE and not _is_folder(text) and text not in _FOLDERS | set(_TYPES):
-            rest = " ".join(one.text for one in tokens[at : at + 4])
-            return not any(_is_folder(word) for word in rest.split())
-    return False
+    kind, texts = objects[0].kind, [one.text for one in objects]
+    if kind == COMMAND:
+        return None if any(one.kind == FOLDER for one in found) else _running(objects)
+    if kind == FLAG:
+        return {"has": [[[text] for text in texts]]}
+    if kind == SETTING:
+        return {"tools": ["shell"], "words": texts}
+    if kind == CODE:
+        if wording.COMMITS.search(plain):
+            return {"commands": [["git", "commit"]], "words": texts}
+        return _written(texts, found)
+    return _touching(texts, plain, sentence)
 
 
 def _tools(plain: str) -> list[str]:
     """The tools of an agent that a clause names."""
-    if _FETCH.search(plain):
+    if wording.FETCH.search(plain):
         return ["fetch"]
-    if _SEARCH.search(plain):
+    if wording.SEARCH.search(plain):
         return ["WebSearch"]
-    return ["Task", "Agent"] if _AGENTS.search(plain) else []
+    return ["Task", "Agent"] if wording.AGENTS.search(plain) else []
 
 
-def _running(named: _Named) -> CompiledRule:
-    """A command, its options in either of their forms."""
-    first = named.commands[0]
+def _running(objects: Sequence[Piece]) -> CompiledRule:
+    """Commands, an option of the only one in either of its forms."""
+    first = objects[0].words
     options = [word for word in first if word in _SHORT]
-    if len(named.commands) > 1 or not options:
-        return {"commands": [list(one) for one in named.commands]}
+    if len(objects) > 1 or not options:
+        return {"commands": [list(one.words) for one in objects]}
     rest = [word for word in first if word not in _SHORT]
     return {"commands": [rest], "has": [[[one], [_SHORT[one]]] for one in options]}
 
 
-def _touching(plain: str, named: _Named, sentence: str) -> CompiledRule:
-    """A file, written or read as the clause says."""
-    if _COMMIT.search(plain) and not _READING.search(plain):
-        choices = [[one] for one in named.paths]
-        return {"commands": [["git", "add"], ["git", "commit"]], "has": [choices]}
-    rule: CompiledRule = {"paths": [_pattern(one) for one in named.paths]}
-    if not _READING.search(_plain(sentence)):
-        rule["tools"] = ["Edit", "Write"] if _BY_HAND.search(plain) else [WRITE]
+def _touching(files: Sequence[str], plain: str, sentence: str) -> CompiledRule:
+    """Files, written or read as the clause says."""
+    if wording.COMMIT.search(plain) and not wording.READING.search(plain):
+        return {
+            "commands": [["git", "add"], ["git", "commit"]],
+            "has": [[[one] for one in files]],
+        }
+    rule: CompiledRule = {"paths": [_pattern(one) for one in files]}
+    if ".env" in files and " files" in plain:
+        rule["paths"].append("**/.env.*")
+        rule["spared"] = [f"**/.env.{one}" for one in ("example", "sample", "template")]
+    if not wording.READING.search(_plain(sentence)):
+        rule["tools"] = ["Edit", "Write"] if wording.BY_HAND.search(plain) else [WRITE]
     return rule
 
 
-def _written(named: _Named) -> CompiledRule:
+def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
     """Words that must not be written, below a folder or in files of a type where one is named."""
-    rule: CompiledRule = {"tools": [WRITE], "words": [_open(one) for one in named.code]}
-    if within := [*named.within, *named.paths]:
-        rule["paths"] = [_pattern(one if "." in one else f"{one.rstrip('/')}/") for one in within]
-    if named.types:
-        rule["types"] = list(named.types)
-    elif not within:
+    rule: CompiledRule = {"tools": [WRITE], "words": [one.removesuffix(")") for one in words]}
+    folders = [one.text for one in found if one.kind in (FOLDER, PATH)]
+    types = [ending for one in found if one.kind == TYPE for ending in wording.TYPES[one.text.lower()]]
+    if folders:
+        rule["paths"] = [_pattern(one if "." in one else f"{one.rstrip('/')}/") for one in folders]
+    if types:
+        rule["types"] = types
+    if not folders and not types:
         rule["spared"] = list(_PROSE)
     return rule
-
-
-def _open(code: str) -> str:
-    """A call is known by its opening parenthesis."""
-    return code.removesuffix(")")
 
 
 def _pattern(path: str) -> str:
     path = path.removeprefix("./")
     if path.endswith("/"):
-        return path + "**" if "/" in path[:-1] else f"{path}**"
-    if "/" not in path:
-        return path if path.startswith("*") else f"**/{path}"
-    return path
+        return f"{path}**"
+    return path if "/" in path or path.startswith("*") else f"**/{path}"
 
 
 def _spoken(plain: str) -> CompiledRule | None:
     """Things that people do with git and call by no command."""
-    if found := _PUSH_TO.search(plain):
+    if found := wording.PUSH_TO.search(plain):
         branch = found[1].lower()
         return {"commands": [["git", "push"]], "has": [[[branch], [f"*:{branch}"]]]}
-    if _FORCED.search(plain):
+    if wording.FORCED.search(plain):
         return {"commands": [["git", "push"]], "has": [[["--force"], ["-f"]]]}
-    if _AMEND.search(plain) and _COMMITS.search(plain):
+    if wording.AMEND.search(plain) and wording.COMMITS.search(plain):
         return {"commands": [["git", "commit"]], "has": [[["--amend"]]]}
     return None
 
@@ -327,185 +324,42 @@ def _spoken(plain: str) -> CompiledRule | None:
 
 def _lacking(clause: str, mark: re.Pattern[str]) -> CompiledRule | None:
     """A command that needs an option: `docker run` only with `--rm`."""
-    before, after = _around(clause, mark)
-    done, flags = _named(before), _named(after).flags
-    if len(done.commands) != 1 or not flags or done.flags:
+    before, after = (pieces(part) for part in _around(clause, mark))
+    done = [one for one in before if one.kind in NAMED]
+    flags = [n for n, one in enumerate(after) if one.kind == FLAG]
+    if [one.kind for one in done] != [COMMAND] or not flags or not _only(before):
         return None
-    value = _value_behind(after, flags[0])
-    needed = [[flags[0], value] if value else [flags[0]]]
-    return {"commands": [list(done.commands[0])], "lacks": [needed]}
+    behind = [one.text for one in after[flags[0] + 1 :] if not wording.POLITE.fullmatch(one.text)]
+    flag = after[flags[0]].text
+    needed = [flag, behind[0]] if len(behind) == 1 and "=" not in flag else [flag]
+    return {"commands": [list(done[0].words)], "lacks": [[needed]]}
+
+
+def _only(before: Sequence[Piece]) -> bool:
+    """Whether a clause says of its command nothing but that it is run."""
+    known = FILLERS | wording.RUNNING | wording.NOT | TAIL
+    return all(
+        one.kind in (COMMAND, FORBIDS) or one.text.lower() in known or wording.DEMAND.search(one.text)
+        for one in before
+    )
 
 
 def _having(clause: str) -> CompiledRule | None:
     """A command that must do without an option: `eslint` without `--fix`."""
-    before, after = _around(clause, _WITHOUT)
-    done, flags = _named(before), _named(after).flags
-    rest = after.partition(flags[0])[2] if flags else ""
-    if len(done.commands) != 1 or len(flags) != 1 or not _POLITE.fullmatch(rest.strip("`\"'")):
+    before, after = (pieces(part) for part in _around(clause, wording.WITHOUT))
+    done = [one for one in before if one.kind in NAMED]
+    flags = [one.text for one in after if one.kind == FLAG]
+    rest = [one.text for one in after if one.kind != FLAG]
+    if [one.kind for one in done] != [COMMAND] or len(flags) != 1 or not _only(before):
         return None
-    return {"commands": [list(done.commands[0])], "has": [[[flags[0]]]]}
+    if not all(wording.POLITE.fullmatch(text) for text in rest):
+        return None
+    return {"commands": [list(done[0].words)], "has": [[[flags[0]]]]}
 
 
 def _around(clause: str, mark: re.Pattern[str]) -> tuple[str, str]:
-    held = [(one.start(), one.end()) for one in _QUOTED.finditer(clause)]
+    held = [(one.start(), one.end()) for one in wording.QUOTED.finditer(clause)]
     for found in mark.finditer(clause):
         if not any(first <= found.start() < last for first, last in held):
             return clause[: found.start()], clause[found.end() :]
     return clause, ""
-
-
-def _value_behind(text: str, flag: str) -> str:
-    """The one word behind an option that can only be its value."""
-    words = [token.text for token in _tokens(text)]
-    if flag not in words or "=" in flag:
-        return ""
-    behind = words[words.index(flag) + 1 :]
-    return behind[0] if len(behind) == 1 and not behind[0].isalpha() else ""
-
-
-# --- what is named
-
-
-def _tokens(clause: str) -> list[_Token]:
-    found: list[_Token] = []
-    at = 0
-    for quoted in _QUOTED.finditer(clause):
-        found += [_Token(bare) for word in clause[at : quoted.start()].split() if (bare := _bare(word))]
-        found.append(_Token(next(filter(None, quoted.groups())), quoted=True))
-        at = quoted.end()
-    found += [_Token(bare) for word in clause[at:].split() if (bare := _bare(word))]
-    return found
-
-
-def _bare(word: str) -> str:
-    """A word without marks before and behind it, and without letters of other scripts glued on."""
-    ascii_ = "".join(sign if sign.isascii() else " " for sign in word).split()
-    if not word.isascii() and ascii_ and any(ord(sign) >= 0x2E80 for sign in word):
-        word = max(ascii_, key=len)
-    word = word.lstrip("([{\"'“„«‘").rstrip(".,;:!?\"'”»’]}")
-    return word.rstrip(")") if "(" not in word else word
-
-
-def _named(clause: str) -> _Named:
-    tokens = _tokens(clause)
-    found: dict[str, list[str]] = {}
-    lines: list[tuple[str, ...]] = []
-    words = _WORDS.search(_plain(clause)) is not None
-    at = 0
-    while at < len(tokens):
-        line, used = _command(tokens, at)
-        if line:
-            lines.append(line)
-            at += used
-            continue
-        kind, texts = _kind(tokens[at], _before(tokens, at), words=words)
-        found.setdefault(kind, []).extend(texts)
-        at += 1
-    kept = {kind: tuple(texts) for kind, texts in found.items() if kind}
-    return _Named(tuple(lines), **kept)
-
-
-def _before(tokens: Sequence[_Token], at: int) -> str:
-    """The word before a token, articles passed over."""
-    words = (one.text.lower() for one in reversed(tokens[:at]) if one.text.lower() not in _ARTICLES)
-    return next(words, "")
-
-
-def _kind(token: _Token, before: str, *, words: bool) -> tuple[str, list[str]]:
-    """What a token names: under which name of `_Named`, in which form."""
-    text = token.text
-    if before in _WITHIN and (text in _FOLDERS or _is_folder(text)):
-        return "within", [text if text.endswith("/") else f"{text}/"]
-    if before in _WITHIN and text.lower() in _TYPES:
-        return "types", _TYPES[text.lower()]
-    if is_option(text) and text.strip("-")[:1].isalpha():
-        return "flags", [text]
-    if _LITERAL.fullmatch(text):
-        return "settings" if "=" in text else "code", [text]
-    if _is_path(text):
-        return "paths", [text]
-    if (token.quoted and words and text.isalpha()) or _is_code(token):
-        return "code", [text]
-    return "", []
-
-
-def _is_folder(text: str) -> bool:
-    return "/" in text.strip("/") or text.endswith("/")
-
-
-def _is_path(text: str) -> bool:
-    if "://" in text or text.count("/") > 12 or not text.isascii() or " " in text:
-        return False
-    if any(sign in text for sign in "()<>|$\\=#;"):
-        return False
-    name = text.rstrip("/").rpartition("/")[2]
-    if "/" in text.rstrip("/"):
-        first = text.partition("/")[0]
-        dotted = "." in text or "*" in text or text.endswith("/") or "_" in text or "-" in text
-        return text.count("/") > 1 or dotted or first in _FOLDERS or first.startswith(".") or _low(text)
-    if text.endswith("/"):
-        return len(text) > 2
-    stem, dot, ending = name.rpartition(".")
-    if not dot or not ending:
-        return False
-    if name.startswith(".") and name.count(".") == 1:
-        return name == ".env" or len(name) > 4
-    return ending.lower() in _KNOWN_ENDINGS and bool(stem.strip("*.")) or name.startswith("*.")
-
-
-def _low(text: str) -> bool:
-    """Two words in small letters with a slash: a path more often than "and/or"."""
-    return text not in ("and/or", "read/write", "yes/no", "on/off", "client/server", "input/output")
-
-
-def _is_code(token: _Token) -> bool:
-    text = token.text
-    if _TRAILER.fullmatch(text):
-        return True
-    if token.quoted and 3 <= len(text) <= 60 and text.isascii() and not text[0].isdigit():
-        return not text.isalpha() and " " not in text
-    return bool(_CODE.fullmatch(text)) and text.rstrip("()").rpartition(".")[2].lower() not in _NOT_CODE
-
-
-def _command(tokens: Sequence[_Token], at: int) -> tuple[tuple[str, ...], int]:
-    """A command that begins at a token, and how many tokens it takes."""
-    token = tokens[at]
-    if token.quoted:
-        words = _words(token.text)
-        is_one = len(words) > 1 or token.text in PROGRAMS - SPOKEN
-        known = bool(words) and (words[0] in PROGRAMS or "/" in words[0] or len(words) > 1)
-        runs = known and is_one and words[0].isascii() and _is_program(words[0])
-        return (_inner(words), 1) if runs else ((), 0)
-    if token.text not in PROGRAMS:
-        return (), 0
-    words = [token.text]
-    for one in tokens[at + 1 :]:
-        text = one.text
-        if one.quoted or not (is_option(text) or text in SUBCOMMANDS or _is_argument(text)):
-            break
-        words.append(text)
-    if len(words) == 1 and token.text in SPOKEN:
-        return (), 0
-    return _inner(words), len(words)
-
-
-def _is_program(word: str) -> bool:
-    return word in PROGRAMS or (word[0].isalpha() and word.islower()) or word.startswith("./")
-
-
-def _is_argument(word: str) -> bool:
-    """A word that only a command has: a number, or with a colon inside."""
-    return word.isdigit() or (":" in word.strip(":") and "//" not in word) or word == "777"
-
-
-def _words(text: str) -> list[str]:
-    found = commands(text)
-    return list(found[0].views[0]) if len(found) == 1 else []
-
-
-def _inner(words: Sequence[str]) -> tuple[str, ...]:
-    """The command without the program that only runs it."""
-    named = [w for w in words[1:] if not is_option(w)]
-    if words[0] in _RUNNERS and named:
-        return tuple(words[words.index(named[0]) :])
-    return tuple(words)
