@@ -26,6 +26,8 @@ from reverie.memory.rules.wording import (
 COMMAND, FLAG, PATH, CODE, SETTING, FOLDER, TYPE, FORBIDS, WORD = (
     "command", "flag", "path", "code", "setting", "folder", "type", "forbids", "word",
 )  # fmt: skip
+UNKNOWN = "…"
+"""Stands for words of which only a part is known."""
 NAMED = frozenset({COMMAND, FLAG, PATH, CODE, SETTING})
 _RUNNERS = frozenset("npx bunx pnpx uvx sudo".split())
 _ENDINGS = frozenset(
@@ -35,9 +37,10 @@ _ENDINGS = frozenset(
 _DOMAINS = frozenset("com org net io dev app co de ai uk eu".split())
 _NO_PATHS = frozenset("and/or read/write yes/no on/off client/server input/output he/she".split())
 _CODE = pattern(
-    r"@[a-z]+(?:-[a-z]+)+|![a-z]{4,}|[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){1,3}(?:\(\)?)?"
-    r"|[a-z_]\w{2,40}\(\)?|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*|TODO|FIXME|XXX"
+    r"\.[a-z_]\w{2,40}\(\)?|@[a-z]+(?:-[a-z]+)+|![a-z]{4,}|[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){1,3}(?:\(\)?)?"
+    r"|[a-z_]\w{2,40}\(\)?|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*|(?:TODO|FIXME|XXX)s?"
 )
+_MARKS = frozenset("(){}[];:=<>@!#$%&*")
 _TRAILER = pattern(r"[A-Z][a-z]+-[A-Z][a-z]+-[A-Z][a-z]+")
 _LITERAL = pattern(r"[a-z][\w.-]{1,60}:\d{2,5}|[A-Z][A-Z0-9_]{2,40}=[\w./-]{1,60}")
 
@@ -83,9 +86,10 @@ def _kind(token: _Token, before: str, *, words: bool) -> str:
     text = token.text
     if not token.quoted and (text.lower() in NOT or NOT_DENSE.search(text)):
         return FORBIDS
-    if before in WITHIN and (text in FOLDERS or is_folder(text)):
+    inside = before in WITHIN or before.endswith("在")
+    if inside and (text in FOLDERS or is_folder(text)):
         return FOLDER
-    if before in WITHIN and text.lower() in TYPES:
+    if inside and text.lower() in TYPES:
         return TYPE
     if is_option(text) and text.strip("-")[:1].isalpha():
         return FLAG
@@ -111,6 +115,9 @@ def _tokens(clause: str) -> list[_Token]:
 def _plain_tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
     for word in text.split():
+        if word[:2].lower() in ("n'", "n’"):
+            found.append(_Token("n'"))
+            word = word[2:]  # noqa: PLW2901 - what French joins
         for part in _by_script(word):
             bare = part.lstrip("([{\"'“„«‘").rstrip(".,;:!?\"'”»’]}")
             bare = bare.rstrip(")") if "(" not in bare else bare
@@ -134,7 +141,9 @@ def _by_script(word: str) -> list[str]:
 def _told(part: str) -> str:
     """Of words in a script without spaces, the one that forbids, and what is left unknown."""
     left = DENSE_VERBS.sub("", NOT_DENSE.sub("", part))
-    return part if left or not NOT_DENSE.search(part) else NOT_DENSE.findall(part)[0]
+    if left:
+        return part if not NOT_DENSE.search(part) else UNKNOWN
+    return part if NOT_DENSE.search(part) else ""
 
 
 def is_folder(text: str) -> bool:
@@ -161,7 +170,7 @@ def _is_code(token: _Token) -> bool:
     if _TRAILER.fullmatch(text):
         return True
     if token.quoted and 3 <= len(text) <= 60 and text.isascii() and not text[0].isdigit():
-        return not text.isalpha() and " " not in text
+        return not text.isalpha() and (" " not in text or bool(_MARKS.intersection(text)))
     last = text.rstrip("()").rpartition(".")[2].lower()
     return bool(_CODE.fullmatch(text)) and last not in _ENDINGS | _DOMAINS
 

@@ -91,7 +91,7 @@ def _spared(rule: CompiledRule, sentences: Sequence[str]) -> CompiledRule | None
 
 
 def _of_clause(clause: str, before: str, sentence: str) -> CompiledRule | None:
-    clause = wording.ASKING.sub(" ", clause)
+    clause = wording.OUT_OF.sub("never in", wording.ASKING.sub(" ", clause))
     plain = _plain(clause)
     words = wording.WORDS.search(plain) is not None
     found = pieces(wording.BY_HAND.sub(" ", clause), words=words)
@@ -106,14 +106,17 @@ def _of_clause(clause: str, before: str, sentence: str) -> CompiledRule | None:
     if forbids:
         if wording.WITHOUT.search(plain):
             return _lacking(clause, wording.WITHOUT)
+        if wording.CO_AUTHOR.search(plain):
+            return {"commands": [["git", "commit"]], "words": ["Co-Authored-By"]}
         return _forbidden(found, before, clause, sentence) or _spoken(plain)
     if wording.LEFT.search(plain):
         about = pieces(wording.LEFT.sub(" ", clause))
         return _rule(_objects(about, -1), about, clause, sentence)
     if wording.WITHOUT.search(plain) and not wording.DEMAND.search(plain):
         return _having(clause)
-    if wording.DEMAND.search(plain) and wording.WITH.search(plain):
-        return _lacking(clause, wording.WITH)
+    for mark in (wording.WITH, wording.NEEDS):
+        if mark.search(plain):
+            return _lacking(clause, mark) or _lacking(clause, mark, turned=True)
     return None
 
 
@@ -126,7 +129,8 @@ def _forbidden(
     at = next(n for n, one in enumerate(found) if one.kind == FORBIDS)
     subject = found[at - 1].text.lower() if at else ""
     if subject not in wording.SUBJECTS:
-        objects = _objects(found, at) or _folders(found, at)
+        ordered = sentence.split(None, 1)[0].lower() in wording.IMPERATIVES
+        objects = _objects(found, at, ordered=ordered) or _folders(found, at)
         if objects:
             return _rule(objects, found, clause, sentence)
     if not _bans(found, at):
@@ -162,16 +166,18 @@ def _folders(found: Sequence[Piece], at: int) -> list[Piece]:
     return [Piece(one.text, PATH) for one in rest if one.kind == FOLDER] if plain else []
 
 
-def _objects(found: Sequence[Piece], at: int, *, behind: bool = True) -> list[Piece]:
+def _objects(
+    found: Sequence[Piece], at: int, *, behind: bool = True, ordered: bool = False
+) -> list[Piece]:
     """What is forbidden: the first things named behind the word that forbids, or before it; none
     where an unknown word stands between, or says more about it."""
     part = list(found[at + 1 :] if behind else found[:at])
     start = next((n for n, one in enumerate(part) if one.kind in NAMED), None)
-    if start is None or any(one.kind == FORBIDS for one in part[:start]):
+    if start is None:
         return []
     if not all(_may_lead(one, part[start].kind) for one in part[:start]):
         return []
-    if behind and at >= 0 and not _is_ordered(found[at].text.lower(), part[:start], part[start:]):
+    if behind and at >= 0 and not ordered and not _is_ordered(found[at].text.lower(), part[:start], part[start:]):
         return []
     objects: list[Piece] = []
     for one in part[start:]:
@@ -190,6 +196,8 @@ def _is_ordered(forbids: str, lead: Sequence[Piece], rest: Sequence[Piece]) -> b
     settings.py" tells where something is."""
     if rest[0].kind in (COMMAND, FLAG, SETTING) or forbids in wording.HANDS_OFF:
         return True
+    if wording.NOT_DENSE.search(forbids):
+        return len(forbids) > 2  # its verb is part of it
     verbs = _BETWEEN[rest[0].kind] - wording.JOINING - wording.WITHIN
     texts = {one.text.lower() for one in lead}
     if rest[0].kind == PATH:
@@ -201,7 +209,7 @@ def _is_ordered(forbids: str, lead: Sequence[Piece], rest: Sequence[Piece]) -> b
 
 def _may_lead(one: Piece, kind: str) -> bool:
     text = one.text.lower()
-    if one.kind in (FOLDER, TYPE):
+    if one.kind in (FOLDER, TYPE, FORBIDS):
         return True
     return text in FILLERS or text in _BETWEEN[kind] or text in wording.WITHIN
 
@@ -240,6 +248,8 @@ def _rule(
     kind, texts = objects[0].kind, [one.text for one in objects]
     if kind == COMMAND:
         return None if any(one.kind == FOLDER for one in found) else _running(objects)
+    if kind == FLAG and any(len(text) < 4 for text in texts):
+        return None  # a letter means something else in every program
     if kind == FLAG:
         return {"has": [[[text] for text in texts]]}
     if kind == SETTING:
@@ -257,6 +267,8 @@ def _tools(plain: str) -> list[str]:
         return ["fetch"]
     if wording.SEARCH.search(plain):
         return ["WebSearch"]
+    if named := wording.AGENT_TOOL.search(plain):
+        return [next(filter(None, named.groups()))]
     return ["Task", "Agent"] if wording.AGENTS.search(plain) else []
 
 
@@ -273,10 +285,8 @@ def _running(objects: Sequence[Piece]) -> CompiledRule:
 def _touching(files: Sequence[str], plain: str, sentence: str) -> CompiledRule:
     """Files, written or read as the clause says."""
     if wording.COMMIT.search(plain) and not wording.READING.search(plain):
-        return {
-            "commands": [["git", "add"], ["git", "commit"]],
-            "has": [[[one] for one in files]],
-        }
+        choices = [[form] for one in files for form in _forms(one)]
+        return {"commands": [["git", "add"], ["git", "commit"]], "has": [choices]}
     rule: CompiledRule = {"paths": [_pattern(one) for one in files]}
     if ".env" in files and " files" in plain:
         rule["paths"].append("**/.env.*")
@@ -286,9 +296,15 @@ def _touching(files: Sequence[str], plain: str, sentence: str) -> CompiledRule:
     return rule
 
 
+def _forms(path: str) -> list[str]:
+    """A file or folder as it may stand among the words of a command."""
+    bare = path.rstrip("/")
+    return [bare] if bare == path else [bare, path, f"{bare}/*", f"*/{bare}/*"]
+
+
 def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
     """Words that must not be written, below a folder or in files of a type where one is named."""
-    rule: CompiledRule = {"tools": [WRITE], "words": [one.removesuffix(")") for one in words]}
+    rule: CompiledRule = {"tools": [WRITE], "words": [_as_written(one) for one in words]}
     folders = [one.text for one in found if one.kind in (FOLDER, PATH)]
     types = [ending for one in found if one.kind == TYPE for ending in wording.TYPES[one.text.lower()]]
     if folders:
@@ -298,6 +314,11 @@ def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
     if not folders and not types:
         rule["spared"] = list(_PROSE)
     return rule
+
+
+def _as_written(code: str) -> str:
+    """A call by its opening parenthesis, and one of several marks by itself."""
+    return code.removesuffix("s") if code.isupper() or code[:-1].isupper() else code.removesuffix(")")
 
 
 def _pattern(path: str) -> str:
@@ -314,7 +335,9 @@ def _spoken(plain: str) -> CompiledRule | None:
         return {"commands": [["git", "push"]], "has": [[[branch], [f"*:{branch}"]]]}
     if wording.FORCED.search(plain):
         return {"commands": [["git", "push"]], "has": [[["--force"], ["-f"]]]}
-    if wording.AMEND.search(plain) and wording.COMMITS.search(plain):
+    if found := wording.BARE_GIT.fullmatch(plain):
+        return {"commands": [["git", found[1].lower()]]}
+    if wording.AMEND.fullmatch(plain):
         return {"commands": [["git", "commit"]], "has": [[["--amend"]]]}
     return None
 
@@ -322,9 +345,12 @@ def _spoken(plain: str) -> CompiledRule | None:
 # --- what is demanded of a command
 
 
-def _lacking(clause: str, mark: re.Pattern[str]) -> CompiledRule | None:
-    """A command that needs an option: `docker run` only with `--rm`."""
-    before, after = (pieces(part) for part in _around(clause, mark))
+def _lacking(
+    clause: str, mark: re.Pattern[str], *, turned: bool = False
+) -> CompiledRule | None:
+    """A command that needs an option: `docker run` only with `--rm`; `turned`, the option first."""
+    parts = _around(clause, mark)
+    before, after = (pieces(part) for part in (reversed(parts) if turned else parts))
     done = [one for one in before if one.kind in NAMED]
     flags = [n for n, one in enumerate(after) if one.kind == FLAG]
     if [one.kind for one in done] != [COMMAND] or not flags or not _only(before):
@@ -346,8 +372,10 @@ def _only(before: Sequence[Piece]) -> bool:
 
 def _having(clause: str) -> CompiledRule | None:
     """A command that must do without an option: `eslint` without `--fix`."""
-    before, after = (pieces(part) for part in _around(clause, wording.WITHOUT))
+    before, after = (pieces(part, words=True) for part in _around(clause, wording.WITHOUT))
     done = [one for one in before if one.kind in NAMED]
+    if not done and wording.COMMITS.search(clause) and (code := [o.text for o in after if o.kind == CODE]):
+        return {"commands": [["git", "commit"]], "words": code}
     flags = [one.text for one in after if one.kind == FLAG]
     rest = [one.text for one in after if one.kind != FLAG]
     if [one.kind for one in done] != [COMMAND] or len(flags) != 1 or not _only(before):

@@ -21,10 +21,14 @@ QUOTED = pattern(r"`([^`\n]{1,200})`|[\"“„]([^\"“”\n]{1,80})[\"”]|'([^
 
 NOT = _set(
     "never don't dont don’t doesn't not no avoid stop mustn't forbidden prohibited banned off-limits "
-    "nie niemals kein keine keinen nicht nichts verboten nunca jamás jamas prohibido não nao vietato "
-    "jamais pas interdit не никогда нельзя запрещено"
+    "nie niemals kein keine keinen nicht nichts verboten nunca jamás jamas prohibido prohibida não nao "
+    "vietato mai non jamais pas interdit interdite ne n' не никогда нельзя запрещено запрещён nooit niet "
+    "geen proibido"
 )
-NOT_DENSE = pattern("不要|别|禁止|切勿|不准|不得|请勿|不许|永远不")
+NOT_DENSE = pattern(
+    "不要|别|禁止|切勿|不准|不得|请勿|不许|永远不|しないで|しない|使わないで|使わない|触らないで|"
+    "触らない|編集しない|するな|実行しない"
+)
 NOT_PAIRS = frozenset(
     {("hands", "off"), ("off", "limits"), ("must", "not"), ("do", "not"), ("finger", "weg")}
 )
@@ -33,11 +37,14 @@ KEPT = pattern(
     r"(?<![\w-])(?:(?:is|are|stays?|remains?) (?:auto-?)?(?:generated|upstream|mine|read-only|frozen"
     r"|vendored|not (?:yours|ours)|not for you|dead|(?:done|run|made|handled) (?:by|in)"
     r"|(?:only )?for humans)|belongs? to|comes? from|only (?:with|after) my (?:ok|okay|permission"
-    r"|approval|word)|only on request|wird (?:automatisch )?generiert|gehört)(?![\w-])",
+    r"|approval|word)|only on request|(?:is|are) (?:gone|deprecated|obsolete|history)"
+    r"|stays? as (?:it|they) (?:is|are)|es mío|es mía|gehört mir|wird (?:automatisch )?generiert|gehört)(?![\w-])",
     re.IGNORECASE,
 )
 LEFT = pattern(
-    r"^(?:please )?(?:leave|stay out of|stay away from|keep out of|keep away from)\b|\balone$",
+    r"^(?:please )?(?:leave|stay out of|stay away from|keep out of|keep away from"
+    r"|only i (?:run|do|start|call)|i(?:'ll| will)? (?:run|do|start|call)(?= .{2,80}\bmyself$))\b"
+    r"|\b(?:alone|to me|myself)$",
     re.IGNORECASE,
 )
 """What asks to leave something as it is, around what it names."""
@@ -74,14 +81,29 @@ ASKING = pattern(
     re.IGNORECASE,
 )
 READING = pattern(
-    r"(?<![\w-])(?:read(?!-only)|reading|look at|lesen|leas|leer|lire|ler|чита\w+)(?![\w-])|读|查看",
+    r"(?<![\w-])(?:read(?!-only)|reading|open|print|show|cat|look at|lesen|leas|leer|lire|ler|чита\w+)(?![\w-])|读|查看",
     re.IGNORECASE,
 )
 BY_HAND = pattern(
     r"\b(?:by hand|manually|von hand|a mano|à la main)\b|(?<!\w)вручную(?!\w)|手动", re.IGNORECASE
 )
+NEEDS = pattern(
+    r"(?<![\w-])(?:needs|requires|must have|braucht|necesita|requiert|precisa de|требует)(?![\w-])",
+    re.IGNORECASE,
+)
+OUT_OF = pattern(r"\b(?:stays?|keep|kept|belongs?) out of\b", re.IGNORECASE)
+CO_AUTHOR = pattern(r"\bco-?author\w*\b", re.IGNORECASE)
+BARE_GIT = pattern(
+    r"(?:please )?(?:never|don['’]?t|do not)(?: ever)? (?:git )?(push|commit|rebase)"
+    r"(?: anything| yourself| on your own| code| changes| by yourself)?\W*",
+    re.IGNORECASE,
+)
+AGENT_TOOL = pattern(r"\b(WebFetch|WebSearch|NotebookEdit|MultiEdit)\b|\b(Task|Edit|Write|Grep|Glob|Agent) tool\b")
+IMPERATIVES = _set(
+    "use log write prefer call import always run utiliza usa nutze verwende benutze utilise используй"
+)
 COMMIT = pattern(
-    r"\b(?:commit|committe\w*|check in|einchecken|stage)\b|提交|(?<!\w)коммит\w*", re.IGNORECASE
+    r"\b(?:(?:in)?to git|commit|committe\w*|check in|einchecken|stage)\b|提交|(?<!\w)коммит\w*", re.IGNORECASE
 )
 COMMITS = pattern(r"\bcommits?\b|\bcommit messages?\b|提交信息", re.IGNORECASE)
 WORDS = pattern(r"\b(?:words?|terms?|phrases?)\b", re.IGNORECASE)
@@ -97,8 +119,14 @@ PUSH_TO = pattern(
     re.IGNORECASE,
 )
 FORCED = pattern(r"\bforce[- ]?push\w*\b", re.IGNORECASE)
-AMEND = pattern(r"\bamend(?:ing)?\b", re.IGNORECASE)
-FETCH = pattern(r"\bweb ?fetch(?:es|ing)?\b", re.IGNORECASE)
+AMEND = pattern(
+    r"(?:please )?(?:never|don['’]?t|do not|no) amend(?:ing)?(?: (?:a |the |your )?commits?)?\W*",
+    re.IGNORECASE,
+)
+FETCH = pattern(
+    r"\bweb ?fetch(?:es|ing)?\b|\bfetch(?:es|ing)? (?:pages|urls|of|from|web pages|articles)\b",
+    re.IGNORECASE,
+)
 SEARCH = pattern(r"\bweb ?search(?:es)?\b", re.IGNORECASE)
 AGENTS = pattern(r"\bsub-?agents?\b", re.IGNORECASE)
 DOMAIN = pattern(r"(?:[a-z0-9-]{1,40}\.){1,4}(?:com|org|net|io|dev|ai|app|co)")
@@ -112,6 +140,7 @@ FILLERS = _set(
 RUNNING = _set(
     "run use call execute start launch invoke type do issue running using calling invoking "
     "ausführen benutzen verwenden nutzen ausfuehren starten ejecutes ejecutar uses usar corras lances "
+    "hagas haz hacer emplees fais faire lance gebruik draai use utilises mache machen "
     "lancer utilise utiliser utilisez exécute exécuter exécutez executar usare eseguire запускай "
     "запускать используй использовать выполняй"
 )
@@ -119,15 +148,19 @@ TOUCHING = _set(
     "edit touch change modify write delete remove rename move overwrite reformat format alter commit "
     "add read open editing touching changing modifying writing deleting committing changes edits or and "
     "nor check in stage hands off ändern aendern anfassen bearbeiten löschen committen einchecken lesen "
+    "print show cat generated code à a en mexer mexa em edite wijzig verander raak "
     "toques edites modifiques borres tocar editar modificar touche touchez touche modifie modifiez "
     "modifier toucher трогай трогать меняй менять редактируй изменяй удаляй коммить mexa altere toccare"
 )
 WRITING = _set(
     "use write add put import call leave hard-code hardcode introduce commit using writing adding leaving new appear "
     "verwenden schreiben benutzen uses escribas usar pongas utilise utiliser écrire используй пиши left "
-    "words word and"
+    "words word and ajoute ajouter escribir schreib metas coloques используйте log"
 )
-DENSE_VERBS = pattern("修改|更改|编辑|删除|改动|动|碰|改|触碰|运行|执行|使用|用|写|提交|读取|文件|目录|下的|里|中|的|请|再|直接")
+DENSE_VERBS = pattern(
+    "は|を|の|に|で|も|コマンド|ファイル|フォルダ|絶対に|"
+    "修改|更改|编辑|删除|改动|动|碰|改|触碰|运行|执行|使用|用|写|提交|读取|文件|目录|下的|里|中|的|请|再|直接|目录下|文件夹|任何|代码|命令|在|去|跑|里面|手"
+)
 
 # What may follow what is forbidden, without saying more about it.
 TAIL = _set(
@@ -142,9 +175,9 @@ TAIL = _set(
 )
 SUBJECTS = _set("i it they he she there is are was were which that has have had who")
 """Words before "not" and "no" that make it tell, not forbid."""
-TELLING = _set("not no nicht kein keine не no ne pas não non don't doesn't")
+TELLING = _set("not no n' nicht kein keine не no ne pas não non don't doesn't")
 BANNED = _set("allowed permitted yours ours erlaubt permitido autorisé for")
-ANY = _set("anything things stuff etwas irgendetwas nada rien ничего files")
+ANY = _set("anything things stuff code etwas irgendetwas nada rien ничего files")
 JOINING = _set("and or nor und oder ni y o et ou и или , auch not no never")
 ARTICLES = _set("the our any all your my der die das den el la los las le les")
 WITHIN = _set("in inside into under within unter im en dans em from of")
@@ -154,7 +187,7 @@ FROM_HERE = _set("here this the laptop machine local locally you hier")
 FOLDERS = _set("src tests test lib app docs api pkg packages services")
 ANYWHERE = _set(
     "code codebase repo repository project this here files sources source commits commit new diesem este "
-    "esta ce css"
+    "esta ce css git"
 )
 TYPES = {
     "css": ["css", "scss", "less"],
