@@ -107,20 +107,20 @@ class RuleStore:
     def _rule(self, key: str) -> CompiledRule | None:
         data = self._memories.folder.bytes_of(key, MAX_HEAD)
         one = TopicFile(key, data)
-        return compile_rule(one, own=self.is_own(key, one))
+        level = reading.level_of(one.front)
+        granted = level not in (ASK, BLOCK) or self._is_granted(key, level)
+        return compile_rule(one, own=self._is_own(key, one), granted=granted)
 
-    def is_own(self, key: str, one: TopicFile) -> bool:
-        """Whether a rule is the user's, and may do what its head asks for."""
+    def _is_own(self, key: str, one: TopicFile) -> bool:
+        """Whether a rule is the user's: not the team's, and not of a source nobody trusts."""
         if key.startswith(f"{TEAM}/") or one.is_unverified:
             return False
-        level = reading.level_of(one.front)
         try:
             versions = self._memories.history.log(key)
         except (StoreError, NotFound):
             return False
-        if (trust_in(versions, key) if versions else outside().trust) is Trust.UNTRUSTED:
-            return False
-        return level not in (ASK, BLOCK) or self._is_granted(key, level)
+        trust = trust_in(versions, key) if versions else outside().trust
+        return trust is not Trust.UNTRUSTED
 
     def _is_granted(self, key: str, level: str) -> bool:
         """Whether it was the user who set a level that still stands."""

@@ -16,7 +16,7 @@ from reverie.light import dataclass
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.rules import reading
 from reverie.memory.rules.ledger import RuleCounts
-from reverie.memory.rules.match import LEVELS, CompiledRule, is_command
+from reverie.memory.rules.match import LEVELS, OFF, REMIND, CompiledRule, is_command
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
@@ -175,5 +175,9 @@ def set_level(memories: Memories, name: str, level: str, origin: Origin) -> str:
         do = f"It is {', '.join(LEVELS)}"
         raise InvalidInput("There is no such level", where=level[:80], do=do)
     one = memories.find(name)
-    memories.save(one.key, one.with_value(level, reading.LEVEL).data, origin, reviewed=True)
+    data = one.with_value(level, reading.LEVEL).data
+    if data == one.data:  # somebody else wrote it there: now it is the user's word
+        again = one.with_value(OFF if level != OFF else REMIND, reading.LEVEL).data
+        memories.save(one.key, again, origin, reviewed=True)
+    memories.save(one.key, data, origin, reviewed=True)
     return one.key

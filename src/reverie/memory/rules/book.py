@@ -54,8 +54,11 @@ class RuleBook:
         return matched(call, self.index, self.rules.__getitem__)
 
 
-def compile_rule(one: TopicFile, *, own: bool) -> CompiledRule | None:
-    """A memory as a rule; None where it says nothing about calls."""
+def compile_rule(
+    one: TopicFile, *, own: bool, granted: bool | None = None
+) -> CompiledRule | None:
+    """A memory as a rule; None where it says nothing about calls. `own`: it is the user's;
+    `granted`: the user let it do what its head asks for."""
     front = one.front
     if one.type not in reading.RULED:
         return None
@@ -70,7 +73,7 @@ def compile_rule(one: TopicFile, *, own: bool) -> CompiledRule | None:
         "file": one.key,
         "name": one.name,
         "text": one.body.strip()[:MAX_TEXT] or one.description,
-        "level": level_for(reading.level_of(front), own=own),
+        "level": level_for(reading.level_of(front), granted=own if granted is None else own and granted),
         "source": USER if own else TEAMS if one.key.startswith(f"{TEAM}/") else UNVERIFIED,
         "said": 1 + len(reading.said_on(front)),
         "read": "head" if head.given else "sentence",
@@ -82,6 +85,6 @@ def sentence_of(one: TopicFile) -> str:
     return one.description or one.body.strip().partition("\n\n")[0]
 
 
-def level_for(asked: str, *, own: bool) -> str:
-    """What a rule may do: only the user's own may ask or block."""
-    return asked if own or asked in (OFF, REMIND) else REMIND
+def level_for(asked: str, *, granted: bool) -> str:
+    """What a rule may do: to ask or block it needs the user's word."""
+    return asked if granted or asked in (OFF, REMIND) else REMIND
