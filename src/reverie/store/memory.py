@@ -159,7 +159,7 @@ class MemoryFolder:
             return ranking.sent(data, self.limits)
         below = key.removesuffix(INDEX)
         facts = {
-            one.key.removeprefix(below): Facts(one.modified, one.type)
+            one.key.removeprefix(below): one.facts
             for one in (self.scan() if scanned is None else scanned)
             if one.key.startswith(below)
         }

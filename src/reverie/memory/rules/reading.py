@@ -17,11 +17,12 @@ from collections.abc import Iterable, Mapping
 
 from reverie.light import dataclass
 from reverie.memory.format.frontmatter import Frontmatter
+from reverie.memory.ranking import SAID
 from reverie.memory.rules.calls import OTHER, SHELL
 from reverie.memory.rules.match import LEVELS, REMIND, CompiledRule, kind_of
 from reverie.memory.rules.shell import commands
 
-APPLIES, LEVEL, SAID = "applies_to", "level", "said"
+APPLIES, LEVEL = "applies_to", "level"
 RULED = ("feedback", "project")
 NONE = "none"
 MAX_VALUES = 50
