@@ -7,16 +7,15 @@ would always, one that another contradicts, one that asks for more than it may d
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.light import dataclass
-from reverie.memory.format.entry import TopicFile
 from reverie.memory.rules import reading
+from reverie.memory.rules.faults import contradictions, faults_in
 from reverie.memory.rules.ledger import RuleCounts
-from reverie.memory.rules.match import LEVELS, OFF, REMIND, CompiledRule, is_command
+from reverie.memory.rules.match import LEVELS, OFF, REMIND, CompiledRule
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
@@ -107,51 +106,11 @@ def _faulty(memories: Memories) -> list[RuleRow]:
             one = memories.folder.read(key)
         except (NotFound, StoreError):
             continue
-        faults = faults_in(one)
+        faults = faults_in(one.front, one.type)
         if faults:
             rule: CompiledRule = {"file": key, "name": one.name, "level": "off", "read": "head"}
             found.append(RuleRow(rule, None, tuple(faults)))
     return found
-
-
-def faults_in(one: TopicFile) -> list[str]:
-    """What is wrong with what a head says of calls."""
-    head = reading.read(one.front)
-    found = list(head.faults)
-    if head.given and not head.never and one.type not in reading.RULED:
-        found.append(f"only {' and '.join(reading.RULED)} memories are rules")
-    level = one.front.get(reading.LEVEL).strip().lower()
-    if level and level not in LEVELS:
-        found.append(f"`level: {level[:40]}` is none of {', '.join(LEVELS)}")
-    return found
-
-
-def contradictions(rules: Sequence[CompiledRule]) -> dict[str, list[str]]:
-    """Rules that exclude each other: one forbids what another demands of the same command."""
-    found: dict[str, list[str]] = {}
-    ruled = [rule for rule in rules if rule.get("commands")]
-    by_program: dict[str, list[CompiledRule]] = {}
-    for rule in ruled:
-        for command in rule.get("commands", ()):
-            by_program.setdefault(command[0], []).append(rule)
-    for same in by_program.values():
-        for one in same[:200]:
-            for other in same[:200]:
-                if one is not other and _excludes(one, other):
-                    found.setdefault(one.get("file", ""), []).append(other.get("file", ""))
-                    found.setdefault(other.get("file", ""), []).append(one.get("file", ""))
-    return {file: sorted(set(others)) for file, others in found.items()}
-
-
-def _excludes(one: CompiledRule, other: CompiledRule) -> bool:
-    """Whether one rule forbids the option that another needs, of one command."""
-    alike = any(
-        is_command(mine, theirs) or is_command(theirs, mine)
-        for mine in one.get("commands", ())
-        for theirs in other.get("commands", ())
-    )
-    needed = [choice for choices in other.get("lacks", ()) for choice in choices]
-    return alike and any(choice in needed for choices in one.get("has", ()) for choice in choices)
 
 
 def matches(
