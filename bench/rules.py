@@ -179,10 +179,20 @@ def measure(out: Path) -> Iterator[Row]:
     for path in (TABLES / "first.json", TABLES / "second.json"):
         told, alone = figures(path)
         found, false = share(told["found"], told["broken"]), share(told["false"], told["fine"])
-        yield f"{path.stem}: calls found, conditions given", f"{found:.3f}", f"{FOUND}", found >= FOUND
+        yield (
+            f"{path.stem}: calls found, conditions given",
+            f"{found:.3f}",
+            f"{FOUND}",
+            found >= FOUND,
+        )
         yield f"{path.stem}: others held", f"{false:.4f}", f"{FALSE}", false <= FALSE
         part = share(alone["compiled"], alone["literal"])
-        yield f"{path.stem}: rules read from the sentence", f"{part:.3f}", f"{SENTENCE}", part >= SENTENCE
+        yield (
+            f"{path.stem}: rules read from the sentence",
+            f"{part:.3f}",
+            f"{SENTENCE}",
+            part >= SENTENCE,
+        )
         yield f"{path.stem}: others held", f"{alone['false']}", "0", alone["false"] == 0
     sessions = ROOT_SHARED / "data" / "sessions_dev"
     if sessions.is_dir():

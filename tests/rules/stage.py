@@ -36,7 +36,9 @@ def memories_in(tmp: Path) -> Iterator[Memories]:
         yield found
 
 
-def push_rule(memories: Memories, level: str = "", origin: Origin = USER, key: str = "push.md") -> None:
+def push_rule(
+    memories: Memories, level: str = "", origin: Origin = USER, key: str = "push.md"
+) -> None:
     more = f"level: {level}\n" if level else ""
     memories.save(key, PUSH.format(more=more).encode(), origin, reviewed=True)
 

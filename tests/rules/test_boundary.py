@@ -45,7 +45,9 @@ def memories(home: Path, project: Path):
         yield found
 
 
-async def round_of(s: Session, name: str, given: dict[str, Any], result: str, *, error: bool = False) -> str:
+async def round_of(
+    s: Session, name: str, given: dict[str, Any], result: str, *, error: bool = False
+) -> str:
     """One round: a call and its result; the request behind it, as text."""
     await s.prepare()
     await s.observe(reply(call(name, "c1", **given)))
@@ -99,4 +101,3 @@ async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project
         assert s.recall._look is None
         await s.prepare()
         assert [e for e in s.view.entries if isinstance(e.record, Recalled)] == before
-

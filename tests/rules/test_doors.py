@@ -93,11 +93,10 @@ def test_the_hook_asks_and_blocks_as_the_user_set_it(ruled: Path) -> None:
 @pytest.mark.spec("B20.hook")
 def test_a_worktree_has_the_rules_of_its_repository(ruled: Path) -> None:
     project = project_of(ruled)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
     git = ["git", "-C", str(project), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    subprocess.run([*git, "init", "-q"], **quiet)  # type: ignore[call-overload]
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], **quiet)  # type: ignore[call-overload]
-    subprocess.run([*git, "worktree", "add", str(ruled / "tree")], **quiet)  # type: ignore[call-overload]
+    tree = str(ruled / "tree")
+    for args in ("init -q", "commit -q --allow-empty -m x", f"worktree add -q {tree}"):
+        subprocess.run([*git, *args.split()], check=True, capture_output=True)
     (ruled / "tree" / "src").mkdir()
     assert hook(ruled, MAIN, cwd=str(ruled / "tree" / "src"))[0] == "deny"
 
@@ -163,7 +162,8 @@ async def test_a_loop_of_ones_own_asks_which_rules_a_call_breaks(tmp_path: Path)
 @pytest.mark.spec("B20.check")
 def test_the_check_tells_of_rules_that_never_or_always_hold_or_exclude_each_other() -> None:
     def rule(head: str) -> bytes:
-        return f"---\nname: x\ndescription: y\ntype: feedback\n{head}\n---\n\nA rule of ours.\n".encode()
+        known = "name: x\ndescription: y\ntype: feedback"
+        return f"---\n{known}\n{head}\n---\n\nA rule of ours.\n".encode()
 
     files = {
         "always.md": rule("applies_to: {tool: Bash}"),
@@ -175,7 +175,9 @@ def test_the_check_tells_of_rules_that_never_or_always_hold_or_exclude_each_othe
     }
     found = check(CheckInput(files)).findings
     told = {one.file: one.evidence for one in found if one.rule == "rule"}
-    assert "every call" in told["always.md"] and "never" in told["never.md"]
-    assert "shout" in told["level.md"] and "fine.md" not in told
+    assert "every call" in told["always.md"]
+    assert "never" in told["never.md"]
+    assert "shout" in told["level.md"]
+    assert "fine.md" not in told
     (odds,) = [one for one in found if one.rule == "calls"]
     assert {odds.file, odds.with_file} == {"with.md", "without.md"}

@@ -36,7 +36,8 @@ async def test_a_call_is_held_once_and_shown_the_rule_and_its_why(tmp_path: Path
             await turn(session, model, tools, memories, notices=notices)
             first, second = results(session)
         assert tools.lines == ["git push origin fix"]
-        assert "Never push to main: it deploys." in first and "The user's rule (push.md)" in first
+        assert "Never push to main: it deploys." in first
+        assert "The user's rule (push.md)" in first
         assert second == "done"
         assert [n.text for n in notices] == ["held a call of Bash: push.md"]
         counts = RuleStore(memories, project_of(tmp_path)).counts()["push.md"]
@@ -130,7 +131,8 @@ async def test_three_rules_hold_in_a_turn_and_the_others_join_the_result(tmp_pat
     model, tools = simulated(*[calls(one) for one in named], "done"), Shell()
     with memories_in(tmp_path) as memories:
         for n in range(5):
-            text = f"---\nname: r{n}\ntype: feedback\napplies_to: {{command: tool{n}}}\n---\n\nNo {n}.\n"
+            head = f"name: r{n}\ntype: feedback\napplies_to: {{command: tool{n}}}"
+            text = f"---\n{head}\n---\n\nNo {n}.\n"
             memories.save(f"r{n}.md", text.encode(), AGENT, reviewed=True)
         async with opened(tmp_path, model) as session:
             await turn(session, model, tools, memories)
@@ -156,7 +158,9 @@ async def test_a_held_call_extends_the_prefix_and_resumes_to_the_same_bytes(tmp_
                 await child.instruct("Look at it")
                 forked = await child.prepare()
         first, second, third, fourth = model.requests
-        assert second.extends(first) and third.extends(second) and fourth.extends(third)
+        assert second.extends(first)
+        assert third.extends(second)
+        assert fourth.extends(third)
         assert forked.extends(last)
         async with opened(tmp_path, model, resume=ident) as session:
             await session.add("And now")

@@ -84,9 +84,11 @@ def test_paths_after_resolving() -> None:
         assert held(rule, "Write", {"file_path": path, "content": ""}), path
     assert not held(rule, "Write", {"file_path": "src/staging.py", "content": ""})
     assert not held(rule, "Read", {"file_path": "staging/a"})
-    assert runs(rule, "rm -r staging/x") and runs(rule, "echo > staging/x")
+    assert runs(rule, "rm -r staging/x")
+    assert runs(rule, "echo > staging/x")
     assert runs(rule, "cd staging && touch x")
-    assert not runs(rule, "cat staging/x") and not runs(rule, "git checkout staging")
+    assert not runs(rule, "cat staging/x")
+    assert not runs(rule, "git checkout staging")
 
 
 @pytest.mark.spec("B20.match")
@@ -118,7 +120,9 @@ def test_tools_by_name_and_by_kind() -> None:
     assert not held("applies_to: {tool: Edit, paths: a.py}", "Write", {"file_path": "a.py"})
     assert held("applies_to: {tool: Write, paths: a.py}", "write_file", {"path": "a.py"})
     assert held("applies_to: {tool: 'mcp__slack__*'}", "mcp__slack__post", {"text": "x"})
-    assert held("applies_to: {command: git push}", "shell", {"command": ["bash", "-lc", "git push"]})
+    assert held(
+        "applies_to: {command: git push}", "shell", {"command": ["bash", "-lc", "git push"]}
+    )
 
 
 @pytest.mark.spec("B20.applies-to")
@@ -148,8 +152,6 @@ def test_a_pattern_that_would_run_away_does_not() -> None:
     assert not paths.fits(pattern, "/p/" + "a" * 5_000 + "/b", "/p", "")
     assert len(paths.choices("{a,b}" * 40)) <= paths.MAX_CHOICES
     assert not match.says("aaaa" * 50_000, "aab")
-
-
 
 
 @pytest.mark.spec("B20.flat")

@@ -29,7 +29,7 @@ async def said(tmp: Path, text: str, at: float, notices: list[Notice]) -> dict[s
         await agent.session.jobs.drain(30)
         assert agent.memories is not None
         folder = agent.memories.folder
-        return {key: folder.bytes_of(key) for key in folder.keys()}
+        return {key: folder.bytes_of(key) for key in list(folder.keys())}
 
 
 async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_path: Path) -> None:
@@ -41,7 +41,8 @@ async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_pat
     assert b'said: "2026-05-29, 2026-05-31"' in data
     told = [n.text for n in notices if n.layer == "rules"]
     assert len(told) == 1
-    assert "3 times" in told[0] and f"memory rules level {key} ask" in told[0]
+    assert "3 times" in told[0]
+    assert f"memory rules level {key} ask" in told[0]
     wanted = AgentOptions(
         tmp_path / "project", home=tmp_path / "home", environ={"HOME": str(tmp_path)}
     )

@@ -29,10 +29,10 @@ from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
 from reverie.session.library import Library
 from reverie.session.loop import run_turn
-from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
+from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.session import Session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
@@ -242,7 +242,9 @@ async def open_agent(
             before_a_request=layers.BEFORE_A_REQUEST if wanted.layers is None else wanted.layers,
         ) as session,
     ):
-        rules = None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
+        rules = (
+            None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
+        )
         policy = _policy(place, session, wanted.mode, asker, memories, rules)
         context = _context(place, session, memories)
         async with _opened(Toolbox(tools, policy, context)) as box:
@@ -336,9 +338,7 @@ def _policy(
             session.world.say(Notice("permissions", str(error), "warning"))
 
     concern = None if held is None else held.concern
-    return PermissionPolicy(
-        ground, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern
-    )
+    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern)
 
 
 def _guards(

@@ -82,7 +82,9 @@ class TurnRules:
     now: Callable[[], float] = float
     session: str = ""
     can_ask: bool = False  # whether the permission prompt knows of rules that ask
-    shown: dict[str, int] = field(default_factory=dict[str, int])  # rules held for, and broken after
+    shown: dict[str, int] = field(
+        default_factory=dict[str, int]
+    )  # rules held for, and broken after
     rounds: int = 0  # that were spent on holding
     events: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 

@@ -33,7 +33,6 @@ from reverie.memory.format.frontmatter import BOM, MAX_BYTES
 from reverie.memory.format.index import Index
 from reverie.memory.ranking import (
     HEADER_LINES,
-    Facts,
     IndexLimits,
     ManifestLine,
     SentIndex,

@@ -74,7 +74,7 @@ class RuleStore:
             return self._book
         seen, changed = self._seen(), False
         found: dict[str, list[Any]] = {}
-        for key in self._memories.folder.keys():
+        for key in list(self._memories.folder.keys()):
             with contextlib.suppress(StoreError, NotFound):
                 stat = self._memories.folder.stat(key)
                 row = seen.get(key)
@@ -163,7 +163,9 @@ class RuleStore:
         """Add what happened: pairs of a rule's file and an event. A full disk loses a count."""
         with contextlib.suppress(StoreError):
             for file, event in events:
-                self._files.append_line(f"{self._name}.ledger", ledger.line(file, event, at, session))
+                self._files.append_line(
+                    f"{self._name}.ledger", ledger.line(file, event, at, session)
+                )
 
     def counts(self) -> dict[str, RuleCounts]:
         """What the rules did so far."""

@@ -101,7 +101,7 @@ def _notes(
 
 def _faulty(memories: Memories) -> list[RuleRow]:
     found: list[RuleRow] = []
-    for key in memories.folder.keys():
+    for key in list(memories.folder.keys()):
         try:
             one = memories.folder.read(key)
         except (NotFound, StoreError):

@@ -1,4 +1,4 @@
-"""`reverie memory rules`: which memories are rules about calls, what they may do and what they did."""
+"""`reverie memory rules`: memories that are rules about calls, what they may do, what they did."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_call(tool: str, given: str, as_json: bool, project: Path) -> None:
         document({"matched": rows})
         return
     for rule in found:
-        say(f"{rule.get('level', '')}  {rule.get('file', '')}: {line(reveal(rule.get('text', '')), 200)}")
+        text = line(reveal(rule.get("text", "")), 200)
+        say(f"{rule.get('level', '')}  {rule.get('file', '')}: {text}")
     if not found:
         say("No rule speaks against this call.")
 

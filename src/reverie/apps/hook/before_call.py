@@ -44,7 +44,7 @@ def main() -> int:
     try:
         event = json.loads(sys.stdin.buffer.read(MAX_EVENT))
         answer = judged(event) if isinstance(event, dict) else None
-    except Exception as error:  # noqa: BLE001 - a hook that fails must not stop every call
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         sys.stderr.write(f"reverie: the call was not held against rules: {error}\n")
         return 0
     if answer is not None:
@@ -93,12 +93,16 @@ def _decided(
     asks = [rule for rule in found if rule["level"] == ASK]
     fresh = [r for r in found if r["level"] == REMIND and r["file"] not in held.files]
     fresh = fresh[: max(0, MAX_HELD - len(held.files))]
-    log += [(r["file"], "broken") for r in found if r["level"] == REMIND and r["file"] in held.files]
+    log += [
+        (r["file"], "broken") for r in found if r["level"] == REMIND and r["file"] in held.files
+    ]
     decision, shown = ("", []) if not asks else ("ask", asks)
     if blocks or fresh:
         decision, shown = "deny", blocks + fresh
         held.add([rule["file"] for rule in fresh])
-    log += [(r["file"], {"block": "blocked", "ask": "asked"}.get(r["level"], "held")) for r in shown]
+    log += [
+        (r["file"], {"block": "blocked", "ask": "asked"}.get(r["level"], "held")) for r in shown
+    ]
     _count(path + ".ledger", log, session)
     if not decision:
         return None

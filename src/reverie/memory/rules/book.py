@@ -54,9 +54,7 @@ class RuleBook:
         return matched(call, self.index, self.rules.__getitem__)
 
 
-def compile_rule(
-    one: TopicFile, *, own: bool, granted: bool | None = None
-) -> CompiledRule | None:
+def compile_rule(one: TopicFile, *, own: bool, granted: bool | None = None) -> CompiledRule | None:
     """A memory as a rule; None where it says nothing about calls. `own`: it is the user's;
     `granted`: the user let it do what its head asks for."""
     front = one.front
@@ -73,7 +71,9 @@ def compile_rule(
         "file": one.key,
         "name": one.name,
         "text": one.body.strip()[:MAX_TEXT] or one.description,
-        "level": level_for(reading.level_of(front), granted=own if granted is None else own and granted),
+        "level": level_for(
+            reading.level_of(front), granted=own if granted is None else own and granted
+        ),
         "source": USER if own else TEAMS if one.key.startswith(f"{TEAM}/") else UNVERIFIED,
         "said": 1 + len(reading.said_on(front)),
         "read": "head" if head.given else "sentence",

@@ -58,7 +58,9 @@ def counted(data: bytes) -> dict[str, RuleCounts]:
         file, event, day, count = row
         there = days.setdefault(file, {}).setdefault(day, {})
         there[event] = there.get(event, 0) + count
-    return {file: RuleCounts(file, _summed(by_day.values()), by_day) for file, by_day in days.items()}
+    return {
+        file: RuleCounts(file, _summed(by_day.values()), by_day) for file, by_day in days.items()
+    }
 
 
 def _row(raw: bytes) -> tuple[str, str, str, int] | None:

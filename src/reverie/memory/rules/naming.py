@@ -23,19 +23,25 @@ from reverie.memory.rules.wording import (
     WITHIN,
 )
 
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 COMMAND, FLAG, PATH, CODE, SETTING, FOLDER, TYPE, FORBIDS, WORD = (
     "command", "flag", "path", "code", "setting", "folder", "type", "forbids", "word",
 )  # fmt: skip
 UNKNOWN = "…"
 """Stands for words of which only a part is known."""
 NAMED = frozenset({COMMAND, FLAG, PATH, CODE, SETTING})
-_RUNNERS = frozenset("npx bunx pnpx uvx sudo".split())
-_ENDINGS = frozenset(
-    "json yaml yml toml lock md mdx py ts tsx js jsx mjs rs go rb php cs java kt swift sql prisma proto sh "
-    "cfg ini conf xml html css scss ipynb tf tfvars env gradle properties snap csv txt".split()
+_RUNNERS = _set("npx bunx pnpx uvx sudo")
+_ENDINGS = _set(
+    "json yaml yml toml lock md mdx py ts tsx js jsx mjs rs go rb php cs java kt swift sql "
+    "prisma proto sh cfg ini conf xml html css scss ipynb tf tfvars env gradle properties "
+    "snap csv txt"
 )
-_DOMAINS = frozenset("com org net io dev app co de ai uk eu".split())
-_NO_PATHS = frozenset("and/or read/write yes/no on/off client/server input/output he/she".split())
+_DOMAINS = _set("com org net io dev app co de ai uk eu")
+_NO_PATHS = _set("and/or read/write yes/no on/off client/server input/output he/she")
 _CODE = pattern(
     r"\.[a-z_]\w{2,40}\(\)?|@[a-z]+(?:-[a-z]+)+|![a-z]{4,}|[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){1,3}(?:\(\)?)?"
     r"|[a-z_]\w{2,40}\(\)?|[a-z]+(?:[A-Z][a-z0-9]+){2,}[A-Z]*|(?:TODO|FIXME|XXX)s?"
@@ -71,12 +77,17 @@ def pieces(clause: str, *, words: bool = False) -> list[Piece]:
             found.append(Piece(" ".join(line), COMMAND, line))
             at += used
             continue
-        pair = (tokens[at].text.lower(), tokens[at + 1].text.lower() if at + 1 < len(tokens) else "")
+        pair = (
+            tokens[at].text.lower(),
+            tokens[at + 1].text.lower() if at + 1 < len(tokens) else "",
+        )
         if pair in NOT_PAIRS:
             found.append(Piece(" ".join(pair), FORBIDS))
             at += 2
             continue
-        before = next((one.text.lower() for one in reversed(found) if one.text.lower() not in ARTICLES), "")
+        before = next(
+            (one.text.lower() for one in reversed(found) if one.text.lower() not in ARTICLES), ""
+        )
         found.append(Piece(tokens[at].text, _kind(tokens[at], before, words=words)))
         at += 1
     return found

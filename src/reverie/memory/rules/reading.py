@@ -7,8 +7,9 @@
 
 or the same in one line, `applies_to: {command: git push, has: --force|-f}`. Every value may be one,
 several with commas between, or a list. All that is named must be there: of several commands, paths
-or words one, of `has` each, and of `lacks` one must be missing. Without `applies_to` a rule is read from its sentence; `applies_to: none` says
-that it never is. Nothing here raises for what a head holds: what is wrong is a fault in words.
+or words one, of `has` each, and of `lacks` one must be missing. Without `applies_to` a rule is read
+from its sentence; `applies_to: none` says that it never is. Nothing here raises for what a head
+holds: what is wrong is a fault in words.
 """
 
 from __future__ import annotations

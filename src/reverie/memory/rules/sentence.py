@@ -103,29 +103,23 @@ def _of_clause(clause: str, before: str, sentence: str) -> CompiledRule | None:
     if kept:
         about = pieces(clause[: kept.start()])
         return _rule(_objects(about, len(about), behind=False), about, clause, sentence)
+    if forbids and wording.WITHOUT.search(plain):
+        return _lacking(clause, wording.WITHOUT)
     if forbids:
-        if wording.WITHOUT.search(plain):
-            return _lacking(clause, wording.WITHOUT)
-        if wording.CO_AUTHOR.search(plain):
-            return {"commands": [["git", "commit"]], "words": ["Co-Authored-By"]}
         return _forbidden(found, before, clause, sentence) or _spoken(plain)
     if wording.LEFT.search(plain):
         about = pieces(wording.LEFT.sub(" ", clause))
         return _rule(_objects(about, -1), about, clause, sentence)
     if wording.WITHOUT.search(plain) and not wording.DEMAND.search(plain):
         return _having(clause)
-    for mark in (wording.WITH, wording.NEEDS):
-        if mark.search(plain):
-            return _lacking(clause, mark) or _lacking(clause, mark, turned=True)
-    return None
+    mark = next((one for one in (wording.WITH, wording.NEEDS) if one.search(plain)), None)
+    return mark and (_lacking(clause, mark) or _lacking(clause, mark, turned=True))
 
 
 # --- what is forbidden
 
 
-def _forbidden(
-    found: list[Piece], before: str, clause: str, sentence: str
-) -> CompiledRule | None:
+def _forbidden(found: list[Piece], before: str, clause: str, sentence: str) -> CompiledRule | None:
     at = next(n for n, one in enumerate(found) if one.kind == FORBIDS)
     subject = found[at - 1].text.lower() if at else ""
     if subject not in wording.SUBJECTS:
@@ -177,7 +171,12 @@ def _objects(
         return []
     if not all(_may_lead(one, part[start].kind) for one in part[:start]):
         return []
-    if behind and at >= 0 and not ordered and not _is_ordered(found[at].text.lower(), part[:start], part[start:]):
+    if (
+        behind
+        and at >= 0
+        and not ordered
+        and not _is_ordered(found[at].text.lower(), part[:start], part[start:])
+    ):
         return []
     objects: list[Piece] = []
     for one in part[start:]:
@@ -248,17 +247,16 @@ def _rule(
     kind, texts = objects[0].kind, [one.text for one in objects]
     if kind == COMMAND:
         return None if any(one.kind == FOLDER for one in found) else _running(objects)
-    if kind == FLAG and any(len(text) < 4 for text in texts):
-        return None  # a letter means something else in every program
-    if kind == FLAG:
-        return {"has": [[[text] for text in texts]]}
+    if kind == FLAG:  # a letter means something else in every program
+        long = all(len(text) > 3 for text in texts)
+        return {"has": [[[text] for text in texts]]} if long else None
     if kind == SETTING:
         return {"tools": ["shell"], "words": texts}
-    if kind == CODE:
-        if wording.COMMITS.search(plain):
-            return {"commands": [["git", "commit"]], "words": texts}
-        return _written(texts, found)
-    return _touching(texts, plain, sentence)
+    if kind == PATH:
+        return _touching(texts, plain, sentence)
+    if wording.COMMITS.search(plain):
+        return {"commands": [["git", "commit"]], "words": texts}
+    return _written(texts, found)
 
 
 def _tools(plain: str) -> list[str]:
@@ -306,7 +304,9 @@ def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
     """Words that must not be written, below a folder or in files of a type where one is named."""
     rule: CompiledRule = {"tools": [WRITE], "words": [_as_written(one) for one in words]}
     folders = [one.text for one in found if one.kind in (FOLDER, PATH)]
-    types = [ending for one in found if one.kind == TYPE for ending in wording.TYPES[one.text.lower()]]
+    types = [
+        ending for one in found if one.kind == TYPE for ending in wording.TYPES[one.text.lower()]
+    ]
     if folders:
         rule["paths"] = [_pattern(one if "." in one else f"{one.rstrip('/')}/") for one in folders]
     if types:
@@ -318,7 +318,9 @@ def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
 
 def _as_written(code: str) -> str:
     """A call by its opening parenthesis, and one of several marks by itself."""
-    return code.removesuffix("s") if code.isupper() or code[:-1].isupper() else code.removesuffix(")")
+    return (
+        code.removesuffix("s") if code.isupper() or code[:-1].isupper() else code.removesuffix(")")
+    )
 
 
 def _pattern(path: str) -> str:
@@ -330,6 +332,8 @@ def _pattern(path: str) -> str:
 
 def _spoken(plain: str) -> CompiledRule | None:
     """Things that people do with git and call by no command."""
+    if wording.CO_AUTHOR.search(plain):
+        return {"commands": [["git", "commit"]], "words": ["Co-Authored-By"]}
     if found := wording.PUSH_TO.search(plain):
         branch = found[1].lower()
         return {"commands": [["git", "push"]], "has": [[[branch], [f"*:{branch}"]]]}
@@ -345,9 +349,7 @@ def _spoken(plain: str) -> CompiledRule | None:
 # --- what is demanded of a command
 
 
-def _lacking(
-    clause: str, mark: re.Pattern[str], *, turned: bool = False
-) -> CompiledRule | None:
+def _lacking(clause: str, mark: re.Pattern[str], *, turned: bool = False) -> CompiledRule | None:
     """A command that needs an option: `docker run` only with `--rm`; `turned`, the option first."""
     parts = _around(clause, mark)
     before, after = (pieces(part) for part in (reversed(parts) if turned else parts))
@@ -365,7 +367,9 @@ def _only(before: Sequence[Piece]) -> bool:
     """Whether a clause says of its command nothing but that it is run."""
     known = FILLERS | wording.RUNNING | wording.NOT | TAIL
     return all(
-        one.kind in (COMMAND, FORBIDS) or one.text.lower() in known or wording.DEMAND.search(one.text)
+        one.kind in (COMMAND, FORBIDS)
+        or one.text.lower() in known
+        or wording.DEMAND.search(one.text)
         for one in before
     )
 
@@ -374,7 +378,11 @@ def _having(clause: str) -> CompiledRule | None:
     """A command that must do without an option: `eslint` without `--fix`."""
     before, after = (pieces(part, words=True) for part in _around(clause, wording.WITHOUT))
     done = [one for one in before if one.kind in NAMED]
-    if not done and wording.COMMITS.search(clause) and (code := [o.text for o in after if o.kind == CODE]):
+    if (
+        not done
+        and wording.COMMITS.search(clause)
+        and (code := [o.text for o in after if o.kind == CODE])
+    ):
         return {"commands": [["git", "commit"]], "words": code}
     flags = [one.text for one in after if one.kind == FLAG]
     rest = [one.text for one in after if one.kind != FLAG]

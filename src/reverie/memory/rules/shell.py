@@ -14,9 +14,14 @@ MAX_CHARACTERS = 100_000
 MAX_COMMANDS = 500
 MAX_DEPTH = 5
 
-_KEYWORDS = frozenset("if then else elif fi do done while until ! time { } esac".split())
-_CLAUSES = frozenset("for case select function".split())
-_SHELLS = frozenset("sh bash zsh dash ksh fish ash".split())
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_KEYWORDS = _set("if then else elif fi do done while until ! time { } esac")
+_CLAUSES = _set("for case select function")
+_SHELLS = _set("sh bash zsh dash ksh fish ash")
 # Programs that run the command behind their own words, and their options that take a value.
 _WRAPPERS = {
     "sudo": "-u -g -h -p -C -r -t -T -U -D --user --group --host --prompt",
@@ -61,22 +66,23 @@ _RUNNERS = {
     "bundle": ("exec",),
     "mise": ("exec", "x"),
 }
-_PACKAGE_VERBS = frozenset(
-    "exec dlx run install i add remove rm up update upgrade test t start build dev publish pack link "
-    "unlink init create audit outdated why list ls config store import rebuild prune fetch deploy "
-    "patch env setup dedupe workspace workspaces cache info login logout version".split()
+_PACKAGE_VERBS = _set(
+    "exec dlx run install i add remove rm up update upgrade test t start build dev publish "
+    "pack link unlink init create audit outdated why list ls config store import rebuild "
+    "prune fetch deploy patch env setup dedupe workspace workspaces cache info login logout "
+    "version"
 )
-_FILE_PROGRAMS = frozenset(
+_FILE_PROGRAMS = _set(
     "rm mv cp cat ls rmdir mkdir touch cd pushd less more head tail stat chmod chown ln tee "
-    "truncate unlink shred rsync scp vi vim nano code open source . bat file wc diff".split()
+    "truncate unlink shred rsync scp vi vim nano code open source . bat file wc diff"
 )
-_ALL_WRITTEN = frozenset(
-    "rm mv rmdir mkdir touch tee truncate unlink shred chmod chown chgrp vi vim nano patch".split()
+_ALL_WRITTEN = _set(
+    "rm mv rmdir mkdir touch tee truncate unlink shred chmod chown chgrp vi vim nano patch"
 )
-_LAST_WRITTEN = frozenset("cp ln install rsync scp".split())
-_IN_PLACE = frozenset("sed perl ruby gsed".split())
-_FOLDERS = frozenset("-C --prefix --cwd --dir --directory -chdir --chdir --workdir".split())
-_GIT_WRITES = frozenset("rm mv restore checkout clean apply stash".split())
+_LAST_WRITTEN = _set("cp ln install rsync scp")
+_IN_PLACE = _set("sed perl ruby gsed")
+_FOLDERS = _set("-C --prefix --cwd --dir --directory -chdir --chdir --workdir")
+_GIT_WRITES = _set("rm mv restore checkout clean apply stash")
 
 
 class Command:

@@ -19,8 +19,8 @@ _HELD = "Not run yet: this call goes against a rule from memory."
 _BLOCKED = "Not run: a rule of the user's forbids this call."
 _AFTER = "This call has run, but it goes against a rule from memory. Keep to it from here on."
 _AGAIN = (
-    "Do the work in a way that keeps to the rule. Only where it clearly does not fit here, make the "
-    "same call again: it will run."
+    "Do the work in a way that keeps to the rule. Only where it clearly does not fit here, make "
+    "the same call again: it will run."
 )
 _NO = "Repeating the call will not help. Keep to the rule, or ask the user."
 _ASKS = "A rule says to ask before this call."

@@ -20,10 +20,10 @@ CLAUSE_END = pattern(r"[,:](?=\s|$)|[：，、]|\s[-–—]\s|\s(?:but|sondern|s
 QUOTED = pattern(r"`([^`\n]{1,200})`|[\"“„]([^\"“”\n]{1,80})[\"”]|'([^'\n]{2,60})'(?!\w)")
 
 NOT = _set(
-    "never don't dont don’t doesn't not no avoid stop mustn't forbidden prohibited banned off-limits "
-    "nie niemals kein keine keinen nicht nichts verboten nunca jamás jamas prohibido prohibida não nao "
-    "vietato mai non jamais pas interdit interdite ne n' не никогда нельзя запрещено запрещён nooit niet "
-    "geen proibido"
+    "never don't dont don’t doesn't not no avoid stop mustn't forbidden prohibited banned "
+    "off-limits nie niemals kein keine keinen nicht nichts verboten nunca jamás jamas "
+    "prohibido prohibida não nao vietato mai non jamais pas interdit interdite ne n' не "
+    "никогда нельзя запрещено запрещён nooit niet geen proibido"
 )
 NOT_DENSE = pattern(
     "不要|别|禁止|切勿|不准|不得|请勿|不许|永远不|しないで|しない|使わないで|使わない|触らないで|"
@@ -34,11 +34,12 @@ NOT_PAIRS = frozenset(
 )
 HANDS_OFF = frozenset({"hands off", "finger weg", "avoid"})
 KEPT = pattern(
-    r"(?<![\w-])(?:(?:is|are|stays?|remains?) (?:auto-?)?(?:generated|upstream|mine|read-only|frozen"
-    r"|vendored|not (?:yours|ours)|not for you|dead|(?:done|run|made|handled) (?:by|in)"
+    r"(?<![\w-])(?:(?:is|are|stays?|remains?) (?:auto-?)?(?:generated|upstream|mine|read-only"
+    r"|frozen|vendored|not (?:yours|ours)|not for you|dead|(?:done|run|made|handled) (?:by|in)"
     r"|(?:only )?for humans)|belongs? to|comes? from|only (?:with|after) my (?:ok|okay|permission"
     r"|approval|word)|only on request|(?:is|are) (?:gone|deprecated|obsolete|history)"
-    r"|stays? as (?:it|they) (?:is|are)|es mío|es mía|gehört mir|wird (?:automatisch )?generiert|gehört)(?![\w-])",
+    r"|stays? as (?:it|they) (?:is|are)|es mío|es mía|gehört mir"
+    r"|wird (?:automatisch )?generiert|gehört)(?![\w-])",
     re.IGNORECASE,
 )
 LEFT = pattern(
@@ -71,8 +72,9 @@ DEPENDS = pattern(
     re.IGNORECASE,
 )
 ALLOWED = pattern(
-    r"(?<![\w-])(?:you (?:may|can|could)|feel free|(?:is|are) (?:fine|ok|okay|allowed)|don['’]?t care"
-    r"|no need|no matter|no problem|kannst|darfst|puedes|tu peux|можно)(?![\w-])|可以",
+    r"(?<![\w-])(?:you (?:may|can|could)|feel free|(?:is|are) (?:fine|ok|okay|allowed)"
+    r"|don['’]?t care|no need|no matter|no problem|kannst|darfst|puedes|tu peux|можно)(?![\w-])"
+    r"|可以",
     re.IGNORECASE,
 )
 ASKING = pattern(
@@ -81,7 +83,8 @@ ASKING = pattern(
     re.IGNORECASE,
 )
 READING = pattern(
-    r"(?<![\w-])(?:read(?!-only)|reading|open|print|show|cat|look at|lesen|leas|leer|lire|ler|чита\w+)(?![\w-])|读|查看",
+    r"(?<![\w-])(?:read(?!-only)|reading|open|print|show|cat|look at|lesen|leas|leer"
+    r"|lire|ler|чита\w+)(?![\w-])|读|查看",
     re.IGNORECASE,
 )
 BY_HAND = pattern(
@@ -98,12 +101,16 @@ BARE_GIT = pattern(
     r"(?: anything| yourself| on your own| code| changes| by yourself)?\W*",
     re.IGNORECASE,
 )
-AGENT_TOOL = pattern(r"\b(WebFetch|WebSearch|NotebookEdit|MultiEdit)\b|\b(Task|Edit|Write|Grep|Glob|Agent) tool\b")
+AGENT_TOOL = pattern(
+    r"\b(WebFetch|WebSearch|NotebookEdit|MultiEdit)\b|\b(Task|Edit|Write|Grep|Glob|Agent) tool\b"
+)
 IMPERATIVES = _set(
-    "use log write prefer call import always run utiliza usa nutze verwende benutze utilise используй"
+    "use log write prefer call import always run utiliza usa nutze verwende benutze utilise "
+    "используй"
 )
 COMMIT = pattern(
-    r"\b(?:(?:in)?to git|commit|committe\w*|check in|einchecken|stage)\b|提交|(?<!\w)коммит\w*", re.IGNORECASE
+    r"\b(?:(?:in)?to git|commit|committe\w*|check in|einchecken|stage)\b|提交|(?<!\w)коммит\w*",
+    re.IGNORECASE,
 )
 COMMITS = pattern(r"\bcommits?\b|\bcommit messages?\b|提交信息", re.IGNORECASE)
 WORDS = pattern(r"\b(?:words?|terms?|phrases?)\b", re.IGNORECASE)
@@ -134,28 +141,31 @@ DOMAIN = pattern(r"(?:[a-z0-9-]{1,40}\.){1,4}(?:com|org|net|io|dev|ai|app|co)")
 # What may stand between the word that forbids and what it forbids.
 FILLERS = _set(
     "ever please the a an any our your my to again just ever also allowed is are be you we "
-    "der die das den el la los las le les un une es bitte absolutely tool command commands folder file "
-    "directory ordner datei папку файл каталог carpeta archivo dossier fichier de in"
+    "der die das den el la los las le les un une es bitte absolutely tool command commands "
+    "folder file directory ordner datei папку файл каталог carpeta archivo dossier fichier de "
+    "in"
 )
 RUNNING = _set(
     "run use call execute start launch invoke type do issue running using calling invoking "
-    "ausführen benutzen verwenden nutzen ausfuehren starten ejecutes ejecutar uses usar corras lances "
-    "hagas haz hacer emplees fais faire lance gebruik draai use utilises mache machen "
-    "lancer utilise utiliser utilisez exécute exécuter exécutez executar usare eseguire запускай "
-    "запускать используй использовать выполняй"
+    "ausführen benutzen verwenden nutzen ausfuehren starten ejecutes ejecutar uses usar "
+    "corras lances hagas haz hacer emplees fais faire lance gebruik draai use utilises mache "
+    "machen lancer utilise utiliser utilisez exécute exécuter exécutez executar usare "
+    "eseguire запускай запускать используй использовать выполняй"
 )
 TOUCHING = _set(
-    "edit touch change modify write delete remove rename move overwrite reformat format alter commit "
-    "add read open editing touching changing modifying writing deleting committing changes edits or and "
-    "nor check in stage hands off ändern aendern anfassen bearbeiten löschen committen einchecken lesen "
-    "print show cat generated code à a en mexer mexa em edite wijzig verander raak "
-    "toques edites modifiques borres tocar editar modificar touche touchez touche modifie modifiez "
-    "modifier toucher трогай трогать меняй менять редактируй изменяй удаляй коммить mexa altere toccare"
+    "edit touch change modify write delete remove rename move overwrite reformat format alter "
+    "commit add read open editing touching changing modifying writing deleting committing "
+    "changes edits or and nor check in stage hands off ändern aendern anfassen bearbeiten "
+    "löschen committen einchecken lesen print show cat generated code à a en mexer mexa em "
+    "edite wijzig verander raak toques edites modifiques borres tocar editar modificar touche "
+    "touchez touche modifie modifiez modifier toucher трогай трогать меняй менять редактируй "
+    "изменяй удаляй коммить mexa altere toccare"
 )
 WRITING = _set(
-    "use write add put import call leave hard-code hardcode introduce commit using writing adding leaving new appear "
-    "verwenden schreiben benutzen uses escribas usar pongas utilise utiliser écrire используй пиши left "
-    "words word and ajoute ajouter escribir schreib metas coloques используйте log"
+    "use write add put import call leave hard-code hardcode introduce commit using writing "
+    "adding leaving new appear verwenden schreiben benutzen uses escribas usar pongas utilise "
+    "utiliser écrire используй пиши left words word and ajoute ajouter escribir schreib metas "
+    "coloques используйте log"
 )
 DENSE_VERBS = pattern(
     "は|を|の|に|で|も|コマンド|ファイル|フォルダ|絶対に|"
@@ -164,14 +174,15 @@ DENSE_VERBS = pattern(
 
 # What may follow what is forbidden, without saying more about it.
 TAIL = _set(
-    "here directly anything any ever please is are at all never niemals nie nunca jamais yourself "
-    "myself forbidden not allowed commands command calls statements statement comments comment lines "
-    "line files file folder directory dir by hand manually again anywhere left annotations blocks and "
-    "or nor und oder ni y o et ou и или for that you stays stay remains belongs comes off-limits off "
-    "ausführen ändern anfassen benutzen verwenden bearbeiten committen directamente no не трогай трогать "
-    "меняй запускай banned dead mine this project repo repository codebase code only it them alone "
-    "unchanged untouched either too as well instead has in from inside into unter im en dans on prohibido "
-    "verboten interdit gone out with nicht kein don't dont do must"
+    "here directly anything any ever please is are at all never niemals nie nunca jamais "
+    "yourself myself forbidden not allowed commands command calls statements statement "
+    "comments comment lines line files file folder directory dir by hand manually again "
+    "anywhere left annotations blocks and or nor und oder ni y o et ou и или for that you "
+    "stays stay remains belongs comes off-limits off ausführen ändern anfassen benutzen "
+    "verwenden bearbeiten committen directamente no не трогай трогать меняй запускай banned "
+    "dead mine this project repo repository codebase code only it them alone unchanged "
+    "untouched either too as well instead has in from inside into unter im en dans on "
+    "prohibido verboten interdit gone out with nicht kein don't dont do must"
 )
 SUBJECTS = _set("i it they he she there is are was were which that has have had who")
 """Words before "not" and "no" that make it tell, not forbid."""
@@ -181,13 +192,15 @@ ANY = _set("anything things stuff code etwas irgendetwas nada rien ничего 
 JOINING = _set("and or nor und oder ni y o et ou и или , auch not no never")
 ARTICLES = _set("the our any all your my der die das den el la los las le les")
 WITHIN = _set("in inside into under within unter im en dans em from of")
-LEADING = _set("to on against contra gegen auf for via through using by with like at als wie para pour")
+LEADING = _set(
+    "to on against contra gegen auf for via through using by with like at als wie para pour"
+)
 """Words behind which a name says where, how or why, and not what."""
 FROM_HERE = _set("here this the laptop machine local locally you hier")
 FOLDERS = _set("src tests test lib app docs api pkg packages services")
 ANYWHERE = _set(
-    "code codebase repo repository project this here files sources source commits commit new diesem este "
-    "esta ce css git"
+    "code codebase repo repository project this here files sources source commits commit new "
+    "diesem este esta ce css git"
 )
 TYPES = {
     "css": ["css", "scss", "less"],

@@ -34,9 +34,9 @@ MAX_SAID = 50
 MAX_SENTENCES = 40
 MAX_SENTENCE = 400
 _ORDERS = pattern(
-    r"\b(?:never|always|don['’]?t|do not|stop|again|told you|i said|remember|from now on|no more|must"
-    r"|nie|niemals|immer|nicht|wieder|schon gesagt|nunca|siempre|otra vez|te dije|jamais|toujours|encore"
-    r"|не|никогда|всегда|опять|снова)\b|不要|别|禁止|总是|又|说过",
+    r"\b(?:never|always|don['’]?t|do not|stop|again|told you|i said|remember|from now on|no more"
+    r"|must|nie|niemals|immer|nicht|wieder|schon gesagt|nunca|siempre|otra vez|te dije|jamais"
+    r"|toujours|encore|не|никогда|всегда|опять|снова)\b|不要|别|禁止|总是|又|说过",
     re.IGNORECASE,
 )
 _NEXT = {REMIND: ASK, ASK: BLOCK}
@@ -53,7 +53,7 @@ class Repeat:
 
 
 def said_again(words: Sequence[WordsSaid], memories: Memories, session: str) -> list[Repeat]:
-    """Count every rule that these words repeat; what changed meanwhile is left for the next time."""
+    """Count every rule that these words repeat; one that changed meanwhile is left as it is."""
     rules = _rules(memories)
     found: list[Repeat] = []
     for said in words:

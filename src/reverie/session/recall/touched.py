@@ -14,13 +14,18 @@ from reverie.transcript.blocks import Block, text_of
 from reverie.transcript.records import AssistantMessage, UserMessage
 from reverie.transcript.view import View
 
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 MAX_PATHS = 12
 MAX_ERROR = 400
 LEAST_NAME = 5
 """Letters of a file's name that tell it from others."""
-_COMMON = frozenset(
-    "readme.md index.ts index.js index.tsx main.py main.go main.rs __init__.py package.json setup.py "
-    "mod.rs lib.rs makefile dockerfile test.py utils.py index.html tsconfig.json".split()
+_COMMON = _set(
+    "readme.md index.ts index.js index.tsx main.py main.go main.rs __init__.py package.json "
+    "setup.py mod.rs lib.rs makefile dockerfile test.py utils.py index.html tsconfig.json"
 )
 
 
