@@ -53,3 +53,17 @@ def test_what_is_forgotten_is_not_left_in_the_compiled_rules(run: Run, home: Pat
     assert list((home / FOLDER).glob("*.rules"))
     run("memory", "forget", "zanzibar", "--yes")
     assert not [p for p in home.rglob("*") if p.is_file() and b"zanzibar" in p.read_bytes()]
+
+
+@pytest.mark.spec("B20.cli")
+def test_stats_sum_up_what_rules_did(run: Run, home: Path, project: Path) -> None:
+    run("memory", "add", "Never git push --force.", "--type", "feedback", "--name", "push")
+    (rules,) = (home / FOLDER).glob("*.rules")
+    row = {"at": 1_800_000_000, "rule": "feedback_push.md", "event": "held"}
+    torn = '{"at": 1'
+    rules.with_suffix(".ledger").write_text(f"{json.dumps(row)}\n{torn}\n{json.dumps(row)}\n")
+    assert run("stats", "--all", "--json").json()["rules"] == {"held": 2}
+    assert "what rules did" in run("stats", "--all", code=0).out
+    (row,) = run("memory", "rules", "--json").json()["rules"]
+    assert row["counts"]["held"] == 2
+    assert row["counts"]["days"] == {"2027-01-15": {"held": 2}}
