@@ -181,3 +181,19 @@ def test_the_check_tells_of_rules_that_never_or_always_hold_or_exclude_each_othe
     assert "fine.md" not in told
     (odds,) = [one for one in found if one.rule == "calls"]
     assert {odds.file, odds.with_file} == {"with.md", "without.md"}
+
+
+@pytest.mark.spec("B20.hook")
+def test_a_save_compiles_what_it_wrote_and_reads_no_other_file(ruled: Path) -> None:
+    with memories_in(ruled) as memories:
+        for n in range(20):
+            (memories.root / f"n{n}.md").write_text(
+                f"---\ntype: feedback\n---\n\nNever run tool{n}.\n"
+            )
+        push_rule(memories, key="second.md")
+        asked = list[str]()
+        real = memories.folder.bytes_of
+        memories.folder.bytes_of = lambda key, limit=None: asked.append(key) or real(key, limit)  # type: ignore[method-assign]
+    assert {key for key in asked if not key.endswith("MEMORY.md")} == {"second.md"}
+    (path,) = (ruled / "home" / FOLDER).glob("*.rules")
+    assert path.read_bytes().count(b'"file":') == 2

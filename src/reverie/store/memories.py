@@ -147,10 +147,10 @@ class Memories:
         return memories
 
     def close(self) -> None:
-        if self.project is not None:
-            from reverie.store.rules import compile_changed
+        if self.project is not None and self.history.written:
+            from reverie.store.rules import compile_written
 
-            compile_changed(self, self.project)
+            compile_written(self, self.project)
         self.folder.close()
         self.history.close()
         self.forgotten.close()

@@ -19,11 +19,11 @@ from typing import Any, cast
 
 from reverie.errors import NotFound, ReverieError, StoreError
 from reverie.memory.format import frontmatter
-from reverie.memory.format.entry import TEAM, TopicFile
+from reverie.memory.format.entry import TEAM, TopicFile, is_topic
 from reverie.memory.format.frontmatter import BOM, MAX_BYTES
 from reverie.memory.rules import ledger, reading
 from reverie.memory.rules.book import RuleBook, compile_rule
-from reverie.memory.rules.file import FOLDER, name_of, packed
+from reverie.memory.rules.file import FOLDER, PackedRules, name_of, packed
 from reverie.memory.rules.ledger import RuleCounts
 from reverie.memory.rules.match import ASK, BLOCK, CompiledRule
 from reverie.memory.trust import Trust
@@ -38,19 +38,13 @@ MAX_HEAD = MAX_BYTES + len(BOM) + 4_096
 MAX_FILE = 64 * 1024 * 1024
 
 
-def compile_changed(memories: Memories, root: Path) -> None:
-    """Bring the compiled rules up to date where the memory folder changed behind them, so that a
-    hook finds what was saved last; where nothing can be read or written, they stay as they are."""
-    path = memories.home / FOLDER / f"{name_of(str(root))}.rules"
-    try:
-        if path.stat().st_mtime_ns >= memories.root.stat().st_mtime_ns:
-            return
-    except FileNotFoundError:
-        pass
-    except OSError:
-        return
+def compile_written(memories: Memories, root: Path) -> None:
+    """Bring the compiled rules up to date with what was written through this memory, so that a
+    hook finds what was saved last; what that costs does not grow with the folder. Where nothing
+    can be read or written, they stay as they are."""
+    written, memories.history.written = memories.history.written, set()
     with contextlib.suppress(ReverieError, OSError):
-        RuleStore(memories, root).book()
+        RuleStore(memories, root).put(key for key in written if is_topic(key))
 
 
 class RuleStore:
@@ -87,12 +81,32 @@ class RuleStore:
             self._write(found, rules)
         return self._book
 
-    def forget(self) -> None:
-        """Remove what is derived; the next look makes it anew."""
-        self._stamp = None
-        for name in (f"{self._name}.rules", f"{self._name}.seen"):
-            with contextlib.suppress(NotFound, StoreError):
-                self._files.remove(name)
+    def put(self, keys: Iterable[str]) -> None:
+        """Compile these files alone into what is there; all of them where there is nothing yet."""
+        fresh = {key: self._rule(key) if self._exists(key) else None for key in keys}
+        known = self._compiled()
+        if known is None:
+            if any(fresh.values()):
+                self.book()
+            return
+        if not any(fresh.values()) and not any(rule.get("file") in fresh for rule in known):
+            return
+        kept = [rule for rule in known if rule.get("file") not in fresh]
+        rules = [*kept, *filter(None, fresh.values())]
+        rules.sort(key=lambda rule: rule.get("file", ""))
+        data = packed(self._root, str(self._memories.root), rules)
+        self._files.write(f"{self._name}.rules", data, durable=False)
+
+    def _exists(self, key: str) -> bool:
+        return self._memories.folder.exists(key)
+
+    def _compiled(self) -> list[CompiledRule] | None:
+        """The rules as they were compiled last; None where they are not, or cannot be read."""
+        try:
+            found = PackedRules(self._files.read(f"{self._name}.rules", MAX_FILE))
+            return [found.rule_at(number) for number in range(len(found))]
+        except (NotFound, StoreError, ValueError, LookupError, TypeError):
+            return None
 
     def _now(self) -> tuple[object, ...] | None:
         """What changes whenever a file is put into the folder, or taken out of it."""
