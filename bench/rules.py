@@ -127,7 +127,7 @@ def foreign(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
         shown: set[tuple[int, str]] = set()
         for turn, tool, given, cwd in calls(path):
             counts["calls"] += 1
-            found = [rule["file"] for rule in book.look(tool, given, cwd=cwd, root=cwd)]
+            found = [rule.get("file", "") for rule in book.look(tool, given, cwd=cwd, root=cwd)]
             fresh = [one for one in found if (turn, one) not in shown]
             counts["matched"] += bool(found)
             counts["held"] += bool(fresh)

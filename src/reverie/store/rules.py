@@ -160,8 +160,8 @@ class RuleStore:
             value = json.loads(self._files.read(f"{self._name}.seen", MAX_FILE))
         except (NotFound, StoreError, ValueError):
             return {}
-        known = value if isinstance(value, dict) else {}
-        return cast("dict[str, list[Any]]", known.get("files", {}) if known.get("v") == 1 else {})
+        known = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        return known.get("files", {}) if known.get("v") == 1 else {}
 
     def _write(self, found: dict[str, list[Any]], rules: Sequence[CompiledRule]) -> None:
         """Both files, or neither: a disk that is full keeps no rule from being looked at."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_EVENT = 16 * 1024 * 1024
 MAX_HELD = 3
+_DID = {"remind": "held", "ask": "asked", "block": "blocked"}
 TAIL = 256 * 1024
 """Bytes at the end of a transcript in which the user's last words are looked for."""
 
@@ -42,8 +43,8 @@ def _leaves() -> None:
 
 def main() -> int:
     try:
-        event = json.loads(sys.stdin.buffer.read(MAX_EVENT))
-        answer = judged(event) if isinstance(event, dict) else None
+        event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT))
+        answer = judged(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         sys.stderr.write(f"reverie: the call was not held against rules: {error}\n")
         return 0
@@ -77,7 +78,7 @@ def _decided(
 
     place = Place(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
     call = parse(str(event.get("tool_name") or ""), event.get("tool_input"), place)
-    found = [
+    found: list[Any] = [
         rule
         for rule in matched(call, rules.index, rules.rule_at)
         if os.path.exists(os.path.join(rules.folder, rule.get("file", "")))
@@ -87,30 +88,26 @@ def _decided(
     from reverie.memory.rules.telling import told
 
     session = str(event.get("session_id") or "")
-    log = [(rule["file"], "matched") for rule in found]
     held = _Held(folder, session, str(event.get("transcript_path") or ""))
-    blocks = [rule for rule in found if rule["level"] == BLOCK]
-    asks = [rule for rule in found if rule["level"] == ASK]
-    fresh = [r for r in found if r["level"] == REMIND and r["file"] not in held.files]
+    blocks, asks, reminds = (
+        [rule for rule in found if rule["level"] == level] for level in (BLOCK, ASK, REMIND)
+    )
+    fresh = [rule for rule in reminds if rule["file"] not in held.files]
     fresh = fresh[: max(0, MAX_HELD - len(held.files))]
-    log += [
-        (r["file"], "broken") for r in found if r["level"] == REMIND and r["file"] in held.files
-    ]
-    decision, shown = ("", []) if not asks else ("ask", asks)
+    log = [(rule["file"], "matched") for rule in found]
+    log += [(rule["file"], "broken") for rule in reminds if rule["file"] in held.files]
+    decision, shown = ("ask", asks) if asks else ("", [])
     if blocks or fresh:
         decision, shown = "deny", blocks + fresh
         held.add([rule["file"] for rule in fresh])
-    log += [
-        (r["file"], {"block": "blocked", "ask": "asked"}.get(r["level"], "held")) for r in shown
-    ]
+    log += [(rule["file"], _DID[rule["level"]]) for rule in shown]
     _count(path + ".ledger", log, session)
     if not decision:
         return None
-    reason = told(shown, asks=decision == "ask")
     return {
         "hookEventName": "PreToolUse",
         "permissionDecision": decision,
-        "permissionDecisionReason": reason,
+        "permissionDecisionReason": told(shown, asks=decision == "ask"),
     }
 
 
@@ -170,12 +167,13 @@ class _Held:
         self._path = os.path.join(folder, f"held-{name}.json") if name else ""
         self._turn = _turn(transcript)
         self.files: list[str] = []
+        kept: Any = {}
         try:
             kept = json.loads(_read(self._path) or b"{}") if self._path else {}
         except ValueError:
-            kept = {}
+            return
         if isinstance(kept, dict) and kept.get("turn") == self._turn:  # pyright: ignore[reportUnknownMemberType]
-            self.files = [str(one) for one in kept.get("files", ())]  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
+            self.files = [str(one) for one in kept.get("files", ())]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
 
     def add(self, files: list[str]) -> None:
         self.files += files

@@ -12,6 +12,13 @@ from reverie.memory.rules.shell import Command, commands, joined
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import cast
+else:
+
+    def cast(_, value):
+        """`typing.cast`, without `typing`."""
+        return value
+
 
 MAX_TEXT = 200_000
 SHELL, READ, WRITE, SEARCH, WEB, AGENT, OTHER = (
@@ -123,7 +130,7 @@ def parse(tool: str, given: object, place: Place) -> Call:
     role = role_of(tool)
     if isinstance(given, str):
         given = {"input": given}
-    values: Mapping[str, object] = given if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    values = cast("dict[str, object]", given) if isinstance(given, dict) else {}
     line = _line(values)
     if line and role in (SHELL, OTHER):
         where = _first(values, ("workdir", "cwd"))
@@ -154,7 +161,7 @@ def _line(values: Mapping[str, object]) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list):
-            return " ".join(_quoted(str(one)) for one in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return " ".join(_quoted(str(one)) for one in cast("list[object]", value))
     return ""
 
 
@@ -167,7 +174,7 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(_text(one) for one in value)  # pyright: ignore[reportUnknownVariableType]
+        return "\n".join(_text(one) for one in cast("list[object]", value))
     return ""
 
 
@@ -175,9 +182,10 @@ def _joined(values: Mapping[str, object], names: Iterable[str], inside: Iterable
     """The texts of a call under these names, and those of its single edits."""
     found = [_text(values[name]) for name in names if name in values]
     edits = values.get("edits")
-    for one in edits if isinstance(edits, list) else ():  # pyright: ignore[reportUnknownVariableType]
+    for one in cast("list[object]", edits) if isinstance(edits, list) else ():
         if isinstance(one, dict):
-            found += [_text(one[name]) for name in inside if name in one]  # pyright: ignore[reportUnknownArgumentType]
+            edit = cast("dict[str, object]", one)
+            found += [_text(edit[name]) for name in inside if name in edit]
     return "\n".join(filter(None, found))
 
 
