@@ -85,7 +85,6 @@ class TurnRules:
     shown: dict[str, int] = field(
         default_factory=dict[str, int]
     )  # rules held for, and broken after
-    rounds: int = 0  # that were spent on holding
     events: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def begin(self) -> None:
@@ -105,7 +104,6 @@ class TurnRules:
                 self.say(Notice(KIND, f"held a call of {call.name}: {names}", "info"))
             self._counted(found, stops)
         self.shown.update(dict.fromkeys(fresh, 0))
-        self.rounds += bool(held)
         text = told(list(late.values()), ran=True) if late else ""
         return held, (_attached(text),) if text else ()
 

@@ -206,9 +206,7 @@ def faults_of(rule: CompiledRule) -> list[str]:
         found.append("it would hold every call: name a command, a path or words")
     for choices in rule.get("lacks", ()):
         told = " or ".join(" ".join(one) for one in choices)
-        if any(
-            one in rule.get("has", ()) and len(rule.get("lacks", ())) == 1 for one in (choices,)
-        ):
+        if choices in rule.get("has", ()) and len(rule.get("lacks", ())) == 1:
             found.append(f"it can never hold: `{told}` must and must not be there")
         if any(set(one) <= set(c[1:]) for c in rule.get("commands", ()) for one in choices):
             found.append(f"it can never hold: its command has `{told}`")

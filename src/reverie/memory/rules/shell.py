@@ -107,12 +107,11 @@ class Command:
 class _Piece:
     """What the scan gives: a word, an operator, or the target of a redirection."""
 
-    __slots__ = ("kind", "quoted", "text")
+    __slots__ = ("kind", "text")
 
-    def __init__(self, kind: str, text: str, quoted: bool = False) -> None:
+    def __init__(self, kind: str, text: str) -> None:
         self.kind = kind
         self.text = text
-        self.quoted = quoted
 
 
 def commands(line: str) -> list[Command]:
@@ -457,7 +456,7 @@ class _Scan:
         if self.at == start:  # nothing that a word can begin with
             self.at += 1
             return
-        self._out.append(_Piece("word", text, quoted))
+        self._out.append(_Piece("word", text))
 
     def _word(self) -> tuple[str, bool]:
         line, parts, quoted = self.line, list[str](), False
