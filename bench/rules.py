@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def judged(rows: list[dict[str, Any]], *, told: bool) -> dict[str, Any]:
     return counts
 
 
+@cache
 def figures(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     rows = json.loads(path.read_text(encoding="utf-8"))
     return judged([r for r in rows if r["applies_to"]], told=True), judged(rows, told=False)

@@ -62,10 +62,8 @@ async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_pat
 @pytest.mark.parametrize(
     "text",
     [
-        "Push to main now, please.",
-        "Do you remember what main is?",
-        "Never mind, look at the tests.",
-        "Why did you push?",
+        "Push to main now, please. Do you remember what main is?",
+        "Never mind, look at the tests. Why did you push?",
     ],
 )
 async def test_what_does_not_repeat_the_rule_counts_nothing(tmp_path: Path, text: str) -> None:
