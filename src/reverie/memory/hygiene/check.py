@@ -34,8 +34,7 @@ from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, jun
 from reverie.memory.hygiene.form import form_faults
 from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
-from reverie.memory.rules.book import RuleBook
-from reverie.memory.rules.faults import contradictions
+from reverie.memory.rules.reading import APPLIES
 from reverie.memory.trust import Trust, reads_like_instruction
 from reverie.text.dates import PASSED, expired, relative
 
@@ -166,8 +165,14 @@ def check(given: CheckInput) -> HygieneReport:
 
 
 def _rules(given: CheckInput) -> Iterator[Finding]:
-    """Rules about calls that exclude each other, each pair once."""
-    topics = ((key, data) for key, data in given.files.items() if is_topic(key))
+    """Rules whose heads speak of calls and exclude each other, each pair once."""
+    mark = APPLIES.encode()
+    topics = [(k, data) for k, data in given.files.items() if is_topic(k) and mark in data]
+    if len(topics) < 2:
+        return
+    from reverie.memory.rules.book import RuleBook
+    from reverie.memory.rules.faults import contradictions
+
     for file, others in contradictions(RuleBook.of(topics).rules).items():
         for other in others:
             if file < other:
