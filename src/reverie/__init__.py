@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reverie.api.session import Session
     from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.turns import Event, Turn
-    from reverie.api.values import Found, Saved
+    from reverie.api.values import Found, MatchedRule, Saved
     from reverie.errors import ReverieError
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
@@ -35,6 +35,7 @@ __all__ = [
     "Fitted",
     "Fitter",
     "Found",
+    "MatchedRule",
     "Memory",
     "Model",
     "Notice",
@@ -64,6 +65,7 @@ _PLACES = {
     "Turn": "reverie.api.turns",
     "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
+    "MatchedRule": "reverie.api.values",
     "Memory": "reverie.api.memory",
     "Fitted": "reverie.api.fitting",
     "Fitter": "reverie.api.fitting",

@@ -32,6 +32,7 @@ from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
+from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.session import Session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
@@ -115,6 +116,7 @@ class Agent:
     limits: TurnLimits = field(default_factory=TurnLimits)
     spend: Spend = field(default_factory=Spend)
     inbox: Inbox = field(default_factory=Inbox)
+    rules: ProjectRules | None = None  # of the user's, that calls are held against
 
     async def turn(
         self, said: str | Sequence[Addable], on_event: OnEvent = ignore_event
@@ -130,7 +132,15 @@ class Agent:
             hooks=self.hooks,
             attachments=self.attachments,
             inbox=self.inbox,
+            rules=self._turn_rules(),
         )
+
+    def _turn_rules(self) -> TurnRules | None:
+        session = self.session
+        if self.rules is None or not session.world.flags.get("rules"):
+            return None
+        world = session.world
+        return TurnRules(self.rules, world.say, world.clock.now, session.id, can_ask=True)
 
     @property
     def memories(self) -> Memories | None:
@@ -232,11 +242,14 @@ async def open_agent(
             before_a_request=layers.BEFORE_A_REQUEST if wanted.layers is None else wanted.layers,
         ) as session,
     ):
-        policy = _policy(place, session, wanted.mode, asker, memories)
+        rules = (
+            None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
+        )
+        policy = _policy(place, session, wanted.mode, asker, memories, rules)
         context = _context(place, session, memories)
         async with _opened(Toolbox(tools, policy, context)) as box:
             hooks = _hooks(place, session)
-            agent = Agent(session, model, box, hooks, attachments, wanted.limits)
+            agent = Agent(session, model, box, hooks, attachments, wanted.limits, rules=rules)
             own.append(agent)
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
@@ -306,6 +319,7 @@ def _policy(
     mode: Verdict,
     asker: Asker | None,
     memories: Memories | None,
+    held: ProjectRules | None,
 ) -> PermissionPolicy:
     rules, problems = load_rules(home=place.home, root=place.root)
     rules = (*rules, *(PermissionRule(name) for name in ("Remember", "Forget", "Snip")))
@@ -323,7 +337,8 @@ def _policy(
         except StoreError as error:  # the call was allowed all the same
             session.world.say(Notice("permissions", str(error), "warning"))
 
-    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept)
+    concern = None if held is None else held.concern
+    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern)
 
 
 def _guards(

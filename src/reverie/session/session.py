@@ -225,6 +225,10 @@ class Session(Parent):
         text = spoken(self.view) if begins else ""
         if text:
             self.recall.begin(self.view.leaf, text)
+        elif not begins:
+            from reverie.session.recall.touched import touched
+
+            self.recall.touch(self.view.leaf, touched(self.view))
 
     async def rewind(self, to: str) -> None:
         """Go back to behind a message; what came after stays in the transcript."""

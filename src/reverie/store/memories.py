@@ -106,6 +106,7 @@ class Memories:
         )
         self.history.bind(self.folder)
         self.review = Review(self.beside)
+        self.project: Path | None = None  # its root, where that is known
 
     @property
     def root(self) -> Path:
@@ -137,6 +138,7 @@ class Memories:
         folder = memory_folder(home, root, settings)
         history = history_folder(home, root, environ)
         memories = cls(folder, history, home, now=now, say=say, settings=settings)
+        memories.project = root
         try:
             landing.finish(memories)
         except ReverieError as error:
@@ -145,6 +147,10 @@ class Memories:
         return memories
 
     def close(self) -> None:
+        if self.project is not None and self.history.written:
+            from reverie.store.rules import compile_written
+
+            compile_written(self, self.project)
         self.folder.close()
         self.history.close()
         self.forgotten.close()

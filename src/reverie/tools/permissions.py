@@ -136,12 +136,15 @@ class PermissionPolicy:
         rules: Iterable[PermissionRule] = (),
         asker: Asker | None = None,
         keep: Callable[[PermissionRule], Awaitable[None]] | None = None,
+        concern: Callable[[str, Input], str] | None = None,
     ) -> None:
+        """`concern` says why a person is to be asked about a call, whatever the rules allow."""
         self.ground = ground
         self.mode = mode
         self.rules = list(rules)
         self._asker = asker
         self._keep = keep
+        self._concern = concern
         self._asking = anyio.Lock()
 
     async def check(
@@ -167,6 +170,9 @@ class PermissionPolicy:
         matching = {r.verdict for r in self.rules if self._covers(r, tool, found)}
         if "deny" in matching:
             return replace(found, verdict="deny", reason="a rule forbids it")
+        if self._concern is not None and (why := self._concern(tool.name, value)):
+            asked = replace(found, verdict="ask", reason=why, protected=True)
+            return self._unasked(asked)
         if found.protected:
             return self._unasked(found)
         if "ask" in matching:

@@ -18,7 +18,14 @@ from typing import Any
 
 import click
 
-from reverie.apps.cli import memory_check, memory_learn, memory_moves, memory_past, memory_review
+from reverie.apps.cli import (
+    memory_check,
+    memory_learn,
+    memory_moves,
+    memory_past,
+    memory_review,
+    memory_rules,
+)
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, age, document, line, note, say, table
@@ -260,6 +267,7 @@ for command in (
     memory_past.undo,
     memory_past.forget,
     memory_review.app,
+    memory_rules.rules,
     memory_check.check,
     memory_learn.learn,
     memory_moves.import_memories,

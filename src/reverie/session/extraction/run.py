@@ -28,7 +28,7 @@ from reverie.layers.extraction import NAME, Fresh
 from reverie.light import dataclass
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
-from reverie.session.extraction import drafts, landing
+from reverie.session.extraction import drafts, landing, repeats
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
@@ -299,6 +299,24 @@ async def _run(host: Host, child: Fork, view: View) -> None:
             return
         _moved(host, record(fresh.last, landed))
         say(landed, host.world.say)
+        await _repeats(host, view, fresh)
+
+
+async def _repeats(host: Host, view: View, fresh: Fresh) -> None:
+    """Count what the user had to say again on the rules that say so already."""
+    memories = host.memories
+    if memories is None:
+        return
+    words = layer.user_words(view, fresh.items)
+
+    def work() -> list[repeats.Repeat]:
+        with _same(memories, host.world) as own:
+            own.project = memories.project
+            return repeats.said_again(words, own, host.id)
+
+    found = await to_thread.run_sync(work)
+    for notice in repeats.notices(found):
+        host.world.say(notice)
 
 
 def _passed_over(host: Host, view: View) -> bool:
