@@ -23,7 +23,7 @@ from reverie.upkeep.proxy_address import ProxyAddress
 
 pytestmark = pytest.mark.spec("18.client-settings")
 
-HOME = Path("/home/ada/.reverie")
+HOME = Path("/ada/.reverie")
 ADDRESS = ProxyAddress(8788, "T" * 32)
 CLAUDE, CODEX, OPENCODE = CLIENTS["claude-code"], CLIENTS["codex"], CLIENTS["opencode"]
 
