@@ -36,6 +36,7 @@ class Passing:
 
     def __init__(self, upstream: str = "", *, parse: bool = False, keep: bool = True) -> None:
         self.upstream = upstream.rstrip("/")
+        self.openai = ""
         self.parse = parse
         self.keep = keep
         self.requests: list[Seen] = []
@@ -49,7 +50,9 @@ class Passing:
 
     async def passed(self, request: Request) -> Response:
         if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=120, limits=httpx2.Limits(max_connections=200))
+            kept = 0 if self.keep else 100  # a recorder leaves no connection behind
+            limits = httpx2.Limits(max_connections=200, max_keepalive_connections=kept)
+            self._client = httpx2.AsyncClient(timeout=120, limits=limits)
         body = await request.body()
         number = next(self._numbers)
         headers = {k: v for k, v in request.headers.items() if k not in HOPS}
@@ -58,9 +61,8 @@ class Passing:
             if self.keep:
                 self._record(number, request, body)
             body = json.dumps(json.loads(body)).encode() if self.parse else body
-        query = f"?{request.url.query}" if request.url.query else ""
         made = self._client.build_request(
-            request.method, self.upstream + request.url.path + query, headers=headers, content=body
+            request.method, self._target(request), headers=headers, content=body
         )
         try:
             answer = await self._client.send(made, stream=True)
@@ -69,8 +71,18 @@ class Passing:
         if self.keep:
             self.answers[number] = dict(answer.headers)
             self.statuses[number] = answer.status_code
-        kept = {k: v for k, v in answer.headers.items() if k not in ("transfer-encoding", "connection")}
+        kept = {
+            k: v for k, v in answer.headers.items() if k not in ("transfer-encoding", "connection")
+        }
         return StreamingResponse(_pieces(answer), answer.status_code, kept)
+
+    def _target(self, request: Request) -> str:
+        query = f"?{request.url.query}" if request.url.query else ""
+        path = request.url.path
+        openai = self.openai and "anthropic-version" not in request.headers
+        if openai and path.startswith("/v1/"):
+            return self.openai + path[3:] + query
+        return self.upstream + path + query
 
     def _record(self, number: int, request: Request, body: bytes) -> None:
         try:
