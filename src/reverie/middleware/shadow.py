@@ -9,6 +9,7 @@ client's request is not touched by that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from reverie.middleware import chain
 from reverie.middleware.decisions import Position, position_line, session_line
 from reverie.middleware.log import DecisionLog, Line
 from reverie.middleware.outgoing import Asked
-from reverie.session.attachments import framed
 from reverie.session.context import index_files
 from reverie.session.opening import Head, SessionWish
 from reverie.session.recall.young import young_memories
@@ -43,8 +43,6 @@ from reverie.transcript.records import (
 from reverie.wire.native import foreign_blocks
 from reverie.wire.reading import heard
 from reverie.world import Model, Reply, Say
-
-MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,6 @@ class Shadow:
         self._log = log
         self._decided = decided
         self._answered = ("", "")  # behind which chain the newest answer stands, and its entry
-        self._head = ""
 
     @property
     def folder(self) -> Path:
@@ -143,13 +140,11 @@ class Shadow:
         if isinstance(system, list):  # without the line that clients are billed by
             system = [one for one in system if chain.MARK in one or len(system) < 3]
         found = Head(str(body.get("model") or ""), system, tools if isinstance(tools, list) else ())
-        key = repr(found)
-        if key == self._head:
-            return
         recorded = self.session.view.head
-        if recorded is None or recorded != found.record(recorded.reason):
-            await self.session.set_head(found, "the client's")
-        self._head = key
+        context = recorded.context if recorded is not None else "[]"
+        made = replace(found.record("the client's"), context=context)
+        if recorded != made:
+            await self.session.append(made)
 
     def _said(self, blocks: Sequence[Block], asked: Asked, speaker: str) -> list[Record]:
         """What a user or a tool said; results that were stored stand in by their previews."""
@@ -187,7 +182,7 @@ class Shadow:
         section = await to_thread.run_sync(self._section) if first else ""
         if section:
             texts.append(section)
-            await session.append(Attached((text_block(section),), MEMORY))
+            await self._stands(section)
         if session.recall is not None:
             session.recall.begin(self._leaf, prompt)
             seconds = session.world.settings.selector_milliseconds / 1_000
@@ -197,6 +192,13 @@ class Shadow:
                 if isinstance(record, Attached):
                     texts += [text_of(block.value) for block in record.blocks]
         return "\n".join(texts)
+
+    async def _stands(self, section: str) -> None:
+        """Note that memory stands in the context, so that recall brings none of it again."""
+        head = self.session.view.head
+        if head is not None:
+            context = Head(context=section).record().context
+            await self.session.append(replace(head, context=context, reason="memory joined"))
 
     def _section(self) -> str:
         """The memory index, and the memories that are sent whole."""
@@ -208,8 +210,7 @@ class Shadow:
             *index_files(memories.folder, scanned=scanned),
             *young_memories(memories, settings, scanned),
         )
-        text = render(files) if files else ""
-        return framed("system-reminder", text) if text.strip() else ""
+        return render(files) if files else ""
 
     # --- what the model answers
 
