@@ -15,6 +15,7 @@ import ipaddress
 import socket
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -134,6 +135,7 @@ class Server(uvicorn.Server):
         application: ASGIApp,
         ready: Callable[[], None],
         header_seconds: float = HEADER_SECONDS,
+        grace_seconds: int = GRACE_SECONDS,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -144,7 +146,7 @@ class Server(uvicorn.Server):
                 log_level="critical",
                 access_log=False,
                 lifespan="off",
-                timeout_graceful_shutdown=GRACE_SECONDS,
+                timeout_graceful_shutdown=grace_seconds,
             )
         )
         self._ready = ready
@@ -154,11 +156,21 @@ class Server(uvicorn.Server):
         self._ready()
 
 
+def _told(ready: Callable[[str], None], listening: socket.socket) -> None:
+    ready(url_of(listening))
+
+
 async def serve(
-    application: ASGIApp, listening: socket.socket, ready: Callable[[str], None]
+    application: ASGIApp,
+    listening: socket.socket,
+    ready: Callable[[str], None],
+    *,
+    grace_seconds: int = GRACE_SECONDS,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, or until cancelled; requests under way are finished."""
-    server = Server(application, lambda: ready(url_of(listening)))
+    """Serve until SIGINT or SIGTERM, or until cancelled; requests under way are finished, for so
+    many seconds."""
+    told = partial(_told, ready, listening)
+    server = Server(application, told, grace_seconds=grace_seconds)
     try:
         await server.serve(sockets=[listening])
     finally:

@@ -75,6 +75,9 @@ COMMANDS = {
         f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."
     ),
     "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
+    "proxy": LazyCommand(
+        f"{HERE}.proxy:proxy", "Give an agent in use memory and context by one URL."
+    ),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
     "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }

@@ -1,0 +1,163 @@
+"""What goes out in place of a request, as far as it is decided: patches on the client's bytes.
+
+Only what stands behind the last of the assistant's words may still be decided; what is first seen
+before it was sent already and stays as it is. Deciding is done elsewhere, once; this reads
+decisions and says what is still open. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+
+from reverie.layers.tool_results import Result
+from reverie.light import dataclass
+from reverie.middleware import marks
+from reverie.middleware.callers import Caller, Kind
+from reverie.middleware.decisions import Decisions
+from reverie.middleware.patches import Patch, patched, reminder_patches, result_patch
+from reverie.middleware.scanning import Body, Part
+from reverie.transcript.blocks import Block, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, read, with who asks and what for."""
+
+    body: Body
+    caller: Caller
+    kind: Kind
+    prompt: str = ""
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.seed.hex()
+
+    @property
+    def thread(self) -> str:
+        return f"{self.tenant[:12]}:{self.caller.thread}"
+
+    @property
+    def main(self) -> str:
+        """The thread of the session itself, also where an agent asks."""
+        return f"{self.tenant[:12]}:{self.caller.session}"
+
+    def chains(self) -> Iterator[str]:
+        """The chains that the assistant has spoken in, the newest first."""
+        spoken = False
+        out: list[str] = []
+        for part in self.body.parts:
+            spoken = spoken or part.role == "assistant"
+            if part.role == "assistant":
+                out.append(part.chain.hex())
+        return reversed(out)
+
+    @property
+    def prompted(self) -> Part | None:
+        """The block that a reminder would follow now."""
+        if not self.prompt:
+            return None
+        return next(part for part in reversed(self.body.parts) if part.role == "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is decided of a request, and what is not yet."""
+
+    patches: tuple[tuple[int, Patch], ...]  # with the part that each is about
+    stored: int
+    reminded: int
+    saved: int  # characters that do not go out
+    open_results: tuple[Part, ...]  # over their budget, and nobody has decided
+    sent_results: tuple[Part, ...]  # the same, but they were sent as they are
+    reminder: str | None  # of the prompt; None: not decided
+    inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
+    parent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a result is too large to stay, and which ones stay whatever they measure."""
+
+    characters: int
+    folder: str = ""  # where stored results lie: what is read from there stays
+    reader: str = ""  # the tool by which the client reads them; "" where it has none
+    tools: frozenset[str] = field(default_factory=frozenset[str])  # whose results always stay
+
+    def keeps(self, tool: str, given: str) -> bool:
+        return tool in self.tools or (bool(self.folder) and self.folder in given.replace("\\/", "/"))
+
+
+def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
+    """Everything that decisions say about a request."""
+    body, thread = asked.body, asked.thread
+    parent = decisions.parent(thread, asked.chains())
+    fresh = body.answered
+    patches: list[tuple[int, Patch]] = []
+    open_, sent, inherited = [], [], []
+    counts = [0, 0, 0]
+    now = asked.prompted
+    reminder: str | None = None
+    for at, part in enumerate(body.parts):
+        if part.kind == "tool_result" and part.inner != (0, 0):
+            text = decisions.results.get((asked.tenant, part.call, part.key))
+            if text:
+                patches.append((at, result_patch(part, text)))
+                counts[0] += 1
+                counts[2] += part.inner[1] - part.inner[0] - len(text)
+            elif text is None and _is_large(body, part, budget):
+                (open_ if at >= fresh else sent).append(part)
+        elif part.kind == "text" and part.role == "user":
+            text = decisions.reminder(thread, part.chain.hex(), parent if at < fresh else "")
+            if part is now:
+                reminder = text
+            if text is not None and parent != thread:
+                inherited += _inherited(decisions, thread, part, text)
+            if text:
+                patches += [(at, one) for one in reminder_patches(body, part, text)]
+                counts[1] += 1
+    return Plan(
+        tuple(patches), *counts, tuple(open_), tuple(sent), reminder, tuple(inherited), parent
+    )
+
+
+def _inherited(
+    decisions: Decisions, thread: str, part: Part, text: str
+) -> list[tuple[str, str]]:
+    own = decisions.reminders.get(part.chain.hex(), {})
+    return [] if thread in own else [(part.chain.hex(), text)]
+
+
+def _is_large(body: Body, part: Part, budget: Budget) -> bool:
+    if not budget.reader or part.inner[1] - part.inner[0] <= budget.characters:
+        return False
+    if budget.keeps(*body.talk.tools.get(part.call, ("", ""))):
+        return False
+    return len(text_of(body.content(part))) > budget.characters
+
+
+def result_of(body: Body, part: Part) -> Result:
+    """A result as layer 1 takes it."""
+    content = body.content(part)
+    value = {"type": "tool_result", "tool_use_id": part.call, "content": content}
+    raw = body.text[body.base + part.inner[0] : body.base + part.inner[1]]
+    tool = body.talk.tools.get(part.call, ("", ""))[0]
+    named = f'{{"type":"tool_result","tool_use_id":"","content":{raw}}}'
+    return Result(part.call, tool, Block(named, value), text_of(content))
+
+
+def written(asked: Asked, made: Plan, known: int) -> str | None:
+    """The text that goes out; None where it is the client's own."""
+    body = asked.body
+    pieces = [one for _, one in made.patches]
+    bare = {body.parts[at].start for at, _ in made.patches if body.parts[at].bare}
+    touched = frozenset(bare | _reminded(body, made))
+    inside, outside = marks.spare_marks(body, known, touched)
+    if not pieces and not inside and not outside:
+        return None
+    return patched(body, [*pieces, *inside], outside)
+
+
+def _reminded(body: Body, made: Plan) -> set[int]:
+    """Parts that a reminder stands behind: a mark would have to be on that."""
+    return {body.parts[at].start for at, one in made.patches if one.start >= body.parts[at].end}

@@ -1,0 +1,338 @@
+"""The shadow of a conversation that a client holds: a session of ours that takes it in.
+
+What the client says is its right: rewinds, foreign roles, results of calls that nobody knows.
+The shadow follows, so that recall, extraction, notes and dreams work as in any session, and so do
+the reports. It decides nothing about what goes out but which memories join; where it fails, the
+client's request is not touched by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from reverie.agent.place import Place, open_memories
+from reverie.clock import SystemClock
+from reverie.errors import Held, NotFound, ReverieError
+from reverie.light import dataclass
+from reverie.memory.instructions import render
+from reverie.middleware import chain
+from reverie.middleware.decisions import Position, position_line, session_line
+from reverie.middleware.log import DecisionLog, Line
+from reverie.middleware.outgoing import Asked
+from reverie.session.context import index_files
+from reverie.session.opening import Head, SessionWish
+from reverie.session.recall.young import young_memories
+from reverie.session.session import Session
+from reverie.settings import Settings
+from reverie.transcript.blocks import Block, text_block, text_of
+from reverie.transcript.records import (
+    AssistantMessage,
+    Attached,
+    Record,
+    ResultDecided,
+    Rewound,
+    UserMessage,
+)
+from reverie.wire.native import foreign_blocks
+from reverie.wire.reading import heard
+from reverie.world import Model, Reply, Say
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRules:
+    """How shadows are opened."""
+
+    home: Path
+    environ: Mapping[str, str]
+    worker: Callable[[str, Settings], Model]  # who works behind a conversation with that model
+    say: Say
+    memory: bool = True
+    learns: bool = True
+
+
+class Shadow:
+    """One conversation's shadow. Calls wait for one another."""
+
+    def __init__(self, session: Session, thread: str, log: DecisionLog, decided: Decided) -> None:
+        self.session = session
+        self.thread = thread
+        self.turn = anyio.Lock()
+        self.failed = False
+        self._log = log
+        self._decided = decided
+        self._answered = ("", "")  # behind which chain the newest answer stands, and its entry
+
+    @property
+    def folder(self) -> Path:
+        return self.session.library.path / self.session.id
+
+    # --- what the client says
+
+    async def heard(self, asked: Asked) -> None:
+        """Take in what is new in a request."""
+        first, entry = self._known(asked)
+        if entry != self._leaf:
+            await self._back(entry)
+        await self._set_head(asked)
+        body = asked.body
+        messages = body.messages(first)
+        lines: list[Line] = []
+        for n, message in enumerate(messages):
+            at = self._chain(asked, first + n)
+            said = heard(message, body.form)
+            if said.speaker == "assistant":
+                if not (n == 0 and self._is_ours(asked, first)):
+                    await self.session.append(AssistantMessage(said.blocks))
+                spoken = True
+            else:
+                spoken = False
+                await self.session.append(*self._said(said.blocks, asked, said.speaker))
+            place = Position(self.session.id, self._leaf)
+            lines.append(position_line(self.thread, at, place, spoken=spoken))
+        if lines:
+            await to_thread.run_sync(self._log.decide, lambda _: lines)
+
+    @property
+    def _leaf(self) -> str:
+        return self.session.view.leaf
+
+    def _chain(self, asked: Asked, message: int) -> str:
+        """The chain behind a message."""
+        firsts, parts = asked.body.talk.firsts, asked.body.parts
+        end = firsts[message + 1] if message + 1 < len(firsts) else len(parts)
+        return (parts[end - 1].chain if end else asked.caller.seed).hex()
+
+    def _known(self, asked: Asked) -> tuple[int, str]:
+        """How many messages the shadow has, and the entry behind them."""
+        known = self._log.decisions.positions.get(self.thread, {})
+        for count in range(len(asked.body.talk.starts), 0, -1):
+            place = known.get(self._chain(asked, count - 1))
+            if place is not None and place.session == self.session.id:
+                return count, place.entry
+        return 0, ""
+
+    def _is_ours(self, asked: Asked, first: int) -> bool:
+        """Whether the client's next message is the answer that was taken in as it came."""
+        before = self._chain(asked, first - 1) if first else ""
+        return bool(before) and self._answered == (before, self._leaf)
+
+    async def _back(self, entry: str) -> None:
+        """The conversation goes on from an earlier place."""
+        view = self.session.view
+        if entry and view.entries.place(entry) is None:
+            raise NotFound("the shadow does not know this place", where=entry)
+        if not view.items.length:
+            return
+        await self.session.settled()
+        await self.session.append_at(entry, Rewound("the client went back"))
+
+    async def _set_head(self, asked: Asked) -> None:
+        body = asked.body.members
+        tools = body.get("tools")
+        system = body.get("system") or body.get("instructions") or ""
+        if isinstance(system, list):  # without the line that clients are billed by
+            system = [one for one in system if chain.MARK in one or len(system) < 3]
+        found = Head(str(body.get("model") or ""), system, tools if isinstance(tools, list) else ())
+        recorded = self.session.view.head
+        context = recorded.context if recorded is not None else "[]"
+        made = replace(found.record("the client's"), context=context)
+        if recorded != made:
+            await self.session.append(made)
+
+    def _said(self, blocks: Sequence[Block], asked: Asked, speaker: str) -> list[Record]:
+        """What a user or a tool said; results that were stored stand in by their previews."""
+        if speaker == "other":
+            words = [t for b in blocks if (t := text_of(b.value)).strip()]
+            return [UserMessage(tuple(map(text_block, words)), "client")] if words else []
+        out: list[Block] = []
+        decided: list[Record] = []
+        waiting = set(self.session.view.open_calls)
+        for block in blocks:
+            if block.type != "tool_result":
+                out += [] if block.blank else [block]
+                continue
+            if block.call not in waiting:
+                out.append(text_block(text_of(block.value.get("content")) or "(nothing)"))
+                continue
+            waiting.discard(block.call)
+            key = chain.content_digest(block.value.get("content"))
+            made = self._decided.get((asked.tenant, block.call, key))
+            decided.append(made or ResultDecided(block.call, "kept", "as the client sent it"))
+            out.append(block.with_member("content", made.content) if made else block)
+        if not out:
+            return []
+        results = any(b.type == "tool_result" for b in out)
+        return [UserMessage(tuple(out), "tool" if results else "user"), *decided]
+
+    # --- what memory says
+
+    async def recalled(self, prompt: str, *, first: bool) -> str:
+        """The reminder that joins a prompt; "" where nothing clearly helps."""
+        session = self.session
+        if session.memories is None:
+            return ""
+        texts: list[str] = []
+        section = await to_thread.run_sync(self._section) if first else ""
+        if section:
+            texts.append(section)
+            await self._stands(section)
+        if session.recall is not None:
+            session.recall.begin(self._leaf, prompt)
+            seconds = session.world.settings.selector_milliseconds / 1_000
+            found = await session.recall.ready(seconds)
+            await session.append(*found, *session.recall.ended())
+            for record in found:
+                if isinstance(record, Attached):
+                    texts += [text_of(block.value) for block in record.blocks]
+        return "\n".join(texts)
+
+    async def _stands(self, section: str) -> None:
+        """Note that memory stands in the context, so that recall brings none of it again."""
+        head = self.session.view.head
+        if head is not None:
+            context = Head(context=section).record().context
+            await self.session.append(replace(head, context=context, reason="memory joined"))
+
+    def _section(self) -> str:
+        """The memory index, and the memories that are sent whole."""
+        memories = self.session.memories
+        assert memories is not None  # the caller has looked
+        settings = self.session.world.settings
+        scanned = memories.folder.scan()
+        files = (
+            *index_files(memories.folder, scanned=scanned),
+            *young_memories(memories, settings, scanned),
+        )
+        return render(files) if files else ""
+
+    # --- what the model answers
+
+    async def asks(self) -> None:
+        """The request leaves."""
+        await self.session.prepare()
+
+    async def answered(self, asked: Asked, reply: Reply) -> None:
+        """Take in the answer; one without calls ends the turn."""
+        before = (asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed)
+        found = await self.session.observe(reply)
+        after = before
+        for block in found.blocks:
+            if not block.thinking and not foreign_blocks(block):
+                after = chain.extended(after, "assistant", chain.digest(_as_sent(block, asked)))
+        self._answered = (before.hex(), self._leaf)
+        place = Position(self.session.id, self._leaf)
+        line = position_line(self.thread, after.hex(), place, spoken=True)
+        await to_thread.run_sync(self._log.decide, lambda _: [line])
+        if not found.tool_calls:
+            await self.session.end_turn()
+
+    async def unanswered(self) -> None:
+        """The request came to nothing."""
+        await self.session.settled()
+
+
+def _as_sent(block: Block, asked: Asked) -> dict[str, Any]:
+    """A block of an answer as the client will send it back."""
+    if block.type == "tool_use" and asked.body.form != "messages":
+        return {"id": block.call, "name": block.get("name"), "given": block.value.get("input")}
+    return block.value
+
+
+Decided = dict[tuple[str, str, str], ResultDecided]
+
+
+class Shadows:
+    """The shadows that are open: the newest so many."""
+
+    def __init__(self, rules: ShadowRules, log: DecisionLog, most: int = 24) -> None:
+        self._rules = rules
+        self._log = log
+        self._most = most
+        self._open: dict[str, Shadow] = {}  # by session
+        self._opening = anyio.Lock()
+        self.decided: Decided = {}
+
+    async def of(self, asked: Asked, folder: str) -> Shadow:
+        """The shadow of a conversation; opened, or begun."""
+        async with self._opening:
+            wanted = self._session(asked)
+            found = self._open.pop(wanted, None) if wanted else None
+            if found is None or found.failed:
+                found = await self._begun(asked, folder, "" if found else wanted)
+            self._open[found.session.id] = found
+            await self._close_oldest()
+            return found
+
+    def _session(self, asked: Asked) -> str:
+        decisions = self._log.decisions
+        if asked.caller.session:
+            return decisions.sessions.get(asked.main, ("", ""))[0]
+        known = decisions.positions.get(asked.main, {})
+        return next((known[at].session for at in asked.chains() if at in known), "")
+
+    async def _begun(self, asked: Asked, folder: str, session: str) -> Shadow:
+        root = self._log.decisions.sessions.get(asked.main, ("", ""))[1]
+        place = await to_thread.run_sync(
+            partial(Place.of, Path(root or folder), self._rules.home, self._rules.environ)
+        )
+        opened = await self._opened(place, asked, session)
+        line = session_line(asked.main, opened.id, root or folder)
+        if session != opened.id:
+            await to_thread.run_sync(self._log.decide, lambda _: [line])
+        return Shadow(opened, asked.main, self._log, self.decided)
+
+    async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
+        rules = self._rules
+        model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
+        clock = SystemClock()
+        memories = open_memories(place, clock, rules.say) if rules.memory else None
+        wish = partial(
+            SessionWish,
+            place.cwd,
+            model=model,
+            root=place.root,
+            home=place.home,
+            environ=place.environ,
+            settings=place.settings,
+            say=rules.say,
+            when_added=(),
+            before_a_request=(),
+            memories=memories,
+            interactive=rules.learns,
+        )
+        if session:
+            try:
+                return await Session.begun(wish(resume=session))
+            except (Held, NotFound):
+                pass  # another process follows it, or it was removed: go on in one of our own
+        return await Session.begun(wish())
+
+    async def _close_oldest(self) -> None:
+        for name in list(self._open):
+            if len(self._open) <= self._most:
+                return
+            if not self._open[name].turn.locked():
+                await _closed(self._open.pop(name))
+
+    async def aclose(self) -> None:
+        """Close all, each after what it still has to do."""
+        for shadow in list(self._open.values()):
+            await _closed(shadow)
+        self._open.clear()
+
+
+async def _closed(shadow: Shadow) -> None:
+    try:
+        await shadow.session.aclose()
+    except ReverieError:
+        return
+    finally:
+        if shadow.session.memories is not None:
+            shadow.session.memories.close()
