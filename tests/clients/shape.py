@@ -98,7 +98,7 @@ class Shape:
 
     @property
     def reminders(self) -> list[dict[str, Any]]:
-        about = words(f"instructions {self.version}", 5_000)
+        about = words(f"instructions {self.version}", 8_000)
         where = f"Working directory: {self.cwd}\n" if self.model == SONNET else ""
         return [_text(f"<system-reminder>\n{where}{about}\n</system-reminder>")]
 
@@ -109,7 +109,7 @@ class Shape:
         system = [
             _text(f"billing: cc_version={self.version}.{bill};"),
             {**_text("You work for a user."), **mark},
-            {**_text(f"Working directory: {self.cwd}\n{words('system ' + kind, 14_000)}"), **mark},
+            {**_text(f"Working directory: {self.cwd}\n{words('system ' + kind, 22_000)}"), **mark},
         ]
         return {
             "model": self.model,

@@ -1,10 +1,11 @@
-"""Real clients, unmodified, through the proxy: many rounds with tools, and what befalls a session."""
+"""Real clients, unmodified, through the proxy: rounds with tools, and what befalls a session."""
 
 from __future__ import annotations
 
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from reverie.simulator import call
 from reverie.simulator.faults import cut
 from tests.clients.line import Line, standing
+from tests.clients.model import Planned, results
 from tests.clients.programs import GPT, PROGRAMS, Desk, claude, codex
 from tests.clients.shape import stored_path
 
@@ -68,6 +70,11 @@ def desk(tmp_path: Path, line: Line) -> Desk:
     for name in FILES:
         found.file(name, SIZE)
     return found
+
+
+def plan(line: Line, name: str, *steps: Any) -> None:
+    assert isinstance(line.engine.answerer, Planned)
+    line.engine.answerer.plans[name] = list(steps)
 
 
 def judged(line: Line, most: float = 1.02) -> None:
@@ -141,9 +148,8 @@ def test_twins_with_the_same_words(line: Line, desk: Desk) -> None:
 def test_a_cut_stream_is_asked_for_again(line: Line, desk: Desk) -> None:
     line.engine.faults = type(line.engine.faults)(lambda n, _: cut(600) if n == 2 else None)
     claude(desk, "[[go]] read the files")
-    assert [one.body.get("stream") for one in line.client_side].count(False) >= 1 or len(
-        line.client_side
-    ) > 4
+    assert [entry.fault for entry in line.engine.log].count("cut") == 1
+    assert len(line.client_side) == 5
     judged(line)
 
 
@@ -182,9 +188,9 @@ def test_the_proxy_joins_in_the_middle(line: Line, desk: Desk) -> None:
 
 
 def test_killed_in_a_tool_and_gone_on_with(line: Line, desk: Desk) -> None:
-    line.engine.answerer.plans["slow"] = [[call("Bash", '{"command":"cat a.txt; sleep 100"}')]]  # type: ignore[attr-defined]
+    plan(line, "slow", [call("Bash", '{"command":"cat a.txt; sleep 100"}')])
+    desk.seconds = 6
     with pytest.raises(subprocess.TimeoutExpired):
-        desk.seconds = 6
         claude(desk, "[[slow]] read the files")
     desk.seconds = 120
     claude(desk, "[[more]] rather these", "--continue")
@@ -200,15 +206,15 @@ def test_a_stored_result_is_read_by_the_client_with_the_installed_rule(
     """Not with all permissions: with what `reverie install` wrote."""
 
     def reads_it(body: Any) -> Any:
-        found = next((p for text in _texts(body) if (p := stored_path(text))), "")
+        found = next((p for text in results(body) if (p := stored_path(text))), "")
         assert found, "nothing was stored"
         paths.append(found)
         return [call("Read", json.dumps({"file_path": found}))]
 
     paths: list[str] = []
-    line.engine.answerer.plans["back"] = [[call("Bash", '{"command":"cat a.txt"}')], reads_it]  # type: ignore[attr-defined]
+    plan(line, "back", [call("Bash", '{"command":"cat a.txt"}')], reads_it)
     desk.environ["REVERIE_HOME"] = str(tmp_path / "reverie")
-    desk.run("reverie", "install", "claude-code", "--yes")
+    desk.run(sys.executable, "-m", "reverie.apps.cli", "install", "claude-code", "--yes")
     settings = desk.home / ".claude" / "settings.json"
     held = json.loads(settings.read_text())
     held["env"]["ANTHROPIC_BASE_URL"] = line.url
@@ -226,17 +232,11 @@ def test_a_stored_result_is_read_by_the_client_with_the_installed_rule(
     judged(line, 2.0)
 
 
-def _texts(body: Any) -> list[str]:
-    from tests.clients.model import results
-
-    return results(body)
-
-
 def test_a_fact_told_to_claude_code_is_known_to_codex_the_next_day(line: Line, desk: Desk) -> None:
     fact = "From now on, always deploy with the script ops/ship-nightly.sh, never by hand."
     claude(desk, f"[[rest]] {fact}")
     line.restart()
-    line.engine.answerer.plans["ask"] = []  # type: ignore[attr-defined]
+    plan(line, "ask")
     codex(desk, "[[ask]] how do we deploy this project?")
     last = [one for one in line.upstream_side if one.body.get("model") == GPT][-1]
     assert "ship-nightly.sh" in json.dumps(last.body)
