@@ -275,7 +275,8 @@ class Shadows:
         if asked.caller.session:
             return decisions.sessions.get(asked.main, ("", ""))[0]
         known = decisions.positions.get(asked.main, {})
-        return next((known[at].session for at in asked.chains() if at in known), "")
+        again = asked.body.parts[-1].chain.hex() if asked.body.parts else ""  # the same, once more
+        return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
 
     async def _begun(self, asked: Asked, folder: str, session: str) -> Shadow:
         root = self._log.decisions.sessions.get(asked.main, ("", ""))[1]
