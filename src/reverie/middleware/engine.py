@@ -67,6 +67,7 @@ class Outgoing:
     told: str
     asked: Asked | None = None
     shadow: Shadow | None = None
+    taken: bool = False  # whether the shadow has the request already
 
 
 @dataclass(slots=True)
@@ -143,8 +144,7 @@ class Engine:
     async def _made(self, asked: Asked, headers: Mapping[str, str], data: bytes) -> Outgoing:
         folder = _project(asked, headers, self.rules.shadows.home)
         if self.rules.dry:
-            shadow = await self._shadow(asked, folder)
-            return Outgoing(data, "recorded", asked, await self._taken(shadow, asked, dry=True))
+            return Outgoing(data, "recorded", asked, await self._shadow(asked, folder))
         async with self._lock(asked.thread):
             budget = self._budget(asked.body)
             made = plan(asked, self._log.decisions, budget)
@@ -155,10 +155,8 @@ class Engine:
             if self._is_open(made) or undecided:
                 await self._decide(asked, made, shadow, budget)
                 made = plan(asked, self._log.decisions, budget)
-        taking = shadow if asked.kind == "main" else None
-        if taking is not None and not undecided:
-            taking = await self._taken(taking, asked)
-        return self._written(asked, made, data, taking)
+        following = shadow if asked.kind == "main" else None
+        return self._written(asked, made, data, following, taken=undecided)
 
     def _is_open(self, made: Plan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)
@@ -174,14 +172,14 @@ class Engine:
         return Budget(rules.characters, str(rules.shadows.home / "projects"), reader)
 
     def _written(
-        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None
+        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None, *, taken: bool
     ) -> Outgoing:
         known = self._followed(asked, made)
         text = written(asked, made, known)
         told = f"stored={made.stored} reminders={made.reminded} saved={made.saved}"
         self.figures.counts["changed" if text is not None else "unchanged"] += 1
         self.figures.saved += made.saved
-        return Outgoing(data if text is None else text.encode(), told, asked, shadow)
+        return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
 
     # --- whether it goes on from the last one
 
@@ -277,39 +275,31 @@ class Engine:
         await shadow.asks()
         return text
 
-    async def _taken(
-        self, shadow: Shadow | None, asked: Asked, *, dry: bool = False
-    ) -> Shadow | None:
-        """Take in a request that nothing is asked of memory for."""
-        del dry
-        if shadow is None:
-            return None
-        async with shadow.turn:
-            _, error = await alone(self._followed_by(asked, shadow), None)
-        if error:
-            shadow.failed = True
-            self._say(f"a conversation was not taken in: {error}")
-            return None
-        return shadow
-
-    async def _followed_by(self, asked: Asked, shadow: Shadow) -> None:
-        await shadow.heard(asked)
-        await shadow.asks()
-
     async def answered(self, out: Outgoing, reply: Reply | None) -> None:
         """The answer came, whole; or not."""
         if out.shadow is None or out.asked is None or out.shadow.failed:
             return
         shadow = out.shadow
         async with shadow.turn:
-            work = shadow.unanswered() if reply is None else shadow.answered(out.asked, reply)
-            _, error = await alone(work, None)
+            _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
         if error:
             shadow.failed = True
-            self._say(f"an answer was not taken in: {error}")
+            self._say(f"a conversation was not taken in: {error}")
 
     def _say(self, text: str, level: str = "warning") -> None:
         self.rules.shadows.say(Notice(NAME, text, "error" if level == "error" else "warning"))
+
+
+async def _followed_by(out: Outgoing, asked: Asked, shadow: Shadow, reply: Reply | None) -> None:
+    """Let the shadow follow: the request, where nothing was asked of memory for it, and its
+    answer."""
+    if not out.taken:
+        await shadow.heard(asked)
+        await shadow.asks()
+    if reply is None:
+        await shadow.unanswered()
+    else:
+        await shadow.answered(asked, reply)
 
 
 def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:

@@ -68,6 +68,7 @@ class Shadow:
         self._log = log
         self._decided = decided
         self._answered = ("", "")  # behind which chain the newest answer stands, and its entry
+        self._asked: Asked | None = None  # the newest request that was taken in
 
     @property
     def folder(self) -> Path:
@@ -77,6 +78,7 @@ class Shadow:
 
     async def heard(self, asked: Asked) -> None:
         """Take in what is new in a request."""
+        self._asked = asked
         first, entry = self._known(asked)
         if entry != self._leaf:
             await self._back(entry)
@@ -97,7 +99,7 @@ class Shadow:
             place = Position(self.session.id, self._leaf)
             lines.append(position_line(self.thread, at, place, spoken=spoken))
         if lines:
-            await to_thread.run_sync(self._log.decide, lambda _: lines)
+            await to_thread.run_sync(self._log.note, lines)
 
     @property
     def _leaf(self) -> str:
@@ -220,6 +222,8 @@ class Shadow:
 
     async def answered(self, asked: Asked, reply: Reply) -> None:
         """Take in the answer; one without calls ends the turn."""
+        if self._asked is not asked:
+            return  # the client has gone on, and sends it back with its next request
         before = (asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed)
         found = await self.session.observe(reply)
         after = before
@@ -229,7 +233,7 @@ class Shadow:
         self._answered = (before.hex(), self._leaf)
         place = Position(self.session.id, self._leaf)
         line = position_line(self.thread, after.hex(), place, spoken=True)
-        await to_thread.run_sync(self._log.decide, lambda _: [line])
+        await to_thread.run_sync(self._log.note, [line])
         if not found.tool_calls:
             await self.session.end_turn()
 
@@ -286,7 +290,7 @@ class Shadows:
         opened = await self._opened(place, asked, session)
         line = session_line(asked.main, opened.id, root or folder)
         if session != opened.id:
-            await to_thread.run_sync(self._log.decide, lambda _: [line])
+            await to_thread.run_sync(self._log.note, [line])
         return Shadow(opened, asked.main, self._log, self.decided)
 
     async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
