@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from reverie.alone import alone
-from reverie.layers.tool_results import FOLDER, ends, file_of, stored
+from reverie.layers.tool_results import ends, file_of, stored
 from reverie.light import dataclass
 from reverie.middleware.callers import (
     SWITCH,
@@ -35,7 +34,7 @@ from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, wr
 from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
 from reverie.middleware.shadow import Shadow, ShadowRules, Shadows
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.records import ResultDecided
+from reverie.transcript.names import reference
 from reverie.wire.reading import Format
 from reverie.world import Notice, Reply, WayBack
 
@@ -57,6 +56,8 @@ class Rules:
     preview: int = PREVIEW  # bytes shown of one that is stored
     dry: bool = False  # everything passes as it is, and is recorded
     way_back: WayBack | None = None  # how results are read back, where it is not by a file
+    scope: str = ""  # parts callers that share a credential
+    folder: str = ""  # the project of every request; else each tells its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Engine:
             return self._passed(data, "passed: not readable")
         if asked.kind == "side":
             return self._passed(data, "passed: a side request")
-        found, error = await alone(self._made(asked, headers, data), None)
+        found, error = await alone(self._made(asked, data), None)
         if found is None:
             self._say(f"a request passed as it is, since something of ours failed: {error}")
             self.figures.counts["failed"] += 1
@@ -134,23 +135,32 @@ class Engine:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise Unreadable("it is not UTF-8") from error
-        caller = caller_of(headers)
-        if not caller.session:
-            caller = Caller(caller.seed, "", caller.agent)
+        caller = caller_of(headers, self.rules.scope)
         body = scan(text, form, caller.seed, caller.thread, self._known)
         kind = kind_of(body, headers)
-        return Asked(body, caller, kind, prompt_of(body, kind))
+        return Asked(body, caller, kind, prompt_of(body, kind), self._folder(body, caller, headers))
 
-    async def _made(self, asked: Asked, headers: Mapping[str, str], data: bytes) -> Outgoing:
-        folder = _project(asked, headers, self.rules.shadows.home)
+    def _folder(self, body: Body, caller: Caller, headers: Mapping[str, str]) -> str:
+        """The folder whose memory this is: the one a client names, else one of its key's own.
+        A session stays where it began."""
+        main = f"{caller.seed.hex()[:12]}:{caller.session}"
+        known = self._log.decisions.sessions.get(main, ("", ""))[1]
+        named = self.rules.folder or known or folder_of(body, headers)
+        if named and os.path.isabs(named) and os.path.isdir(named):
+            return named
+        own = self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16]
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(own)
+
+    async def _made(self, asked: Asked, data: bytes) -> Outgoing:
         if self.rules.dry:
-            return Outgoing(data, "recorded", asked, await self._shadow(asked, folder))
+            return Outgoing(data, "recorded", asked, await self._shadow(asked))
         async with self._lock(asked.thread):
             budget = self._budget(asked.body)
             made = plan(asked, self._log.decisions, budget)
             shadow = None
             if asked.kind == "main" or made.open_results:
-                shadow = await self._shadow(asked, folder)
+                shadow = await self._shadow(asked)
             undecided = bool(asked.prompt) and made.reminder is None
             if self._is_open(made) or undecided:
                 await self._decide(asked, made, shadow, budget)
@@ -238,8 +248,6 @@ class Engine:
         disk = shadow.session.world.disk
         path = await disk.write(key, data)
         way = self.rules.way_back or WayBack("", reader=budget.reader)
-        from reverie.transcript.names import reference
-
         where = way.stored(path, reference(part.call))
         preview = f"It begins:\n\n{ends(result.text, self.rules.preview)}"
         why = f"over {budget.characters:,} characters"
@@ -249,8 +257,8 @@ class Engine:
 
     # --- the shadow
 
-    async def _shadow(self, asked: Asked, folder: str) -> Shadow | None:
-        found, error = await alone(self.shadows.of(asked, folder), None)
+    async def _shadow(self, asked: Asked) -> Shadow | None:
+        found, error = await alone(self.shadows.of(asked), None)
         if error:
             self._say(f"a conversation has no session of ours: {error}")
         return found
@@ -317,16 +325,3 @@ def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
 
 def _sum(at: int, text: str) -> bytes:
     return blake2b(f"{at}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _project(asked: Asked, headers: Mapping[str, str], home: Path) -> str:
-    """The folder whose memory this is: the one a client names, else one of its key's own."""
-    named = folder_of(asked.body, headers)
-    if named and os.path.isabs(named) and os.path.isdir(named):
-        return named
-    own = home / PLACE / "keys" / asked.tenant[:16]
-    own.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(own)
-
-
-__all__ = ["FOLDER", "Engine", "Figures", "Outgoing", "ResultDecided", "Rules"]

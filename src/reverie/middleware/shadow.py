@@ -31,6 +31,7 @@ from reverie.session.opening import Head, SessionWish
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings
+from reverie.store.memories import Memories
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
     AssistantMessage,
@@ -55,6 +56,22 @@ class ShadowRules:
     say: Say
     memory: bool = True
     learns: bool = True
+    place: Callable[[str], Place] | None = None  # of a folder, where not every one has its own
+    memories: Callable[[Place], Memories | None] | None = None
+
+    def placed(self, folder: str) -> Place:
+        """The project around a folder."""
+        if self.place is not None:
+            return self.place(folder)
+        return Place.of(Path(folder), self.home, self.environ)
+
+    def opened(self, place: Place) -> Memories | None:
+        """The memory of a project; None where there is to be none."""
+        if not self.memory:
+            return None
+        if self.memories is not None:
+            return self.memories(place)
+        return open_memories(place, SystemClock(), self.say)
 
 
 class Shadow:
@@ -263,13 +280,13 @@ class Shadows:
         self._opening = anyio.Lock()
         self.decided: Decided = {}
 
-    async def of(self, asked: Asked, folder: str) -> Shadow:
+    async def of(self, asked: Asked) -> Shadow:
         """The shadow of a conversation; opened, or begun."""
         async with self._opening:
             wanted = self._session(asked)
             found = self._open.pop(wanted, None) if wanted else None
             if found is None or found.failed:
-                found = await self._begun(asked, folder, "" if found else wanted)
+                found = await self._begun(asked, "" if found else wanted)
             self._open[found.session.id] = found
             await self._close_oldest()
             return found
@@ -282,13 +299,10 @@ class Shadows:
         again = asked.body.parts[-1].chain.hex() if asked.body.parts else ""  # the same, once more
         return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
 
-    async def _begun(self, asked: Asked, folder: str, session: str) -> Shadow:
-        root = self._log.decisions.sessions.get(asked.main, ("", ""))[1]
-        place = await to_thread.run_sync(
-            partial(Place.of, Path(root or folder), self._rules.home, self._rules.environ)
-        )
+    async def _begun(self, asked: Asked, session: str) -> Shadow:
+        place = await to_thread.run_sync(self._rules.placed, asked.folder)
         opened = await self._opened(place, asked, session)
-        line = session_line(asked.main, opened.id, root or folder)
+        line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
             await to_thread.run_sync(self._log.note, [line])
         return Shadow(opened, asked.main, self._log, self.decided)
@@ -296,8 +310,7 @@ class Shadows:
     async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
         rules = self._rules
         model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
-        clock = SystemClock()
-        memories = open_memories(place, clock, rules.say) if rules.memory else None
+        memories = rules.opened(place)
         wish = partial(
             SessionWish,
             place.cwd,
