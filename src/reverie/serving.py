@@ -151,6 +151,13 @@ class Server(uvicorn.Server):
         )
         self._ready = ready
 
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """A signal that was answered by stopping is not raised again: the door closes first."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()

@@ -48,10 +48,11 @@ class Caller:
         return f"{self.session}/{self.agent}" if self.agent else self.session
 
 
-def caller_of(headers: Mapping[str, str]) -> Caller:
-    """Who asks, as the headers tell."""
+def caller_of(headers: Mapping[str, str], scope: str = "") -> Caller:
+    """Who asks, as the headers tell; `scope` parts callers that share a credential."""
     session = next((headers[name] for name in SESSION if headers.get(name)), "")
-    return Caller(chain.seed(chain.credential(headers)), session[:200], headers.get(AGENT, "")[:200])
+    seed = chain.seed(scope + chain.credential(headers))
+    return Caller(seed, session[:200], headers.get(AGENT, "")[:200])
 
 
 def kind_of(body: Body, headers: Mapping[str, str]) -> Kind:

@@ -69,9 +69,11 @@ class Decisions:
             return None
         return known.get(thread, known.get(parent) if parent else None)
 
-    def parent(self, thread: str, chains: Iterator[str]) -> str:
-        """The thread that was last where this one is, told by the deepest chain, newest first."""
-        return next((self.owners[at] for at in chains if at in self.owners), thread)
+    def parent(self, thread: str, chains: Iterator[str], root: str) -> str:
+        """The thread that was last where this one is, told by the deepest chain, newest first;
+        none of another project."""
+        found = next((self.owners[at] for at in chains if at in self.owners), thread)
+        return found if self.sessions.get(found, ("", root))[1] == root else thread
 
 
 def result_line(tenant: str, call: str, content: str, text: str) -> dict[str, Json]:

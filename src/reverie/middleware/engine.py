@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from reverie.alone import alone
-from reverie.layers.tool_results import FOLDER, ends, file_of, stored
+from reverie.layers.tool_results import ends, file_of, stored
 from reverie.light import dataclass
 from reverie.middleware.callers import (
     SWITCH,
@@ -35,7 +34,7 @@ from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, wr
 from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
 from reverie.middleware.shadow import Shadow, ShadowRules, Shadows
 from reverie.settings import DEFAULTS, Settings
-from reverie.transcript.records import ResultDecided
+from reverie.transcript.names import reference
 from reverie.wire.reading import Format
 from reverie.world import Notice, Reply, WayBack
 
@@ -57,6 +56,8 @@ class Rules:
     preview: int = PREVIEW  # bytes shown of one that is stored
     dry: bool = False  # everything passes as it is, and is recorded
     way_back: WayBack | None = None  # how results are read back, where it is not by a file
+    scope: str = ""  # parts callers that share a credential
+    folder: str = ""  # the project of every request; else each tells its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Outgoing:
     told: str
     asked: Asked | None = None
     shadow: Shadow | None = None
+    taken: bool = False  # whether the shadow has the request already
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ class Engine:
             return self._passed(data, "passed: not readable")
         if asked.kind == "side":
             return self._passed(data, "passed: a side request")
-        found, error = await alone(self._made(asked, headers, data), None)
+        found, error = await alone(self._made(asked, data), None)
         if found is None:
             self._say(f"a request passed as it is, since something of ours failed: {error}")
             self.figures.counts["failed"] += 1
@@ -133,32 +135,38 @@ class Engine:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise Unreadable("it is not UTF-8") from error
-        caller = caller_of(headers)
-        if not caller.session:
-            caller = Caller(caller.seed, "", caller.agent)
+        caller = caller_of(headers, self.rules.scope)
         body = scan(text, form, caller.seed, caller.thread, self._known)
         kind = kind_of(body, headers)
-        return Asked(body, caller, kind, prompt_of(body, kind))
+        return Asked(body, caller, kind, prompt_of(body, kind), self._folder(body, caller, headers))
 
-    async def _made(self, asked: Asked, headers: Mapping[str, str], data: bytes) -> Outgoing:
-        folder = _project(asked, headers, self.rules.shadows.home)
+    def _folder(self, body: Body, caller: Caller, headers: Mapping[str, str]) -> str:
+        """The folder whose memory this is: the one a client names, else one of its key's own.
+        A session stays where it began."""
+        main = f"{caller.seed.hex()[:12]}:{caller.session}"
+        known = self._log.decisions.sessions.get(main, ("", ""))[1]
+        named = self.rules.folder or known or folder_of(body, headers)
+        if named and os.path.isabs(named) and os.path.isdir(named):
+            return named
+        own = self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16]
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(own)
+
+    async def _made(self, asked: Asked, data: bytes) -> Outgoing:
         if self.rules.dry:
-            shadow = await self._shadow(asked, folder)
-            return Outgoing(data, "recorded", asked, await self._taken(shadow, asked, dry=True))
+            return Outgoing(data, "recorded", asked, await self._shadow(asked))
         async with self._lock(asked.thread):
             budget = self._budget(asked.body)
             made = plan(asked, self._log.decisions, budget)
             shadow = None
             if asked.kind == "main" or made.open_results:
-                shadow = await self._shadow(asked, folder)
+                shadow = await self._shadow(asked)
             undecided = bool(asked.prompt) and made.reminder is None
             if self._is_open(made) or undecided:
                 await self._decide(asked, made, shadow, budget)
                 made = plan(asked, self._log.decisions, budget)
-        taking = shadow if asked.kind == "main" else None
-        if taking is not None and not undecided:
-            taking = await self._taken(taking, asked)
-        return self._written(asked, made, data, taking)
+        following = shadow if asked.kind == "main" else None
+        return self._written(asked, made, data, following, taken=undecided)
 
     def _is_open(self, made: Plan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)
@@ -174,14 +182,14 @@ class Engine:
         return Budget(rules.characters, str(rules.shadows.home / "projects"), reader)
 
     def _written(
-        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None
+        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None, *, taken: bool
     ) -> Outgoing:
         known = self._followed(asked, made)
         text = written(asked, made, known)
         told = f"stored={made.stored} reminders={made.reminded} saved={made.saved}"
         self.figures.counts["changed" if text is not None else "unchanged"] += 1
         self.figures.saved += made.saved
-        return Outgoing(data if text is None else text.encode(), told, asked, shadow)
+        return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
 
     # --- whether it goes on from the last one
 
@@ -240,8 +248,6 @@ class Engine:
         disk = shadow.session.world.disk
         path = await disk.write(key, data)
         way = self.rules.way_back or WayBack("", reader=budget.reader)
-        from reverie.transcript.names import reference
-
         where = way.stored(path, reference(part.call))
         preview = f"It begins:\n\n{ends(result.text, self.rules.preview)}"
         why = f"over {budget.characters:,} characters"
@@ -251,8 +257,8 @@ class Engine:
 
     # --- the shadow
 
-    async def _shadow(self, asked: Asked, folder: str) -> Shadow | None:
-        found, error = await alone(self.shadows.of(asked, folder), None)
+    async def _shadow(self, asked: Asked) -> Shadow | None:
+        found, error = await alone(self.shadows.of(asked), None)
         if error:
             self._say(f"a conversation has no session of ours: {error}")
         return found
@@ -277,39 +283,31 @@ class Engine:
         await shadow.asks()
         return text
 
-    async def _taken(
-        self, shadow: Shadow | None, asked: Asked, *, dry: bool = False
-    ) -> Shadow | None:
-        """Take in a request that nothing is asked of memory for."""
-        del dry
-        if shadow is None:
-            return None
-        async with shadow.turn:
-            _, error = await alone(self._followed_by(asked, shadow), None)
-        if error:
-            shadow.failed = True
-            self._say(f"a conversation was not taken in: {error}")
-            return None
-        return shadow
-
-    async def _followed_by(self, asked: Asked, shadow: Shadow) -> None:
-        await shadow.heard(asked)
-        await shadow.asks()
-
     async def answered(self, out: Outgoing, reply: Reply | None) -> None:
         """The answer came, whole; or not."""
         if out.shadow is None or out.asked is None or out.shadow.failed:
             return
         shadow = out.shadow
         async with shadow.turn:
-            work = shadow.unanswered() if reply is None else shadow.answered(out.asked, reply)
-            _, error = await alone(work, None)
+            _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
         if error:
             shadow.failed = True
-            self._say(f"an answer was not taken in: {error}")
+            self._say(f"a conversation was not taken in: {error}")
 
     def _say(self, text: str, level: str = "warning") -> None:
         self.rules.shadows.say(Notice(NAME, text, "error" if level == "error" else "warning"))
+
+
+async def _followed_by(out: Outgoing, asked: Asked, shadow: Shadow, reply: Reply | None) -> None:
+    """Let the shadow follow: the request, where nothing was asked of memory for it, and its
+    answer."""
+    if not out.taken:
+        await shadow.heard(asked)
+        await shadow.asks()
+    if reply is None:
+        await shadow.unanswered()
+    else:
+        await shadow.answered(asked, reply)
 
 
 def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
@@ -327,16 +325,3 @@ def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
 
 def _sum(at: int, text: str) -> bytes:
     return blake2b(f"{at}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _project(asked: Asked, headers: Mapping[str, str], home: Path) -> str:
-    """The folder whose memory this is: the one a client names, else one of its key's own."""
-    named = folder_of(asked.body, headers)
-    if named and os.path.isabs(named) and os.path.isdir(named):
-        return named
-    own = home / PLACE / "keys" / asked.tenant[:16]
-    own.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(own)
-
-
-__all__ = ["FOLDER", "Engine", "Figures", "Outgoing", "ResultDecided", "Rules"]

@@ -37,7 +37,13 @@ class DecisionLog:
     def close(self) -> None:
         self._folder.close()
 
-    def decide(self, find: Callable[[Decisions], Sequence[Line]]) -> None:
+    def note(self, lines: Sequence[Line]) -> None:
+        """Write down what a later process would like to know and can do without."""
+        self.decide(lambda _: lines, durable=False)
+
+    def decide(
+        self, find: Callable[[Decisions], Sequence[Line]], *, durable: bool = True
+    ) -> None:
         """Write down what is still undecided when all that others decided is known."""
         with self._turn, self._open() as fd:
             self._read(fd)
@@ -46,7 +52,8 @@ class DecisionLog:
                 return
             text = "".join(f"{dump(line)}\n" for line in lines).encode()
             _write(fd, text)
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
             self._at += len(text)
             for line in lines:
                 self.decisions.take(line)

@@ -28,6 +28,7 @@ class Asked:
     caller: Caller
     kind: Kind
     prompt: str = ""
+    folder: str = ""  # of the project
 
     @property
     def tenant(self) -> str:
@@ -35,12 +36,14 @@ class Asked:
 
     @property
     def thread(self) -> str:
-        return f"{self.tenant[:12]}:{self.caller.thread}"
+        agent = f"/{self.caller.agent}" if self.caller.agent else ""
+        return f"{self.main}{agent}"
 
     @property
     def main(self) -> str:
-        """The thread of the session itself, also where an agent asks."""
-        return f"{self.tenant[:12]}:{self.caller.session}"
+        """The thread of the session itself, also where an agent asks. Conversations without an
+        id are one thread for each project: two projects never share what they were told."""
+        return f"{self.tenant[:12]}:{self.caller.session or f'@{self.folder}'}"
 
     def chains(self) -> Iterator[str]:
         """The chains that the assistant has spoken in, the newest first."""
@@ -91,7 +94,7 @@ class Budget:
 def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     """Everything that decisions say about a request."""
     body, thread = asked.body, asked.thread
-    parent = decisions.parent(thread, asked.chains())
+    parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
     patches: list[tuple[int, Patch]] = []
     open_, sent, inherited = [], [], []

@@ -31,6 +31,7 @@ from reverie.session.opening import Head, SessionWish
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings
+from reverie.store.memories import Memories
 from reverie.transcript.blocks import Block, text_block, text_of
 from reverie.transcript.records import (
     AssistantMessage,
@@ -55,6 +56,22 @@ class ShadowRules:
     say: Say
     memory: bool = True
     learns: bool = True
+    place: Callable[[str], Place] | None = None  # of a folder, where not every one has its own
+    memories: Callable[[Place], Memories | None] | None = None
+
+    def placed(self, folder: str) -> Place:
+        """The project around a folder."""
+        if self.place is not None:
+            return self.place(folder)
+        return Place.of(Path(folder), self.home, self.environ)
+
+    def opened(self, place: Place) -> Memories | None:
+        """The memory of a project; None where there is to be none."""
+        if not self.memory:
+            return None
+        if self.memories is not None:
+            return self.memories(place)
+        return open_memories(place, SystemClock(), self.say)
 
 
 class Shadow:
@@ -68,6 +85,7 @@ class Shadow:
         self._log = log
         self._decided = decided
         self._answered = ("", "")  # behind which chain the newest answer stands, and its entry
+        self._asked: Asked | None = None  # the newest request that was taken in
 
     @property
     def folder(self) -> Path:
@@ -77,6 +95,7 @@ class Shadow:
 
     async def heard(self, asked: Asked) -> None:
         """Take in what is new in a request."""
+        self._asked = asked
         first, entry = self._known(asked)
         if entry != self._leaf:
             await self._back(entry)
@@ -97,7 +116,7 @@ class Shadow:
             place = Position(self.session.id, self._leaf)
             lines.append(position_line(self.thread, at, place, spoken=spoken))
         if lines:
-            await to_thread.run_sync(self._log.decide, lambda _: lines)
+            await to_thread.run_sync(self._log.note, lines)
 
     @property
     def _leaf(self) -> str:
@@ -220,6 +239,8 @@ class Shadow:
 
     async def answered(self, asked: Asked, reply: Reply) -> None:
         """Take in the answer; one without calls ends the turn."""
+        if self._asked is not asked:
+            return  # the client has gone on, and sends it back with its next request
         before = (asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed)
         found = await self.session.observe(reply)
         after = before
@@ -229,7 +250,7 @@ class Shadow:
         self._answered = (before.hex(), self._leaf)
         place = Position(self.session.id, self._leaf)
         line = position_line(self.thread, after.hex(), place, spoken=True)
-        await to_thread.run_sync(self._log.decide, lambda _: [line])
+        await to_thread.run_sync(self._log.note, [line])
         if not found.tool_calls:
             await self.session.end_turn()
 
@@ -259,13 +280,13 @@ class Shadows:
         self._opening = anyio.Lock()
         self.decided: Decided = {}
 
-    async def of(self, asked: Asked, folder: str) -> Shadow:
+    async def of(self, asked: Asked) -> Shadow:
         """The shadow of a conversation; opened, or begun."""
         async with self._opening:
             wanted = self._session(asked)
             found = self._open.pop(wanted, None) if wanted else None
             if found is None or found.failed:
-                found = await self._begun(asked, folder, "" if found else wanted)
+                found = await self._begun(asked, "" if found else wanted)
             self._open[found.session.id] = found
             await self._close_oldest()
             return found
@@ -275,24 +296,21 @@ class Shadows:
         if asked.caller.session:
             return decisions.sessions.get(asked.main, ("", ""))[0]
         known = decisions.positions.get(asked.main, {})
-        return next((known[at].session for at in asked.chains() if at in known), "")
+        again = asked.body.parts[-1].chain.hex() if asked.body.parts else ""  # the same, once more
+        return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
 
-    async def _begun(self, asked: Asked, folder: str, session: str) -> Shadow:
-        root = self._log.decisions.sessions.get(asked.main, ("", ""))[1]
-        place = await to_thread.run_sync(
-            partial(Place.of, Path(root or folder), self._rules.home, self._rules.environ)
-        )
+    async def _begun(self, asked: Asked, session: str) -> Shadow:
+        place = await to_thread.run_sync(self._rules.placed, asked.folder)
         opened = await self._opened(place, asked, session)
-        line = session_line(asked.main, opened.id, root or folder)
+        line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
-            await to_thread.run_sync(self._log.decide, lambda _: [line])
+            await to_thread.run_sync(self._log.note, [line])
         return Shadow(opened, asked.main, self._log, self.decided)
 
     async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
         rules = self._rules
         model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
-        clock = SystemClock()
-        memories = open_memories(place, clock, rules.say) if rules.memory else None
+        memories = rules.opened(place)
         wish = partial(
             SessionWish,
             place.cwd,

@@ -40,6 +40,7 @@ ENDPOINTS: dict[str, tuple[str, Format]] = {
     "/v1/chat/completions": ("openai", "chat"),
     "/v1/responses": ("openai", "responses"),
 }
+FOLLOW_SECONDS = 30.0
 Explain = Callable[[str], None]
 
 
@@ -158,7 +159,7 @@ class Proxy:
         finally:
             self._told(up, out, one.status)
             if out is not None:
-                self._tasks.start_soon(self.engine.answered, out, one.reply())
+                self._tasks.start_soon(self._follow, out, one.reply())
         if refused is not None:
             raise refused
 
@@ -195,6 +196,11 @@ class Proxy:
             return  # left unfinished, the connection is dropped: a cut reaches the client as one
         if passing is None or passing.is_whole:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _follow(self, out: Outgoing, reply: Reply | None) -> None:
+        """Let the engine take the answer in, to the end, also where the proxy stops."""
+        with anyio.move_on_after(FOLLOW_SECONDS, shield=True):
+            await self.engine.answered(out, reply)
 
     def _told(self, up: httpx2.Request, out: Outgoing | None, status: int) -> None:
         if self._explain is not None:

@@ -14,6 +14,7 @@ import httpx2
 from reverie.light import dataclass
 
 CONNECT_SECONDS = 10.0
+REACH_SECONDS = 3.0
 _OF_ONE_CONNECTION = frozenset(
     {
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te"),
@@ -80,9 +81,11 @@ def request(
 
 
 async def is_reachable(to: httpx2.AsyncClient, url: str) -> bool:
-    """Whether anybody answers there, whatever it says."""
+    """Whether anybody listens there, whatever it says."""
     try:
-        await to.head(url, timeout=3.0)
-    except httpx2.HTTPError:
+        await to.head(url, timeout=REACH_SECONDS)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout):
         return False
+    except httpx2.HTTPError:
+        return True
     return True
