@@ -118,7 +118,11 @@ def _opencode_files(environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
 
 
 def _opencode_wishes(address: ProxyAddress, ours: Path) -> tuple[Wish, ...]:
-    readable = ("permission", "external_directory", str(ours / "projects" / "*"))
+    readable = (
+        "permission",
+        "external_directory",
+        str(ours / "projects" / "*" / "tool-results" / "*"),
+    )
     return (
         Wish(("provider", "anthropic", "options", "baseURL"), f"{address.anthropic}/v1"),
         Wish(("provider", "openai", "options", "baseURL"), address.openai),
