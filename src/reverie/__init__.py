@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, Saved
     from reverie.errors import ReverieError
+    from reverie.api.wrap import wrap
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
     from reverie.wire.replies import Reply
@@ -54,6 +55,7 @@ __all__ = [
     "tool_result",
     "tools",
     "user",
+    "wrap",
 ]
 
 _PLACES = {
@@ -76,6 +78,7 @@ _PLACES = {
     "Session": "reverie.api.session",
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
+    "wrap": "reverie.api.wrap",
     "Toolset": "reverie.api.toolset",
     "fit": "reverie.api.fitting",
     "tools": "reverie.api.toolset",
