@@ -6,15 +6,56 @@ of every size from 5 to 25 KB, none more often than another.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import reverie
 from reverie.simulator.faults import cut
 from tests.clients.line import Line
 from tests.clients.shape import OPUS, SONNET, Shape, gen, sub
 
 SIZES = tuple(1_000 * n for n in (13, 7, 19, 9, 25, 11, 5, 21, 15, 23, 17))
+
+
+TOPICS = (
+    "How do we deploy the parser service to staging?",
+    "Which database do the integration tests use?",
+    "What is the rule for naming branches?",
+    "Who has to approve a release of the gateway?",
+)
+FACTS = (
+    "The parser service is deployed to staging with `make ship`, never by hand.",
+    "Integration tests use the real database on port 5544, since mocks hid a broken migration.",
+    "Branches are named after the ticket, in lower case, with hyphens.",
+    "A release of the gateway is approved by two people of the platform team.",
+)
+
+
+def remembered(cwd: Path, home: Path) -> None:
+    """Something is known of the project before a session begins."""
+    with reverie.Memory(cwd, home=home) as memory:
+        for fact in FACTS:
+            memory.add(fact)
+
+
+def shape(line: Line, session: str, cwd: Path, *more: Any, **others: Any) -> Shape:
+    """A client whose prompts ask about what is known, while more becomes known in between."""
+    found = Shape(line.url, session, cwd, *more, **others)
+    home = line.proxy.home if line.proxy else None
+    if home is None:
+        return found
+
+    def between(count: int) -> str:
+        with reverie.Memory(cwd, home=home) as memory:
+            lesson = f"Lesson {session[-2:]}-{count}"
+            memory.add(f"{lesson}: to deploy parser {count}, give the flag --f{count}.")
+        return TOPICS[count % len(TOPICS)]
+
+    return dataclasses.replace(found, between=between)
 
 
 def rounds(name: str, count: int = 11, parallel: int = 2) -> list[list[Any]]:
@@ -41,7 +82,7 @@ PLANS: dict[str, list[Any]] = {
 
 def r1(line: Line, cwd: Path) -> None:
     """Eleven rounds, parallel calls, three sub-agents, gone on with twice, two compactions."""
-    one = Shape(line.url, line.session(1), cwd, OPUS)
+    one = shape(line, line.session(1), cwd, OPUS)
     one.prompt("[[main]] fix the parser")
     one.compact()
     one.prompt("[[more]] and now the tests")
@@ -51,7 +92,7 @@ def r1(line: Line, cwd: Path) -> None:
 
 def r2(line: Line, cwd: Path) -> None:
     """The same on another model, with a fork, an interrupt, a cut stream, twins, an upgrade."""
-    one = Shape(line.url, line.session(2), cwd, SONNET)
+    one = shape(line, line.session(2), cwd, SONNET)
     one.prompt("[[main]] fix the parser")
     one.prompt("[[more]] and now the tests", most=4)
     one.interrupt()
@@ -59,7 +100,7 @@ def r2(line: Line, cwd: Path) -> None:
     two = one.fork(line.session(15))
     two.prompt("[[short]] in the fork")
     one.prompt("[[other]] in the old one")
-    twin = Shape(line.url, line.session(14), cwd, SONNET)
+    twin = shape(line, line.session(14), cwd, SONNET)
     twin.prompt("[[main]] fix the parser", most=4)
     one.compact()
     one.version = "2.1.326"
@@ -69,7 +110,7 @@ def r2(line: Line, cwd: Path) -> None:
 
 def r3(line: Line, cwd: Path) -> None:
     """Two versions of the client, an interrupt, three long prompts."""
-    one = Shape(line.url, line.session(3), cwd, OPUS, "2.1.197")
+    one = shape(line, line.session(3), cwd, OPUS, "2.1.197")
     one.prompt("[[main]] fix the parser")
     one.version = "2.1.325"
     one.messages[0]["content"][0] = one.reminders[0]
@@ -86,13 +127,13 @@ RECORDED: dict[str, Callable[[Line, Path], None]] = {"r1": r1, "r2": r2, "r3": r
 
 
 def _begun(line: Line, cwd: Path, plan: str = "other", **more: Any) -> Shape:
-    one = Shape(line.url, line.session(1), cwd, **more)
+    one = shape(line, line.session(1), cwd, **more)
     one.prompt(f"[[{plan}]] begin the work")
     return one
 
 
 def interrupt(line: Line, cwd: Path) -> None:
-    one = Shape(line.url, line.session(1), cwd)
+    one = shape(line, line.session(1), cwd)
     one.prompt("[[more]] begin the work", most=3)
     one.interrupt()
     one.prompt("[[other]] rather this")
@@ -100,7 +141,7 @@ def interrupt(line: Line, cwd: Path) -> None:
 
 
 def interrupt_with_a_made_up_turn(line: Line, cwd: Path) -> None:
-    one = Shape(line.url, line.session(1), cwd)
+    one = shape(line, line.session(1), cwd)
     one.prompt("[[more]] begin the work", most=3)
     one.interrupt()
     made_up = {"type": "text", "text": "No response requested."}
@@ -129,13 +170,13 @@ def fork(line: Line, cwd: Path) -> None:
 
 def clear(line: Line, cwd: Path) -> None:
     _begun(line, cwd)
-    two = Shape(line.url, line.session(2), cwd)
+    two = shape(line, line.session(2), cwd)
     two.prompt("<command-name>/clear</command-name>\n[[other]] begin the work")
     two.prompt("[[short]] go on")
 
 
 def twins(line: Line, cwd: Path) -> None:
-    shapes = [Shape(line.url, line.session(n), cwd) for n in (1, 2)]
+    shapes = [shape(line, line.session(n), cwd) for n in (1, 2)]
     for one in shapes:
         one.prompt("[[other]] the same words", most=2)
     for one in shapes:
@@ -145,7 +186,7 @@ def twins(line: Line, cwd: Path) -> None:
 
 
 def compaction(line: Line, cwd: Path) -> None:
-    one = Shape(line.url, line.session(1), cwd, OPUS)
+    one = shape(line, line.session(1), cwd, OPUS)
     one.prompt("[[more]] begin the work", most=4)
     one.compact()
     one.go_on()
@@ -212,10 +253,27 @@ def tiny(line: Line, cwd: Path) -> None:
     one.prompt("[[tiny]] once more")
 
 
+def at_once(line: Line, cwd: Path) -> None:
+    """Eight times the same request at the same time, and then the session goes on."""
+    one = _begun(line, cwd)
+    one.messages.append(
+        {"role": "user", "content": [{"type": "text", "text": "[[more]] " + TOPICS[0]}]}
+    )
+    body = one.body()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: one.send(body), range(8)))
+    sent = {json.dumps(entry.body["messages"]) for entry in line.upstream_side[-8:]}
+    assert len(sent) == 1, "the same request went up in several forms"
+    one.messages.append({"role": "assistant", "content": answers[0]})
+    results = [one.result(block) for block in answers[0] if block["type"] == "tool_use"]
+    one.messages.append({"role": "user", "content": results})
+    one.go_on()
+
+
 def two_projects(line: Line, cwd: Path) -> None:
     other = cwd.with_name("another-project")
     other.mkdir(exist_ok=True)
-    shapes = [Shape(line.url, line.session(n), place) for n, place in enumerate((cwd, other))]
+    shapes = [shape(line, line.session(n), place) for n, place in enumerate((cwd, other))]
     for one in shapes:
         one.prompt("[[other]] the same words", most=2)
     for one in shapes:
@@ -241,5 +299,6 @@ EVENTS: dict[str, Callable[[Line, Path], None]] = {
         wide,
         tiny,
         two_projects,
+        at_once,
     )
 }

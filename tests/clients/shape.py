@@ -13,8 +13,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,9 @@ class Shape:
     messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     key: str = "sk-ant-fake-0000"
     subs: int = 0
+    between: Callable[[int], str] | None = None
+    """Called before each prompt; what it says joins the prompt."""
+    prompts: int = 0
     statuses: list[int] = field(default_factory=list[int])
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
 
@@ -168,6 +171,9 @@ class Shape:
 
     def prompt(self, text: str, most: int = 100) -> None:
         """A prompt, and rounds until the model is done; at most so many."""
+        self.prompts += 1
+        if self.between is not None:
+            text = f"{text}\n{self.between(self.prompts)}"
         if not self.messages:
             self.messages.append({"role": "user", "content": [*self.reminders, _text(text)]})
         elif self.messages[-1]["role"] == "user":
@@ -183,10 +189,10 @@ class Shape:
             calls = [block for block in content if block["type"] == "tool_use"]
             if not calls:
                 return
-            given = [self._result(block) for block in calls]
+            given = [self.result(block) for block in calls]
             self.messages.append({"role": "user", "content": given})
 
-    def _result(self, block: dict[str, Any]) -> dict[str, Any]:
+    def result(self, block: dict[str, Any]) -> dict[str, Any]:
         return {
             "tool_use_id": block["id"],
             "type": "tool_result",
@@ -216,10 +222,7 @@ class Shape:
         del self.messages[messages:]
 
     def fork(self, session: str) -> Shape:
-        return Shape(
-            self.url, session, self.cwd, self.model, self.version, "", self.stream,
-            copy.deepcopy(self.messages),
-        )  # fmt: skip
+        return replace(self, session=session, messages=copy.deepcopy(self.messages))
 
     def compact(self) -> None:
         """A summary in the place of all but the last round, which stays as it is."""

@@ -196,7 +196,7 @@ def test_a_stream_cut_at_any_byte_reaches_the_client_as_a_cut(
         base = proxy.start()["anthropic" if form == "messages" else "openai"]
         try:
             assert asked(base, form, len(whole)) == (whole, True)
-            for after in range(scale.seed, len(whole), scale.pick(29, 1)):
+            for after in range(scale.seed, len(whole), scale.pick(61, 1)):
                 got, ended = asked(base, form, after)
                 assert not ended, f"cut after {after} of {len(whole)} bytes, shown as a proper end"
                 assert whole.startswith(got), f"cut after {after}: other bytes came: {got[-80:]!r}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.courses import EVENTS, PLANS, RECORDED
+from tests.clients.courses import EVENTS, PLANS, RECORDED, remembered
 from tests.clients.judge import price
 from tests.clients.line import Line, standing
 from tests.clients.shape import ReadingBack
@@ -22,7 +22,7 @@ def cwd(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["rewind", "compaction", "cut_stream", "fork"])
+@pytest.mark.parametrize("name", ["compaction", "cut_stream"])
 def test_the_client_alone_breaks_as_it_does(tmp_path: Path, cwd: Path, name: str) -> None:
     """The harness itself: without a proxy both sides are the same."""
     with standing(PLANS, tmp_path / "home", proxied=False) as line:
@@ -39,21 +39,27 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         yield line
 
 
+@pytest.mark.doors
 @pytest.mark.parametrize("name", list(EVENTS))
 def test_no_event_makes_the_proxy_break_a_prefix(proxied: Line, cwd: Path, name: str) -> None:
     line = proxied.begin(PLANS)
+    assert line.proxy is not None
+    remembered(cwd, line.proxy.home)
     EVENTS[name](line, cwd)
     line.clean()
     alone, through = line.costs()
     assert through <= 1.02 * alone, f"{through / alone:.3f}"
 
 
+@pytest.mark.doors
 def test_recorded_shapes_cost_at_most_two_thirds(proxied: Line, tmp_path: Path) -> None:
     alone = through = 0.0
     told: list[str] = []
     for name, course in RECORDED.items():
         line = proxied.begin(PLANS)
-        course(line, made(tmp_path / name))
+        assert line.proxy is not None
+        remembered(made(tmp_path / name), line.proxy.home)
+        course(line, tmp_path / name)
         found = line.clean()
         costs = line.costs()
         told.append(f"{name}: {found.requests} requests, {costs[1] / costs[0]:.3f}")
@@ -61,6 +67,7 @@ def test_recorded_shapes_cost_at_most_two_thirds(proxied: Line, tmp_path: Path) 
     assert through <= 0.65 * alone, f"{through / alone:.3f}; {told}"
 
 
+@pytest.mark.doors
 def test_with_one_stored_result_in_four_read_back(proxied: Line, tmp_path: Path) -> None:
     alone = through = 0.0
     told: list[str] = []
