@@ -18,7 +18,7 @@ from typing import Any, cast
 from reverie.errors import NotFound, StoreError
 from reverie.store.files import Changed, Folder
 
-PORT = 8788
+PORT = 8786
 HOST = "127.0.0.1"
 STATUS = "reverie/status"
 _FOLDER, _TOKEN = "proxy", "token"
