@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import reverie
+from reverie.api.wrapping import Wrapping, WrapRules
 from reverie.errors import InvalidInput
 from reverie.testing import Provider, call, provider
+from reverie.transcript.blocks import text_block
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")
@@ -20,6 +22,17 @@ pytestmark = pytest.mark.spec("18.wrap")
 BIG = "\n".join(f"line {n} of a long result, with the value v{n}" for n in range(4_000))
 FORMS = ("messages", "chat", "responses")
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+
+
+_made: list[Any] = []  # clients that were wrapped: they stay their caller's to close
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Generator[None]:
+    yield
+    for client in _made:
+        client.close()
+    _made.clear()
 
 
 class Talk:
@@ -36,6 +49,9 @@ class Talk:
             make = openai.AsyncOpenAI if asynchronous else openai.OpenAI
             plain = make(api_key="k", base_url=upstream.openai_url, max_retries=0)
         self.client: Any = reverie.wrap(plain, **wrap)
+        self.plain = plain
+        if not asynchronous:
+            _made.append(plain)
         self.more: dict[str, Any] = {}
 
     def says(self, text: str) -> None:
@@ -45,7 +61,7 @@ class Talk:
     def given(self) -> dict[str, Any]:
         if self.form == "messages":
             tools: list[Any] = [{"name": "fetch", "description": "d", "input_schema": SCHEMA}]
-            return {"model": "claude-sonnet-4-5", "max_tokens": 999, "messages": self.messages, "tools": tools, **self.more}
+            return {"model": "claude-opus-5-5", "max_tokens": 999, "messages": self.messages, "tools": tools, **self.more}
         about = {"name": "fetch", "description": "d", "parameters": SCHEMA}
         if self.form == "chat":
             return {"model": "gpt-5", "messages": self.messages, "tools": [{"type": "function", "function": about}], **self.more}
@@ -89,7 +105,8 @@ class Talk:
                 self.passed = list(stream.text_stream)
                 return stream.get_final_message()
         if self.form == "chat":
-            with self.client.chat.completions.stream(**given) as stream:
+            counted = {"include_usage": True}
+            with self.client.chat.completions.stream(**given, stream_options=counted) as stream:
                 self.passed = [e.delta for e in stream if e.type == "content.delta"]
                 return stream.get_final_completion()
         with self.client.responses.stream(**given) as stream:
@@ -114,7 +131,7 @@ def reader(mixed: bool = False) -> Callable[[Mapping[str, Any]], Any]:
             case 1:
                 own = call("read_back", "call_own_0123456789", reference=reference(body), query="v3777")
                 also = [call("fetch", "call_two_0123456789", path="b")] if mixed else []
-                return ["I look at it.", own, *also]
+                return [text_block("I look at it."), own, *also]
             case n:
                 return f"Answer {n}."
 
@@ -185,6 +202,7 @@ async def test_async_clients_are_wrapped_as_well(form: str) -> None:
         events = [event async for event in stream]
         reply = reverie.Reply.of(events)
         await talk.client.close()
+        await talk.plain.close()
     assert reply.text.endswith("Answer 2.")
     assert not reply.tool_calls
     assert len(upstream.requests) == 3
@@ -251,20 +269,24 @@ def test_a_header_lets_one_request_pass_as_it_is() -> None:
     assert [t["name"] for t in on.body["tools"]] == ["fetch", "read_back"]
 
 
-def test_what_lies_with_the_provider_passes_and_so_does_every_other_call() -> None:
+def test_a_history_that_lies_with_the_provider_is_not_touched() -> None:
+    rules = WrapRules(None, "collapse", learn=True, tools=True, say=lambda _: None)
+    body: dict[str, Any] = {"model": "gpt-5", "input": "Hello there, how are you?"}
+    begin = Wrapping(rules).begin
+    assert begin("responses", {}, json.dumps(body).encode()) is not None
+    for name in ("previous_response_id", "conversation"):
+        assert begin("responses", {}, json.dumps({**body, name: "x"}).encode()) is None
+
+
+def test_every_other_call_and_everything_else_of_a_client_passes() -> None:
     with provider(["Fine."] * 3) as upstream:
-        talk = Talk("responses", upstream)
-        talk.says("Hello there, how are you?")
-        talk.more = {"previous_response_id": "resp_1"}
-        talk.create(**talk.given)
-        assert [t["name"] for t in upstream.requests[-1].body["tools"]] == ["fetch"]
         claude = Talk("messages", upstream)
         claude.says("Hello there, how are you?")
         raw = claude.client.messages.with_raw_response.create(**claude.given)
         assert raw.parse().content[0].text == "Fine."
         again = claude.client.with_options(timeout=9).messages.create(**claude.given)
         assert again.content[0].text == "Fine."
-        count = claude.client.messages.count_tokens(model="claude-sonnet-4-5", messages=claude.messages)
+        count = claude.client.messages.count_tokens(model="claude-opus-5-5", messages=claude.messages)
         assert count.input_tokens > 0
 
 
