@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ def closed() -> Generator[None]:
 class Talk:
     """A caller's own loop in one form: it keeps its list, and knows its own tool alone."""
 
-    def __init__(self, form: str, upstream: Provider, *, asynchronous: bool = False, **wrap: Any) -> None:
+    def __init__(
+        self, form: str, upstream: Provider, *, asynchronous: bool = False, **wrap: Any
+    ) -> None:
         self.form = form
         self.messages: list[Any] = []
         self.texts: list[str] = []
@@ -61,22 +64,47 @@ class Talk:
     def given(self) -> dict[str, Any]:
         if self.form == "messages":
             tools: list[Any] = [{"name": "fetch", "description": "d", "input_schema": SCHEMA}]
-            return {"model": "claude-opus-5-5", "max_tokens": 999, "messages": self.messages, "tools": tools, **self.more}
+            return {
+                "model": "claude-opus-5-5",
+                "max_tokens": 999,
+                "messages": self.messages,
+                "tools": tools,
+                **self.more,
+            }
         about = {"name": "fetch", "description": "d", "parameters": SCHEMA}
         if self.form == "chat":
-            return {"model": "gpt-5", "messages": self.messages, "tools": [{"type": "function", "function": about}], **self.more}
-        return {"model": "gpt-5", "input": self.messages, "tools": [{"type": "function", **about}], **self.more}
+            return {
+                "model": "gpt-5",
+                "messages": self.messages,
+                "tools": [{"type": "function", "function": about}],
+                **self.more,
+            }
+        return {
+            "model": "gpt-5",
+            "input": self.messages,
+            "tools": [{"type": "function", **about}],
+            **self.more,
+        }
 
     @property
     def create(self) -> Callable[..., Any]:
         if self.form == "messages":
             return self.client.messages.create
-        return self.client.chat.completions.create if self.form == "chat" else self.client.responses.create
+        return (
+            self.client.chat.completions.create
+            if self.form == "chat"
+            else self.client.responses.create
+        )
 
     def took(self, reply: Any) -> list[tuple[str, str]]:
         """Put an answer into the list; gives the calls in it."""
         if self.form == "messages":
-            self.messages.append({"role": "assistant", "content": [b.model_dump(exclude_none=True) for b in reply.content]})
+            self.messages.append(
+                {
+                    "role": "assistant",
+                    "content": [b.model_dump(exclude_none=True) for b in reply.content],
+                }
+            )
             self.texts.append("".join(b.text for b in reply.content if b.type == "text"))
             return [(b.id, b.name) for b in reply.content if b.type == "tool_use"]
         if self.form == "chat":
@@ -93,9 +121,13 @@ class Talk:
             results = [{"type": "tool_result", "tool_use_id": c, "content": text} for c, _ in calls]
             self.messages.append({"role": "user", "content": results})
         elif self.form == "chat":
-            self.messages += [{"role": "tool", "tool_call_id": c, "content": text} for c, _ in calls]
+            self.messages += [
+                {"role": "tool", "tool_call_id": c, "content": text} for c, _ in calls
+            ]
         else:
-            self.messages += [{"type": "function_call_output", "call_id": c, "output": text} for c, _ in calls]
+            self.messages += [
+                {"type": "function_call_output", "call_id": c, "output": text} for c, _ in calls
+            ]
 
     def streamed(self) -> Any:
         """One answer by the SDK's own helper for streams."""
@@ -129,7 +161,9 @@ def reader(mixed: bool = False) -> Callable[[Mapping[str, Any]], Any]:
             case 0:
                 return [call("fetch", "call_one_0123456789", path="a")]
             case 1:
-                own = call("read_back", "call_own_0123456789", reference=reference(body), query="v3777")
+                own = call(
+                    "read_back", "call_own_0123456789", reference=reference(body), query="v3777"
+                )
                 also = [call("fetch", "call_two_0123456789", path="b")] if mixed else []
                 return [text_block("I look at it."), own, *also]
             case n:
@@ -140,7 +174,7 @@ def reader(mixed: bool = False) -> Callable[[Mapping[str, Any]], Any]:
 
 def extends_all(upstream: Provider) -> bool:
     found = upstream.requests
-    return all(later.extends(earlier) for earlier, later in zip(found, found[1:], strict=False))
+    return all(later.extends(earlier) for earlier, later in pairwise(found))
 
 
 def usage_of(form: str, reply: Any) -> int:
@@ -149,7 +183,9 @@ def usage_of(form: str, reply: Any) -> int:
 
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_model_reads_back_in_rounds_that_the_caller_never_sees(form: str, streams: bool) -> None:
+def test_the_model_reads_back_in_rounds_that_the_caller_never_sees(
+    form: str, streams: bool
+) -> None:
     with provider(reader()) as upstream:
         talk = Talk(form, upstream)
         ask = talk.streamed if streams else lambda: talk.create(**talk.given)
@@ -286,7 +322,9 @@ def test_every_other_call_and_everything_else_of_a_client_passes() -> None:
         assert raw.parse().content[0].text == "Fine."
         again = claude.client.with_options(timeout=9).messages.create(**claude.given)
         assert again.content[0].text == "Fine."
-        count = claude.client.messages.count_tokens(model="claude-opus-5-5", messages=claude.messages)
+        count = claude.client.messages.count_tokens(
+            model="claude-opus-5-5", messages=claude.messages
+        )
         assert count.input_tokens > 0
 
 
