@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, Saved
-    from reverie.errors import ReverieError
     from reverie.api.wrap import wrap
+    from reverie.errors import ReverieError
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
     from reverie.wire.replies import Reply

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import reverie
+from reverie.api.wrapping import Wrapping, WrapRules
 from reverie.errors import InvalidInput
 from reverie.testing import Provider, call, provider
+from reverie.transcript.blocks import text_block
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")
@@ -22,10 +25,23 @@ FORMS = ("messages", "chat", "responses")
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 
 
+_made: list[Any] = []  # clients that were wrapped: they stay their caller's to close
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Generator[None]:
+    yield
+    for client in _made:
+        client.close()
+    _made.clear()
+
+
 class Talk:
     """A caller's own loop in one form: it keeps its list, and knows its own tool alone."""
 
-    def __init__(self, form: str, upstream: Provider, *, asynchronous: bool = False, **wrap: Any) -> None:
+    def __init__(
+        self, form: str, upstream: Provider, *, asynchronous: bool = False, **wrap: Any
+    ) -> None:
         self.form = form
         self.messages: list[Any] = []
         self.texts: list[str] = []
@@ -36,6 +52,9 @@ class Talk:
             make = openai.AsyncOpenAI if asynchronous else openai.OpenAI
             plain = make(api_key="k", base_url=upstream.openai_url, max_retries=0)
         self.client: Any = reverie.wrap(plain, **wrap)
+        self.plain = plain
+        if not asynchronous:
+            _made.append(plain)
         self.more: dict[str, Any] = {}
 
     def says(self, text: str) -> None:
@@ -45,22 +64,47 @@ class Talk:
     def given(self) -> dict[str, Any]:
         if self.form == "messages":
             tools: list[Any] = [{"name": "fetch", "description": "d", "input_schema": SCHEMA}]
-            return {"model": "claude-sonnet-4-5", "max_tokens": 999, "messages": self.messages, "tools": tools, **self.more}
+            return {
+                "model": "claude-opus-5-5",
+                "max_tokens": 999,
+                "messages": self.messages,
+                "tools": tools,
+                **self.more,
+            }
         about = {"name": "fetch", "description": "d", "parameters": SCHEMA}
         if self.form == "chat":
-            return {"model": "gpt-5", "messages": self.messages, "tools": [{"type": "function", "function": about}], **self.more}
-        return {"model": "gpt-5", "input": self.messages, "tools": [{"type": "function", **about}], **self.more}
+            return {
+                "model": "gpt-5",
+                "messages": self.messages,
+                "tools": [{"type": "function", "function": about}],
+                **self.more,
+            }
+        return {
+            "model": "gpt-5",
+            "input": self.messages,
+            "tools": [{"type": "function", **about}],
+            **self.more,
+        }
 
     @property
     def create(self) -> Callable[..., Any]:
         if self.form == "messages":
             return self.client.messages.create
-        return self.client.chat.completions.create if self.form == "chat" else self.client.responses.create
+        return (
+            self.client.chat.completions.create
+            if self.form == "chat"
+            else self.client.responses.create
+        )
 
     def took(self, reply: Any) -> list[tuple[str, str]]:
         """Put an answer into the list; gives the calls in it."""
         if self.form == "messages":
-            self.messages.append({"role": "assistant", "content": [b.model_dump(exclude_none=True) for b in reply.content]})
+            self.messages.append(
+                {
+                    "role": "assistant",
+                    "content": [b.model_dump(exclude_none=True) for b in reply.content],
+                }
+            )
             self.texts.append("".join(b.text for b in reply.content if b.type == "text"))
             return [(b.id, b.name) for b in reply.content if b.type == "tool_use"]
         if self.form == "chat":
@@ -77,9 +121,13 @@ class Talk:
             results = [{"type": "tool_result", "tool_use_id": c, "content": text} for c, _ in calls]
             self.messages.append({"role": "user", "content": results})
         elif self.form == "chat":
-            self.messages += [{"role": "tool", "tool_call_id": c, "content": text} for c, _ in calls]
+            self.messages += [
+                {"role": "tool", "tool_call_id": c, "content": text} for c, _ in calls
+            ]
         else:
-            self.messages += [{"type": "function_call_output", "call_id": c, "output": text} for c, _ in calls]
+            self.messages += [
+                {"type": "function_call_output", "call_id": c, "output": text} for c, _ in calls
+            ]
 
     def streamed(self) -> Any:
         """One answer by the SDK's own helper for streams."""
@@ -89,7 +137,8 @@ class Talk:
                 self.passed = list(stream.text_stream)
                 return stream.get_final_message()
         if self.form == "chat":
-            with self.client.chat.completions.stream(**given) as stream:
+            counted = {"include_usage": True}
+            with self.client.chat.completions.stream(**given, stream_options=counted) as stream:
                 self.passed = [e.delta for e in stream if e.type == "content.delta"]
                 return stream.get_final_completion()
         with self.client.responses.stream(**given) as stream:
@@ -112,9 +161,11 @@ def reader(mixed: bool = False) -> Callable[[Mapping[str, Any]], Any]:
             case 0:
                 return [call("fetch", "call_one_0123456789", path="a")]
             case 1:
-                own = call("read_back", "call_own_0123456789", reference=reference(body), query="v3777")
+                own = call(
+                    "read_back", "call_own_0123456789", reference=reference(body), query="v3777"
+                )
                 also = [call("fetch", "call_two_0123456789", path="b")] if mixed else []
-                return ["I look at it.", own, *also]
+                return [text_block("I look at it."), own, *also]
             case n:
                 return f"Answer {n}."
 
@@ -123,7 +174,7 @@ def reader(mixed: bool = False) -> Callable[[Mapping[str, Any]], Any]:
 
 def extends_all(upstream: Provider) -> bool:
     found = upstream.requests
-    return all(later.extends(earlier) for earlier, later in zip(found, found[1:], strict=False))
+    return all(later.extends(earlier) for earlier, later in pairwise(found))
 
 
 def usage_of(form: str, reply: Any) -> int:
@@ -132,7 +183,9 @@ def usage_of(form: str, reply: Any) -> int:
 
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_model_reads_back_in_rounds_that_the_caller_never_sees(form: str, streams: bool) -> None:
+def test_the_model_reads_back_in_rounds_that_the_caller_never_sees(
+    form: str, streams: bool
+) -> None:
     with provider(reader()) as upstream:
         talk = Talk(form, upstream)
         ask = talk.streamed if streams else lambda: talk.create(**talk.given)
@@ -185,6 +238,7 @@ async def test_async_clients_are_wrapped_as_well(form: str) -> None:
         events = [event async for event in stream]
         reply = reverie.Reply.of(events)
         await talk.client.close()
+        await talk.plain.close()
     assert reply.text.endswith("Answer 2.")
     assert not reply.tool_calls
     assert len(upstream.requests) == 3
@@ -251,20 +305,26 @@ def test_a_header_lets_one_request_pass_as_it_is() -> None:
     assert [t["name"] for t in on.body["tools"]] == ["fetch", "read_back"]
 
 
-def test_what_lies_with_the_provider_passes_and_so_does_every_other_call() -> None:
+def test_a_history_that_lies_with_the_provider_is_not_touched() -> None:
+    rules = WrapRules(None, "collapse", learn=True, tools=True, say=lambda _: None)
+    body: dict[str, Any] = {"model": "gpt-5", "input": "Hello there, how are you?"}
+    begin = Wrapping(rules).begin
+    assert begin("responses", {}, json.dumps(body).encode()) is not None
+    for name in ("previous_response_id", "conversation"):
+        assert begin("responses", {}, json.dumps({**body, name: "x"}).encode()) is None
+
+
+def test_every_other_call_and_everything_else_of_a_client_passes() -> None:
     with provider(["Fine."] * 3) as upstream:
-        talk = Talk("responses", upstream)
-        talk.says("Hello there, how are you?")
-        talk.more = {"previous_response_id": "resp_1"}
-        talk.create(**talk.given)
-        assert [t["name"] for t in upstream.requests[-1].body["tools"]] == ["fetch"]
         claude = Talk("messages", upstream)
         claude.says("Hello there, how are you?")
         raw = claude.client.messages.with_raw_response.create(**claude.given)
         assert raw.parse().content[0].text == "Fine."
         again = claude.client.with_options(timeout=9).messages.create(**claude.given)
         assert again.content[0].text == "Fine."
-        count = claude.client.messages.count_tokens(model="claude-sonnet-4-5", messages=claude.messages)
+        count = claude.client.messages.count_tokens(
+            model="claude-opus-5-5", messages=claude.messages
+        )
         assert count.input_tokens > 0
 
 

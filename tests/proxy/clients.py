@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from reverie.middleware.engine import Engine, Outgoing
-from reverie.world import Notice
 from reverie.wire.replies import as_reply
+from reverie.world import Notice
 from tests.proxy.proxied import KEY, READ, rules
 
 MARK = {"type": "ephemeral"}
@@ -20,7 +20,9 @@ SESSION = "x-claude-code-session-id"
 class Client:
     """One conversation as Claude Code sends it: marks move, texts become blocks and back."""
 
-    def __init__(self, engine: Engine, session: str = "s1", *, folder: str = "", **headers: str) -> None:
+    def __init__(
+        self, engine: Engine, session: str = "s1", *, folder: str = "", **headers: str
+    ) -> None:
         self.engine = engine
         self.messages: list[dict[str, Any]] = []
         self.headers = {"x-api-key": KEY, **headers}
@@ -39,21 +41,37 @@ class Client:
     def body(self) -> dict[str, Any]:
         messages = copy.deepcopy(self.messages)
         if self.marks:
-            last = messages[-1]
+            last: Any = messages[-1]
             if isinstance(last["content"], str):
                 last["content"] = [{"type": "text", "text": last["content"]}]
             last["content"][-1]["cache_control"] = MARK
         system = [{"type": "text", "text": f"You help.\nWorking directory: {self.folder}\n"}]
-        return {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": messages, "system": system, "tools": self.tools}
+        return {
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 99,
+            "messages": messages,
+            "system": system,
+            "tools": self.tools,
+        }
 
-    async def asks(self, answer: list[dict[str, Any]] | str | None = "Fine.", **more: Any) -> dict[str, Any]:
+    async def asks(
+        self, answer: list[dict[str, Any]] | str | None = "Fine.", **more: Any
+    ) -> dict[str, Any]:
         """One request, and its answer; gives the body that went up."""
         out = await self.out({**self.body(), **more})
         if answer is None:
             await self.engine.answered(out, None)
             return self.sent[-1]
         content = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
-        message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": content, "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 2}}
+        message = {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": content,
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 10, "output_tokens": 2},
+        }
         await self.engine.answered(out, as_reply(message))
         self.messages.append({"role": "assistant", "content": content})
         return self.sent[-1]
@@ -69,10 +87,24 @@ class Client:
         for _ in range(count):
             self.calls += 1
             name = f"toolu_{self.headers.get(SESSION, '')}_{self.calls}"
-            calls.append({"type": "tool_use", "id": name, "name": "Read", "input": {"file_path": "a.txt", **given}})
+            calls.append(
+                {
+                    "type": "tool_use",
+                    "id": name,
+                    "name": "Read",
+                    "input": {"file_path": "a.txt", **given},
+                }
+            )
         self.messages.append({"role": "assistant", "content": calls})
-        self.messages.append({"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": c["id"], "content": result} for c in calls]})
+        self.messages.append(
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": c["id"], "content": result}
+                    for c in calls
+                ],
+            }
+        )
         return await self.asks(None)
 
 
@@ -107,7 +139,11 @@ def result(body: dict[str, Any], at: int = -1) -> str:
 
 
 def reminders(body: dict[str, Any]) -> list[str]:
-    return [b["text"] for _, b in blocks(body) if b["type"] == "text" and b["text"].startswith("<system-reminder>")]
+    return [
+        b["text"]
+        for _, b in blocks(body)
+        if b["type"] == "text" and b["text"].startswith("<system-reminder>")
+    ]
 
 
 def engine(home: Path, notices: list[Notice] | None = None, **given: Any) -> Engine:

@@ -32,7 +32,9 @@ class Through:
     notices: list[Notice] = field(default_factory=list[Notice])
     told: list[str] = field(default_factory=list[str])
 
-    def post(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> httpx2.Response:
+    def post(
+        self, path: str, body: Any, headers: Mapping[str, str] | None = None
+    ) -> httpx2.Response:
         """One request of a client; the path begins with the API's name."""
         name, _, rest = path.partition("/")
         base = self.address.anthropic if name == "anthropic" else self.address.openai[:-3]
@@ -55,8 +57,15 @@ def proxied(home: Path, upstream: str, **given: Any) -> Generator[Through]:
     ready: Future[ProxyAddress] = Future()
     with start_blocking_portal() as portal:
         going = portal.start_task_soon(
-            run, rules(home, notices, **given), upstreams_of(upstream, ""), 0, ready.set_result, told.append
+            run,
+            rules(home, notices, **given),
+            upstreams_of(upstream, ""),
+            0,
+            ready.set_result,
+            told.append,
         )
-        going.add_done_callback(lambda f: ready.done() or ready.set_exception(f.exception() or RuntimeError()))
+        going.add_done_callback(
+            lambda f: ready.done() or ready.set_exception(f.exception() or RuntimeError())
+        )
         yield Through(ready.result(30), home, notices, told)
         going.cancel()

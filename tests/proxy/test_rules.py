@@ -18,7 +18,6 @@ from reverie.transcript.blocks import dump
 from tests.proxy.clients import (
     BIG,
     MARK,
-    SESSION,
     Client,
     blocks,
     engine,
@@ -74,24 +73,49 @@ def test_rule_01_the_chain_depends_on_the_credential_and_what_was_said_alone() -
 def test_rule_02_marks_strings_and_thinking_make_no_difference() -> None:
     plain = [
         {"role": "user", "content": "a"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1, "b": 2}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1, "b": 2}}],
+        },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
     ]
     other = [
         {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": MARK}]},
-        {"role": "assistant", "content": [
-            {"type": "thinking", "thinking": "hm", "signature": "s"},
-            {"type": "tool_use", "id": "t", "name": "n", "input": {"b": 2, "a": 1}}]},
-        {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "t", "is_error": False, "content": [{"type": "text", "text": "r"}]}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "s"},
+                {"type": "tool_use", "id": "t", "name": "n", "input": {"b": 2, "a": 1}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t",
+                    "is_error": False,
+                    "content": [{"type": "text", "text": "r"}],
+                }
+            ],
+        },
     ]
     assert chains(plain)[-1] == chains(other)[-1]
-    split = [*plain[:2], {"role": "user", "content": plain[2]["content"]}, {"role": "user", "content": "x"}]
-    joined = [*plain[:2], {"role": "user", "content": [*plain[2]["content"], {"type": "text", "text": "x"}]}]
+    split = [
+        *plain[:2],
+        {"role": "user", "content": plain[2]["content"]},
+        {"role": "user", "content": "x"},
+    ]
+    joined = [
+        *plain[:2],
+        {"role": "user", "content": [*plain[2]["content"], {"type": "text", "text": "x"}]},
+    ]
     assert chains(split) == chains(joined)
 
 
-async def test_rule_03_a_beginning_without_an_answer_proves_nothing(through: Engine, project: str) -> None:
+async def test_rule_03_a_beginning_without_an_answer_proves_nothing(
+    through: Engine, project: str
+) -> None:
     first, second = (Client(through, name, folder=project) for name in ("one", "two"))
     await first.says(ASK).asks(None)
     await second.says("<system-reminder>\nboilerplate\n</system-reminder>").asks(None)
@@ -99,7 +123,10 @@ async def test_rule_03_a_beginning_without_an_answer_proves_nothing(through: Eng
     assert not log.owners
     twin = Client(through, "three", folder=project)
     await twin.says(ASK).asks(None)
-    assert {name.partition(":")[2] for at in log.reminders.values() for name in at} >= {"one", "three"}
+    assert {name.partition(":")[2] for at in log.reminders.values() for name in at} >= {
+        "one",
+        "three",
+    }
 
 
 async def test_rule_04_a_fork_goes_on_from_its_parent(through: Engine, project: str) -> None:
@@ -120,7 +147,10 @@ async def test_rule_05_a_result_is_known_by_its_call_and_content(through: Engine
     client.says("Read it, please")
     sent = await client.round()
     assert "<persisted-output>" in result(sent)
-    client.messages = [{"role": "user", "content": "A summary of all before."}, *client.messages[1:]]
+    client.messages = [
+        {"role": "user", "content": "A summary of all before."},
+        *client.messages[1:],
+    ]
     assert result(await client.asks(None)) == result(sent)
     client.messages[-1]["content"][0]["content"] = BIG + "!"
     other = result(await client.asks(None))
@@ -128,12 +158,16 @@ async def test_rule_05_a_result_is_known_by_its_call_and_content(through: Engine
     assert other != result(sent)
 
 
-async def test_rule_06_a_reminder_follows_its_block_though_the_message_grows(through: Engine, project: str) -> None:
+async def test_rule_06_a_reminder_follows_its_block_though_the_message_grows(
+    through: Engine, project: str
+) -> None:
     client = Client(through, folder=project)
     sent = await client.says(ASK).asks(None)
     assert len(reminders(sent)) == 1
     client.messages[-1]["content"] = [
-        {"type": "text", "text": ASK}, {"type": "text", "text": "[Request interrupted by user]"}]
+        {"type": "text", "text": ASK},
+        {"type": "text", "text": "[Request interrupted by user]"},
+    ]
     grown = await client.asks(None)
     assert extends(grown, sent)
 
@@ -142,8 +176,14 @@ async def test_rule_07_what_was_sent_before_stays_as_it_was(through: Engine) -> 
     client = Client(through)
     client.says("Read it, please")
     client.messages += [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "old", "name": "Read", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "old", "content": BIG}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "old", "name": "Read", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "old", "content": BIG}],
+        },
         {"role": "assistant", "content": "I have read it."},
     ]
     sent = await client.says("Go on with it").asks()
@@ -166,7 +206,9 @@ async def test_rule_08_nothing_is_a_decision(through: Engine, project: str) -> N
     assert extends(second, first)
 
 
-async def test_rule_09_eight_at_once_give_one_output_also_after_a_restart(home: Path, project: str) -> None:
+async def test_rule_09_eight_at_once_give_one_output_also_after_a_restart(
+    home: Path, project: str
+) -> None:
     made = engine(home)
     client = Client(made, folder=project)
     client.says(ASK)
@@ -207,18 +249,22 @@ async def test_rule_11_what_is_read_from_the_store_is_not_stored_again(through: 
     client = Client(through)
     client.says("Read it, please")
     stored = result(await client.round()).partition("stored whole in ")[2].partition(";")[0]
-    assert Path(stored).read_text() == BIG
+    assert await anyio.Path(stored).read_text() == BIG
     assert result(await client.round(file_path=stored)) == BIG
 
 
-async def test_rule_12_nothing_is_stored_where_the_client_has_no_tool_to_read_it(through: Engine) -> None:
+async def test_rule_12_nothing_is_stored_where_the_client_has_no_tool_to_read_it(
+    through: Engine,
+) -> None:
     client = Client(through)
     client.tools = [{**READ, "name": "weather"}]
     client.says("Read it, please")
     assert result(await client.round()) == BIG
 
 
-async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(through: Engine, project: str) -> None:
+async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(
+    through: Engine, project: str
+) -> None:
     agent = Client(through, folder=project, **{"x-claude-code-agent-id": "a1"})
     assert not reminders(await agent.says(ASK).asks())
     title = Client(through, folder=project)
@@ -231,8 +277,14 @@ async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(through: 
     sent = await main.says(ASK).asks()
     assert len(reminders(sent)) == 1
     compaction = main.body()
-    compaction["messages"] = [*main.messages[:-1], {"role": "assistant", "content": [
-        {"type": "text", "text": "Fine.", "cache_control": MARK}]}, {"role": "user", "content": "Summarise everything said so far"}]
+    compaction["messages"] = [
+        *main.messages[:-1],
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Fine.", "cache_control": MARK}],
+        },
+        {"role": "user", "content": "Summarise everything said so far"},
+    ]
     out = await main.out(compaction)
     assert extends(main.sent[-1], sent)
     assert len(reminders(main.sent[-1])) == 1
@@ -242,13 +294,26 @@ async def test_rule_13_reminders_join_prompts_of_the_main_thread_alone(through: 
 # Sending
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"messages":1}', b'{"messages":[],"messages":[]}', b"\xff\xfe", b'{"messages":[{"role":"user","content":NaN}]}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"messages":1}',
+        b'{"messages":[],"messages":[]}',
+        b"\xff\xfe",
+        b'{"messages":[{"role":"user","content":NaN}]}',
+        b"[" * 100_000,
+    ],
+)
 async def test_rule_14_what_cannot_be_read_passes_as_it_is(through: Engine, data: bytes) -> None:
     assert (await through.outgoing("messages", {}, data)).body == data
 
 
 async def test_rule_14_what_needs_no_change_passes_as_it_is(through: Engine) -> None:
-    data = b'{ "model":"m" ,\n "messages":[{"role":"user","content":"What\\u0020is it?"}], "max_tokens":1e3 }'
+    said_ = b'{"role":"user","content":"What\\u0020is it?"}'
+    data = b'{ "model":"m" ,\n "messages":[' + said_ + b'], "max_tokens":1e3 }'
     assert (await through.outgoing("messages", {}, data)).body == data
 
 
@@ -284,7 +349,9 @@ async def test_rule_16_spare_marks_where_they_pay_and_never_more_than_four(throu
     full = Client(through, "full")
     full.says("Read these, please")
     body = full.body()
-    body["system"] = [{"type": "text", "text": t, "cache_control": {**MARK, "ttl": "1h"}} for t in "ab"]
+    body["system"] = [
+        {"type": "text", "text": t, "cache_control": {**MARK, "ttl": "1h"}} for t in "ab"
+    ]
     await full.out(body)
     assert full.sent[-1]["tools"][-1]["cache_control"] == {**MARK, "ttl": "1h"}
     assert marks(full.sent[-1]) == 4
@@ -309,7 +376,10 @@ async def test_rule_17_a_history_that_is_not_added_to_gets_no_mark(through: Engi
     client.tools = []
     client.messages = said("repository", "Ok.", "files as they are")
     await client.asks()
-    client.messages = [*said("repository", "Ok.", "first question", "Fine."), *said("files as they are now")]
+    client.messages = [
+        *said("repository", "Ok.", "first question", "Fine."),
+        *said("files as they are now"),
+    ]
     assert marks(await client.asks()) == 0
 
 

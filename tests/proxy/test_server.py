@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,6 +36,10 @@ BODY: dict[str, Any] = {
     "messages": [{"role": "user", "content": "Hello there, how are you?"}],
 }
 MESSAGES = "anthropic/v1/messages"
+TWO_LENGTHS = (
+    b"POST %s HTTP/1.1\r\nhost: %s\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
+    b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+)
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 
 
@@ -89,8 +94,14 @@ def test_the_proxy_listens_on_loopback_and_its_token_is_long(home: Path) -> None
 def test_unknown_paths_headers_and_betas_pass(home: Path) -> None:
     with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
         data = b'{"anything": [1e3, "\\u00e9"]}'
-        headers = {"anthropic-beta": "unknown-2027-01-01", "x-new": "yes", "x-reverie-project": "/p"}
-        assert proxy.post("anthropic/v2/new%2Fthing?beta=true&x=%20", data, headers).content == b"{}"
+        headers = {
+            "anthropic-beta": "unknown-2027-01-01",
+            "x-new": "yes",
+            "x-reverie-project": "/p",
+        }
+        assert (
+            proxy.post("anthropic/v2/new%2Fthing?beta=true&x=%20", data, headers).content == b"{}"
+        )
         httpx2.get(f"{proxy.address.anthropic}/v1/models", headers={"x-api-key": KEY})
         proxy.post("anthropic/v1/messages/count_tokens", data)
     asked, models, count = upstream.requests
@@ -98,7 +109,11 @@ def test_unknown_paths_headers_and_betas_pass(home: Path) -> None:
     assert models.startswith(b"GET /v1/models ")
     assert body_of(asked) == body_of(count) == data
     found = head_of(asked)
-    assert (found["anthropic-beta"], found["x-new"], found["x-api-key"]) == ("unknown-2027-01-01", "yes", KEY)
+    assert (found["anthropic-beta"], found["x-new"], found["x-api-key"]) == (
+        "unknown-2027-01-01",
+        "yes",
+        KEY,
+    )
     assert found["accept-encoding"] == "identity"
     assert not [name for name in found if name.startswith("x-reverie")]
     assert found["host"] == urlsplit(upstream.url).netloc
@@ -108,8 +123,14 @@ def test_a_header_switches_it_off_for_a_request(home: Path) -> None:
     with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
         messages = [
             {"role": "user", "content": "Read it"},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": BIG}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": BIG}],
+            },
         ]
         body = {**BODY, "messages": messages, "tools": [READ]}
         off = proxy.post(MESSAGES, body, {"X-Reverie": "off"})
@@ -128,7 +149,9 @@ def test_a_header_switches_it_off_for_a_request(home: Path) -> None:
         b"HTTP/1.1 302 Elsewhere\r\nlocation: http://evil.test/\r\ncontent-length: 4\r\n\r\nbusy",
     ],
 )
-def test_row_61_a_refusal_passes_as_it_is_and_nothing_is_asked_twice(home: Path, answer: bytes) -> None:
+def test_row_61_a_refusal_passes_as_it_is_and_nothing_is_asked_twice(
+    home: Path, answer: bytes
+) -> None:
     with raw(sends(answer)) as upstream, proxied(home, upstream.url) as proxy:
         found = proxy.post(MESSAGES, BODY)
     assert found.status_code == int(answer.split()[1])
@@ -163,20 +186,46 @@ def test_no_key_is_stored_or_told(home: Path) -> None:
 
 def events(*blocks: dict[str, Any]) -> bytes:
     """A stream of the Messages API."""
-    start = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}}
+    start = {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "usage": {"input_tokens": 3, "output_tokens": 1},
+    }
     made: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for at, block in enumerate(blocks):
-        made.append({"type": "content_block_start", "index": at, "content_block": {**block, "input": {}} if "input" in block else {**block, "text": ""}})
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])} if "input" in block else {"type": "text_delta", "text": block["text"]}
+        made.append(
+            {
+                "type": "content_block_start",
+                "index": at,
+                "content_block": {**block, "input": {}}
+                if "input" in block
+                else {**block, "text": ""},
+            }
+        )
+        delta = (
+            {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            if "input" in block
+            else {"type": "text_delta", "text": block["text"]}
+        )
         made.append({"type": "content_block_delta", "index": at, "delta": delta})
         made.append({"type": "content_block_stop", "index": at})
-    made.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}})
+    made.append(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 5},
+        }
+    )
     made.append({"type": "message_stop"})
     return b"".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in made)
 
 
 STREAM = events(
-    {"type": "text", "text": "Wait — é."}, {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "ü"}}
+    {"type": "text", "text": "Wait — é."},
+    {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "ü"}},
 )
 
 
@@ -184,7 +233,12 @@ def streamed(proxy: Through) -> tuple[bytes, bool]:
     """What arrived of a stream, and whether it ended as streams do."""
     found = b""
     headers = {"x-api-key": KEY}
-    with httpx2.stream("POST", f"{proxy.address.anthropic}/v1/messages", json={**BODY, "stream": True}, headers=headers) as answer:
+    with httpx2.stream(
+        "POST",
+        f"{proxy.address.anthropic}/v1/messages",
+        json={**BODY, "stream": True},
+        headers=headers,
+    ) as answer:
         try:
             for piece in answer.iter_raw():
                 found += piece
@@ -251,7 +305,9 @@ def test_rule_18_a_stream_passes_as_it_comes(home: Path) -> None:
 
     with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
         url = f"{proxy.address.anthropic}/v1/messages"
-        with httpx2.stream("POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}) as got:
+        with httpx2.stream(
+            "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
+        ) as got:
             pieces = got.iter_raw()
             assert next(pieces) == first
             arrived.set()
@@ -267,7 +323,9 @@ def test_rule_18_a_client_that_leaves_ends_the_call(home: Path) -> None:
 
     with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
         url = f"{proxy.address.anthropic}/v1/messages"
-        with httpx2.stream("POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}) as got:
+        with httpx2.stream(
+            "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
+        ) as got:
             next(got.iter_raw())
         assert upstream.left.wait(20)
 
@@ -284,13 +342,17 @@ def test_sigterm_drains_a_stream_under_way(home: Path) -> None:
     with raw(answer) as upstream:
         command = [sys.executable, "-m", "reverie.apps.cli", "proxy", "--port", "0", "--json"]
         env = {**os.environ, "REVERIE_HOME": str(home)}
-        with subprocess.Popen([*command, "--upstream", upstream.url], stdout=subprocess.PIPE, env=env) as process:
+        with subprocess.Popen(
+            [*command, "--upstream", upstream.url], stdout=subprocess.PIPE, env=env
+        ) as process:
             assert process.stdout is not None
             told = json.loads(process.stdout.readline())
             assert set(told) == {"anthropic", "openai"}
             assert told["openai"].endswith("/v1")
             url = f"{told['anthropic']}/v1/messages"
-            with httpx2.stream("POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}) as got:
+            with httpx2.stream(
+                "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
+            ) as got:
                 pieces = got.iter_raw()
                 found = next(pieces)
                 process.send_signal(signal.SIGTERM)
@@ -323,7 +385,7 @@ def test_row_51_a_packed_body_is_never_unpacked(home: Path) -> None:
     "request_",
     [
         b"POST %s HTTP/1.1\r\nhost: %s\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nnonsense\r\n",
-        b"POST %s HTTP/1.1\r\nhost: %s\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        TWO_LENGTHS,
         b"POST %s HTTP/1.1\r\nhost: %s\r\ncontent-length: nine\r\n\r\n{}",
     ],
 )
@@ -344,7 +406,10 @@ def test_row_52_nonsense_in_frames_reaches_nobody_else(home: Path, request_: byt
 
 
 def test_two_clients_with_one_session_id_keep_their_own_threads(home: Path) -> None:
-    with provider(lambda body: f"You said {len(body['messages'])}.") as upstream, proxied(home, upstream.anthropic_url) as proxy:
+    with (
+        provider(lambda body: f"You said {len(body['messages'])}.") as upstream,
+        proxied(home, upstream.anthropic_url) as proxy,
+    ):
         headers = {"x-claude-code-session-id": "same"}
         talks: dict[str, list[Any]] = {"one": [], "two": []}
         for turn in range(3):
@@ -355,7 +420,7 @@ def test_two_clients_with_one_session_id_keep_their_own_threads(home: Path) -> N
                 messages.append({"role": "assistant", "content": found.json()["content"]})
     of_one = [r for r in upstream.requests if "one says" in json.dumps(r.messages)]
     assert not [r for r in of_one if "two says" in json.dumps(r.messages)]
-    assert all(b.extends(a) for a, b in zip(of_one, of_one[1:], strict=False))
+    assert all(b.extends(a) for a, b in pairwise(of_one))
     assert not [n for n in proxy.notices if n.level == "error"]
 
 
@@ -364,10 +429,20 @@ def test_two_clients_with_one_session_id_keep_their_own_threads(home: Path) -> N
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
 def test_results_are_stored_in_the_formats_of_openai_too(home: Path, path: str) -> None:
-    shell = {"name": "shell", "description": "d", "parameters": {"type": "object", "properties": {}}}
+    shell = {
+        "name": "shell",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {}},
+    }
     if path == "responses":
         tools: list[Any] = [{"type": "function", **shell}]
-        items: list[Any] = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Run it, please"}]}]
+        items: list[Any] = [
+            {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": "Run it, please"}],
+            }
+        ]
         more: list[Any] = [
             {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c1", "output": BIG},
@@ -375,15 +450,32 @@ def test_results_are_stored_in_the_formats_of_openai_too(home: Path, path: str) 
         key = "input"
     else:
         tools = [{"type": "function", "function": shell}]
-        items = [{"role": "system", "content": "Help."}, {"role": "user", "content": "Run it, please"}]
+        items = [
+            {"role": "system", "content": "Help."},
+            {"role": "user", "content": "Run it, please"},
+        ]
         more = [
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "shell", "arguments": "{}"}}]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "shell", "arguments": "{}"},
+                    }
+                ],
+            },
             {"role": "tool", "tool_call_id": "c1", "content": BIG},
         ]
         key = "messages"
     with provider(["Fine."] * 3) as upstream, proxied(home, upstream.anthropic_url) as proxy:
         for items_now in (items, [*items, *more]):
-            found = proxy.post(f"openai/v1/{path}", {"model": "gpt-5", key: items_now, "tools": tools}, {"authorization": "Bearer k", "session-id": "c"})
+            found = proxy.post(
+                f"openai/v1/{path}",
+                {"model": "gpt-5", key: items_now, "tools": tools},
+                {"authorization": "Bearer k", "session-id": "c"},
+            )
             assert found.status_code == 200, found.text
     sent = json.dumps(upstream.requests[-1].messages)
     assert "<persisted-output>" in sent
@@ -394,16 +486,24 @@ def test_results_are_stored_in_the_formats_of_openai_too(home: Path, path: str) 
 # The dry mode
 
 
-def test_record_passes_every_byte_and_replay_reads_what_was_kept(home: Path, tmp_path: Path) -> None:
+def test_record_passes_every_byte_and_replay_reads_what_was_kept(
+    home: Path, tmp_path: Path
+) -> None:
     answers = [[call("Read", "toolu_1", file_path="a")], "Done."]
-    with provider(answers) as upstream, proxied(home, upstream.anthropic_url, dry=True, memory=False) as proxy:
+    with (
+        provider(answers) as upstream,
+        proxied(home, upstream.anthropic_url, dry=True, memory=False) as proxy,
+    ):
         messages: list[Any] = [{"role": "user", "content": "Read the file a, please"}]
         body = {**BODY, "messages": messages, "tools": [READ]}
         headers = {"x-claude-code-session-id": "s", "x-reverie-project": str(tmp_path)}
         first = proxy.post(MESSAGES, body, headers).json()
         messages += [
             {"role": "assistant", "content": first["content"]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": BIG}]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": BIG}],
+            },
         ]
         found = proxy.post(MESSAGES, body, headers)
         assert found.headers["x-reverie"] == "recorded"

@@ -27,7 +27,11 @@ def _named(request: httpx2.Request) -> dict[str, str]:
 
 
 def _with(request: httpx2.Request, data: bytes) -> httpx2.Request:
-    headers = [(k, v) for k, v in request.headers.raw if k.lower() not in (b"content-length", SWITCH.encode())]
+    headers = [
+        (k, v)
+        for k, v in request.headers.raw
+        if k.lower() not in (b"content-length", SWITCH.encode())
+    ]
     return httpx2.Request(
         request.method, request.url, headers=headers, content=data, extensions=request.extensions
     )
@@ -67,7 +71,7 @@ class WrappedTransport(httpx2.BaseTransport):
             return self._inner.send(_with(request, data), stream=True)
         while True:
             answer = self._inner.send(_with(request, exchange.data), stream=True)
-            if answer.status_code != 200:  # noqa: PLR2004 - it says so itself
+            if answer.status_code != 200:
                 exchange.failed()
                 return answer
             if _is_stream(answer):
@@ -93,7 +97,7 @@ class WrappedTransport(httpx2.BaseTransport):
                     break
                 answer.close()
                 answer = self._inner.send(_with(request, exchange.data), stream=True)
-                if answer.status_code != 200:  # noqa: PLR2004
+                if answer.status_code != 200:
                     raise _broken(answer)
                 stream.again()
             exchange.finish()
@@ -134,7 +138,7 @@ class AsyncWrappedTransport(httpx2.AsyncBaseTransport):
             return await self._inner.send(_with(request, data), stream=True)
         while True:
             answer = await self._inner.send(_with(request, exchange.data), stream=True)
-            if answer.status_code != 200:  # noqa: PLR2004
+            if answer.status_code != 200:
                 exchange.failed()
                 return answer
             if _is_stream(answer):
@@ -160,7 +164,7 @@ class AsyncWrappedTransport(httpx2.AsyncBaseTransport):
                     break
                 await answer.aclose()
                 answer = await self._inner.send(_with(request, exchange.data), stream=True)
-                if answer.status_code != 200:  # noqa: PLR2004
+                if answer.status_code != 200:
                     raise _broken(answer)
                 stream.again()
             exchange.finish()

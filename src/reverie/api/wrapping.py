@@ -130,7 +130,9 @@ class Wrapping:
             if self._learning is None:
                 from reverie.api.learning import Learning
 
-                self._learning = Learning(self.rules.memory, self.rules.say, learns=self.rules.learn)
+                self._learning = Learning(
+                    self.rules.memory, self.rules.say, learns=self.rules.learn
+                )
             return self._learning
 
     def close(self) -> None:
@@ -233,8 +235,11 @@ class Exchange:
         if self.form == "responses":
             return {"object": "response", "status": "completed", "output": seen, "usage": usage}
         if self.form == "chat":
-            return {"choices": [{"index": 0, "message": seen[0], "finish_reason": "stop"}], "usage": usage}
-        content = seen[0]["content"] if seen else []
+            return {
+                "choices": [{"index": 0, "message": seen[0], "finish_reason": "stop"}],
+                "usage": usage,
+            }
+        content: list[Any] = seen[0]["content"] if seen else []
         return {"type": "message", "role": "assistant", "content": content, "usage": usage}
 
     def failed(self) -> None:

@@ -58,7 +58,9 @@ def of_text(text: str) -> bytes:
 
 def seed(credential: str) -> bytes:
     """Where the chain of one tenant begins."""
-    return blake2b(credential.encode("utf-8", "replace"), digest_size=SIZE, person=b"tenant").digest()
+    return blake2b(
+        credential.encode("utf-8", "replace"), digest_size=SIZE, person=b"tenant"
+    ).digest()
 
 
 def extended(chain: bytes, role: str, block: bytes) -> bytes:

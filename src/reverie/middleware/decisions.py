@@ -27,7 +27,9 @@ class Position:
 class Decisions:
     """Everything that was decided, in one home."""
 
-    results: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
+    results: dict[tuple[str, str, str], str] = field(
+        default_factory=dict[tuple[str, str, str], str]
+    )
     """By tenant, call and content: the text in its place; "" where it stays as it is."""
     reminders: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """By chain, then by thread: what follows that block; "" where nothing does."""

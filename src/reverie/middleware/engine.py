@@ -228,9 +228,8 @@ class Engine:
     ) -> None:
         """Decide what is open: files first, then the lines, under one lock."""
         lines: list[Line] = []
-        for part in made.open_results:
-            if shadow is not None:
-                lines.append(await self._stored(asked, part, shadow, budget))
+        if shadow is not None:
+            lines += [await self._stored(asked, p, shadow, budget) for p in made.open_results]
         tenant = asked.tenant
         lines += [result_line(tenant, part.call, part.key, "") for part in made.sent_results]
         lines += [reminder_line(asked.thread, at, text) for at, text in made.inherited]

@@ -65,7 +65,7 @@ def round_of(form: Format, value: Mapping[str, Any], names: frozenset[str]) -> R
 
 def _objects(value: object) -> list[dict[str, Any]]:
     found = cast("list[object]", value) if isinstance(value, list) else []
-    return [chain.as_value(one) for one in found if isinstance(one, dict)]
+    return [known for one in found if (known := chain.as_value(one))]
 
 
 def _without(message: Message, own: Sequence[Message]) -> Message:
@@ -109,7 +109,7 @@ def whole(form: Format, value: Mapping[str, Any], rounds: Sequence[Round]) -> di
     made = {**value, **({"usage": usage} if usage else {})}
     hides = rounds[-1].is_hidden  # and there were too many of them
     if form == "messages":
-        content = seen[0]["content"] if seen else []
+        content: list[Any] = seen[0]["content"] if seen else []
         return {**made, "content": content, **({"stop_reason": "end_turn"} if hides else {})}
     if form == "responses":
         return {**made, "output": seen}
@@ -126,10 +126,11 @@ def summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for usage in usages:
         for name, value in usage.items():
-            before = out.get(name)
-            if isinstance(value, dict) and isinstance(before, dict):
-                out[name] = summed([cast("dict[str, Any]", before), cast("dict[str, Any]", value)])
-            elif _is_count(value) and _is_count(before):
+            before: Any = out.get(name)
+            inner = chain.as_value(value)
+            if inner and isinstance(before, dict):
+                out[name] = summed([cast("dict[str, Any]", before), inner])
+            elif _is_count(cast("object", value)) and _is_count(before):
                 out[name] = before + value
             elif value is not None or name not in out:
                 out[name] = value
@@ -188,12 +189,8 @@ class HiddenRounds:
         out: list[Message] = []
         waiting: tuple[Message, ...] = ()
         for at, message in enumerate(messages):
-            if waiting and body.form == "messages":
-                content = message.get("content")
-                parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-                message = {**message, "content": [*waiting, *cast("list[Any]", parts)]}
-                waiting = ()
-            out.append(message)
+            out.append(_with_results(message, waiting))
+            waiting = ()
             truth = self._known.get(_behind(body, at)) if self._known else None
             if truth is None:
                 continue
@@ -206,8 +203,16 @@ class HiddenRounds:
         return out
 
 
+def _with_results(message: Message, results: Sequence[Message]) -> Message:
+    """A message that answers calls, with the results of ours before its own."""
+    if not results:
+        return message
+    content = message.get("content")
+    parts = _objects(content) or [{"type": "text", "text": content}]
+    return {**message, "content": [*results, *parts]}
+
+
 def _behind(body: Body, message: int) -> bytes:
     firsts = body.talk.firsts
     end = firsts[message + 1] if message + 1 < len(firsts) else len(body.parts)
     return body.parts[end - 1].chain if end else b""
-

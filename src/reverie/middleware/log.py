@@ -28,8 +28,8 @@ class DecisionLog:
     def __init__(self, folder: Path) -> None:
         self._folder = Folder(folder)
         self._turn = threading.RLock()
-        self._at = 0  # how far the file was read
-        self._file = 0  # which file that was
+        self._at: int = 0  # how far the file was read
+        self._file: int = 0  # which file that was
         self.decisions = Decisions()
         with self._open() as fd:
             self._read(fd)
@@ -41,9 +41,7 @@ class DecisionLog:
         """Write down what a later process would like to know and can do without."""
         self.decide(lambda _: lines, durable=False)
 
-    def decide(
-        self, find: Callable[[Decisions], Sequence[Line]], *, durable: bool = True
-    ) -> None:
+    def decide(self, find: Callable[[Decisions], Sequence[Line]], *, durable: bool = True) -> None:
         """Write down what is still undecided when all that others decided is known."""
         with self._turn, self._open() as fd:
             self._read(fd)

@@ -32,7 +32,13 @@ def spare_marks(body: Body, known: int, touched: frozenset[int]) -> tuple[list[P
     inside: list[Patch] = []
     outside: list[Patch] = []
     last = _last(body)
-    if spare > 0 and known and last is not None and _unmarked_round(body) and last.start not in touched:
+    if (
+        spare > 0
+        and known
+        and last is not None
+        and _unmarked_round(body)
+        and last.start not in touched
+    ):
         inside.append(mark_patch(body, last, _later_mark(body)))
         spare -= 1
     bridge = _bridge(body, known)
@@ -87,7 +93,11 @@ def _on_last_tool(body: Body) -> list[Patch]:
         return []
     found = cast("list[Any]", tools)
     last = chain.as_value(found[-1])
-    if any(chain.MARK in chain.as_value(one) for one in found) or not last or last.get("defer_loading"):
+    if (
+        any(chain.MARK in chain.as_value(one) for one in found)
+        or not last
+        or last.get("defer_loading")
+    ):
         return []
     start, end = body.places["tools"]
     brace = body.text.rfind("}", start, end)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from typing import cast
 
 from reverie.layers.tool_results import Result
 from reverie.light import dataclass
-from reverie.middleware import marks
+from reverie.middleware import chain, marks
 from reverie.middleware.callers import Caller, Kind
 from reverie.middleware.decisions import Decisions
 from reverie.middleware.patches import Patch, patched, reminder_patches, result_patch
 from reverie.middleware.scanning import Body, Part
-from reverie.transcript.blocks import Block, text_of
+from reverie.transcript.blocks import Block, Json, Object, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,7 @@ class Asked:
 
     def chains(self) -> Iterator[str]:
         """The chains that the assistant has spoken in, the newest first."""
-        spoken = False
-        out: list[str] = []
-        for part in self.body.parts:
-            spoken = spoken or part.role == "assistant"
-            if part.role == "assistant":
-                out.append(part.chain.hex())
-        return reversed(out)
+        return (p.chain.hex() for p in reversed(self.body.parts) if p.role == "assistant")
 
     @property
     def prompted(self) -> Part | None:
@@ -75,7 +70,6 @@ class Plan:
     sent_results: tuple[Part, ...]  # the same, but they were sent as they are
     reminder: str | None  # of the prompt; None: not decided
     inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
-    parent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,9 @@ class Budget:
     tools: frozenset[str] = field(default_factory=frozenset[str])  # whose results always stay
 
     def keeps(self, tool: str, given: str) -> bool:
-        return tool in self.tools or (bool(self.folder) and self.folder in given.replace("\\/", "/"))
+        return tool in self.tools or (
+            bool(self.folder) and self.folder in given.replace("\\/", "/")
+        )
 
 
 def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
@@ -97,8 +93,10 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
     patches: list[tuple[int, Patch]] = []
-    open_, sent, inherited = [], [], []
-    counts = [0, 0, 0]
+    open_: list[Part] = []
+    sent: list[Part] = []
+    inherited: list[tuple[str, str]] = []
+    stored = reminded = saved = 0
     now = asked.prompted
     reminder: str | None = None
     for at, part in enumerate(body.parts):
@@ -106,8 +104,8 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             text = decisions.results.get((asked.tenant, part.call, part.key))
             if text:
                 patches.append((at, result_patch(part, text)))
-                counts[0] += 1
-                counts[2] += part.inner[1] - part.inner[0] - len(text)
+                stored += 1
+                saved += part.inner[1] - part.inner[0] - len(text)
             elif text is None and _is_large(body, part, budget):
                 (open_ if at >= fresh else sent).append(part)
         elif part.kind == "text" and part.role == "user":
@@ -118,15 +116,20 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
                 inherited += _inherited(decisions, thread, part, text)
             if text:
                 patches += [(at, one) for one in reminder_patches(body, part, text)]
-                counts[1] += 1
+                reminded += 1
     return Plan(
-        tuple(patches), *counts, tuple(open_), tuple(sent), reminder, tuple(inherited), parent
+        tuple(patches),
+        stored,
+        reminded,
+        saved,
+        tuple(open_),
+        tuple(sent),
+        reminder,
+        tuple(inherited),
     )
 
 
-def _inherited(
-    decisions: Decisions, thread: str, part: Part, text: str
-) -> list[tuple[str, str]]:
+def _inherited(decisions: Decisions, thread: str, part: Part, text: str) -> list[tuple[str, str]]:
     own = decisions.reminders.get(part.chain.hex(), {})
     return [] if thread in own else [(part.chain.hex(), text)]
 
@@ -136,13 +139,22 @@ def _is_large(body: Body, part: Part, budget: Budget) -> bool:
         return False
     if budget.keeps(*body.talk.tools.get(part.call, ("", ""))):
         return False
-    return len(text_of(body.content(part))) > budget.characters
+    content = body.content(part)
+    if body.form != "messages" and not _is_text(content):
+        return False
+    return len(text_of(content)) > budget.characters
+
+
+def _is_text(content: object) -> bool:
+    """Whether a result is nothing but text."""
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    return all(chain.as_value(one).get("type") in chain.TEXTS for one in parts)
 
 
 def result_of(body: Body, part: Part) -> Result:
     """A result as layer 1 takes it."""
-    content = body.content(part)
-    value = {"type": "tool_result", "tool_use_id": part.call, "content": content}
+    content = cast("Json", body.content(part))
+    value: Object = {"type": "tool_result", "tool_use_id": part.call, "content": content}
     raw = body.text[body.base + part.inner[0] : body.base + part.inner[1]]
     tool = body.talk.tools.get(part.call, ("", ""))[0]
     named = f'{{"type":"tool_result","tool_use_id":"","content":{raw}}}'

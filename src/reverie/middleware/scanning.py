@@ -8,34 +8,31 @@ what is new and not how long the conversation is. What cannot be read for certai
 
 from __future__ import annotations
 
-import json
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, cast
 
+from reverie.errors import InvalidMessage
 from reverie.light import dataclass
 from reverie.middleware import chain
-from reverie.transcript.blocks import THINKING
+from reverie.middleware.places import (
+    Span,
+    Unreadable,
+    decoded,
+    key_at,
+    members_at,
+    opened,
+    skip,
+    stepped,
+)
+from reverie.transcript.blocks import THINKING, parse
 from reverie.wire.reading import Format
 
 LIST: Mapping[Format, str] = {"messages": "messages", "chat": "messages", "responses": "input"}
-_SPACE = re.compile(r"[ \t\n\r]*")
 _STEPS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
-
-
-class Unreadable(ValueError):
-    """This body is not one that is known."""
-
-
-def _no_constant(name: str) -> None:
-    raise Unreadable(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,9 @@ class Talk:
     def begun(self, count: int) -> Talk:
         """The first messages of it, to go on from."""
         end = self.firsts[count] if count < len(self.firsts) else len(self.parts)
-        return Talk("", self.starts[:count], self.firsts[:count], self.parts[:end], dict(self.tools))
+        return Talk(
+            "", self.starts[:count], self.firsts[:count], self.parts[:end], dict(self.tools)
+        )
 
 
 class Known:
@@ -84,7 +83,9 @@ class Known:
     def begun(self, seed: bytes, thread: str, text: str, at: int) -> tuple[Talk, int]:
         """What of a list is known already, and where the rest begins; 0 where nothing is."""
         talk = self._talks.get((seed, thread))
-        for step in _STEPS if talk is not None else ():
+        if talk is None:
+            return Talk(), 0
+        for step in _STEPS:
             if step >= len(talk.starts):
                 break
             count = len(talk.starts) - step
@@ -129,17 +130,17 @@ class Body:
         return self.text[self.base + part.start : self.base + part.end]
 
     def value(self, part: Part) -> Any:
-        found: Any = _decoded(self.text, self.base + part.start)[0]
+        found: Any = decoded(self.text, self.base + part.start)[0]
         return found
 
     def content(self, part: Part) -> object:
         """What a result holds."""
-        return _decoded(self.text, self.base + part.inner[0])[0]
+        return decoded(self.text, self.base + part.inner[0])[0]
 
     def messages(self, first: int) -> list[dict[str, Any]]:
         """The messages themselves, from the `first` on."""
         starts = self.talk.starts[first:]
-        return [chain.as_value(_decoded(self.text, self.base + at)[0]) for at in starts]
+        return [chain.as_value(decoded(self.text, self.base + at)[0]) for at in starts]
 
     @property
     def marks(self) -> int:
@@ -161,77 +162,6 @@ def scan(text: str, form: Format, seed: bytes, thread: str, known: Known) -> Bod
         raise Unreadable(str(error)) from error
 
 
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
-
-
-def _decoded(text: str, at: int) -> tuple[Any, int]:
-    return _DECODER.raw_decode(text, at)
-
-
-def _opened(text: str, at: int, sign: str) -> int:
-    if text[at] != sign:
-        raise Unreadable(f"no {sign} at character {at}")
-    return _skip(text, at + 1)
-
-
-def _stepped(text: str, at: int, closing: str) -> tuple[int, bool]:
-    """Behind the comma, or behind the closing sign; and whether that was the end."""
-    at = _skip(text, at)
-    if text[at] == closing:
-        return at + 1, True
-    if text[at] != ",":
-        raise Unreadable(f"no comma at character {at}")
-    return _skip(text, at + 1), False
-
-
-def _key(text: str, at: int) -> tuple[str, int]:
-    key, at = _decoded(text, at)
-    if not isinstance(key, str):
-        raise Unreadable("a key is no text")
-    at = _skip(text, at)
-    if text[at] != ":":
-        raise Unreadable(f"no colon at character {at}")
-    return key, _skip(text, at + 1)
-
-
-_Span = tuple[int, int, Any]
-
-
-def _object(text: str, at: int, arrays: tuple[str, ...] = ()) -> tuple[dict[str, _Span], int]:
-    """Members of an object with their places; those of `arrays` as lists of places."""
-    found: dict[str, _Span] = {}
-    at = _opened(text, at, "{")
-    if text[at] == "}":
-        return found, at + 1
-    while True:
-        key, at = _key(text, at)
-        if key in found:
-            raise Unreadable(f"{key} is given twice")
-        if key in arrays and text[at] == "[":
-            value, end = _array(text, at)
-        else:
-            value, end = _decoded(text, at)
-        found[key] = (at, end, value)
-        at, ended = _stepped(text, end, "}")
-        if ended:
-            return found, at
-
-
-def _array(text: str, at: int) -> tuple[list[_Span], int]:
-    found: list[_Span] = []
-    at = _opened(text, at, "[")
-    if text[at] == "]":
-        return found, at + 1
-    while True:
-        value, end = _decoded(text, at)
-        found.append((at, end, value))
-        at, ended = _stepped(text, end, "]")
-        if ended:
-            return found, at
-
-
 class _Reading:
     """One body, on its way through."""
 
@@ -246,24 +176,24 @@ class _Reading:
         text, name = self.text, LIST[self.form]
         members: dict[str, Any] = {}
         places: dict[str, tuple[int, int]] = {}
-        at = _opened(text, _skip(text, 0), "{")
+        at = opened(text, skip(text, 0), "{")
         ended = text[at] == "}"
         at += ended
         while not ended:
-            key, at = _key(text, at)
+            key, at = key_at(text, at)
             if key in places:
                 raise Unreadable(f"{key} is given twice")
             if key == name and text[at] == "[":
                 self.base = at
                 self.talk, begun = known.begun(self.seed, thread, text, at)
-                end = self._messages(at + begun if begun else _opened(text, at, "["))
+                end = self._messages(at + begun if begun else opened(text, at, "["))
                 self.talk.text = text[at:end]
                 members[key] = ()
             else:
-                members[key], end = _decoded(text, at)
+                members[key], end = decoded(text, at)
             places[key] = (at, end)
-            at, ended = _stepped(text, end, "}")
-        if _skip(text, at) != len(text):
+            at, ended = stepped(text, end, "}")
+        if skip(text, at) != len(text):
             raise Unreadable("there is text behind the end")
         if name not in places:
             raise Unreadable(f"there is no {name}")
@@ -277,7 +207,9 @@ class _Reading:
         if not isinstance(value, str):
             raise Unreadable("the conversation is no list")
         self.base = place[0]
-        self._part("user", "text", 0, place[1] - place[0], {"type": "text", "text": value}, bare=True)
+        self._part(
+            "user", "text", 0, place[1] - place[0], {"type": "text", "text": value}, bare=True
+        )
         self.talk.starts.append(0)
         self.talk.firsts.append(0)
 
@@ -288,12 +220,12 @@ class _Reading:
             self.talk.starts.append(at - self.base)
             self.talk.firsts.append(len(self.talk.parts))
             end = self._message(at)
-            at, ended = _stepped(self.text, end, "]")
+            at, ended = stepped(self.text, end, "]")
             if ended:
                 return at
 
     def _message(self, at: int) -> int:
-        found, end = _object(self.text, at, ("content",))
+        found, end = members_at(self.text, at, ("content",))
         kind = _word(found.get("type"))
         if self.form == "responses" and kind not in ("", "message"):
             self._item(found, kind, at - self.base, end - self.base)
@@ -307,7 +239,7 @@ class _Reading:
             self._called(chain.as_value(call.get("function")), str(call.get("id") or ""))
         return end
 
-    def _said(self, found: Mapping[str, _Span], role: str) -> None:
+    def _said(self, found: Mapping[str, Span], role: str) -> None:
         speaker = role if role in ("user", "assistant") else "system"
         place = found.get("content")
         if place is None or place[2] is None:
@@ -319,21 +251,25 @@ class _Reading:
             return
         if not isinstance(content, list):
             raise Unreadable("a message's content is neither text nor blocks")
-        for one in cast("list[_Span]", content):
+        for one in cast("list[Span]", content):
             self._block(speaker, one)
 
-    def _block(self, speaker: str, place: _Span) -> None:
+    def _block(self, speaker: str, place: Span) -> None:
         start, end, value = place
         block = chain.as_value(value)
         kind = str(block.get("type") or "")
         named: dict[str, Any] = {}
         inner = block.get("content")
-        nested = [chain.as_value(one) for one in cast("list[object]", inner)] if isinstance(inner, list) else []
+        nested = (
+            [chain.as_value(one) for one in cast("list[object]", inner)]
+            if isinstance(inner, list)
+            else []
+        )
         marks = sum(chain.MARK in one for one in (block, *nested))
         if chain.MARK in block:
             named["mark"] = self._mark(start)
         if kind == "tool_result":
-            spans, _ = _object(self.text, start)
+            spans, _ = members_at(self.text, start)
             named["call"] = str(block.get("tool_use_id") or "")
             if "content" in spans:
                 at, to, content = spans["content"]
@@ -349,7 +285,7 @@ class _Reading:
 
     def _mark(self, start: int) -> tuple[int, int]:
         """The member that is a cache mark, with the comma that goes with it."""
-        spans, _ = _object(self.text, start)
+        spans, _ = members_at(self.text, start)
         at, end, _ = spans[chain.MARK]
         names = list(spans)
         n = names.index(chain.MARK)
@@ -358,20 +294,22 @@ class _Reading:
         else:
             begin = start + 1
             if len(names) > 1:
-                end = _stepped(self.text, end, "}")[0]
+                end = stepped(self.text, end, "}")[0]
         del at
         return begin - self.base, end - self.base
 
-    def _item(self, found: Mapping[str, _Span], kind: str, start: int, end: int) -> None:
+    def _item(self, found: Mapping[str, Span], kind: str, start: int, end: int) -> None:
         if kind in _OUTPUTS:
-            self._result(found, "output", _word(found.get("call_id")), start + self.base, end + self.base)
+            self._result(
+                found, "output", _word(found.get("call_id")), start + self.base, end + self.base
+            )
         elif kind in _CALLS:
             value = {name: one[2] for name, one in found.items()}
             self._called(value, _word(found.get("call_id")))
         else:
             role = "system" if kind == "item_reference" else "assistant"
             sort = "thinking" if kind == "reasoning" else kind
-            value = {n: [p[2] for p in o[2]] if n == "content" and isinstance(o[2], list) else o[2] for n, o in found.items()}
+            value = {name: _plain(name, one) for name, one in found.items()}
             self._part(role, sort, start, end, value)
 
     def _called(self, about: Mapping[str, Any], ident: str) -> None:
@@ -381,19 +319,22 @@ class _Reading:
         value = {"id": ident, "name": tool, "given": _given(given)}
         self._part("assistant", "tool_use", 0, 0, value, call=ident, tool=tool)
 
-    def _result(self, found: Mapping[str, _Span], member: str, call: str, start: int, end: int) -> None:
+    def _result(
+        self, found: Mapping[str, Span], member: str, call: str, start: int, end: int
+    ) -> None:
         named: dict[str, Any] = {"call": call}
         content: object = None
         if member in found:
-            at, to, content = found[member]
-            if isinstance(content, list):  # places of its parts
-                content = [one[2] for one in cast("list[_Span]", content)] if member == "content" else content
+            at, to, _ = found[member]
+            content = _plain(member, found[member])
             named["inner"] = (at - self.base, to - self.base)
             named["key"] = chain.content_digest(content)
         value = {"type": "tool_result", "tool_use_id": call, "content": content}
         self._part("user", "tool_result", start - self.base, end - self.base, value, **named)
 
-    def _part(self, role: str, kind: str, start: int, end: int, value: object, **named: Any) -> None:
+    def _part(
+        self, role: str, kind: str, start: int, end: int, value: object, **named: Any
+    ) -> None:
         parts = self.talk.parts
         before = parts[-1].chain if parts else self.seed
         if role == "system" or kind in THINKING:
@@ -408,16 +349,28 @@ def _given(arguments: object) -> object:
     """What a call was given: written as a text, it is the value that counts."""
     if isinstance(arguments, str):
         try:
-            return _DECODER.decode(arguments)
-        except (ValueError, RecursionError):
+            return parse(arguments)
+        except InvalidMessage:
             return arguments
     return arguments
 
 
-def _word(place: _Span | None) -> str:
+def _plain(member: str, place: Span) -> object:
+    """A member's value; of contents the places of their parts are known."""
+    found: object = place[2]
+    if member == "content" and isinstance(found, list):
+        return [one[2] for one in cast("list[Span]", found)]
+    return found
+
+
+def _word(place: Span | None) -> str:
     return place[2] if place is not None and isinstance(place[2], str) else ""
 
 
-def _values(place: _Span | None) -> list[dict[str, Any]]:
+def _values(place: Span | None) -> list[dict[str, Any]]:
     found = place[2] if place is not None else None
-    return [chain.as_value(one) for one in cast("list[object]", found)] if isinstance(found, list) else []
+    return (
+        [chain.as_value(one) for one in cast("list[object]", found)]
+        if isinstance(found, list)
+        else []
+    )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio import to_thread
@@ -44,6 +44,9 @@ from reverie.transcript.records import (
 from reverie.wire.native import foreign_blocks
 from reverie.wire.reading import heard
 from reverie.world import Model, Reply, Say
+
+BILLED = 2
+"""Blocks of a system prompt up to which none is a line for billing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +159,8 @@ class Shadow:
         body = asked.body.members
         tools = body.get("tools")
         system = body.get("system") or body.get("instructions") or ""
-        if isinstance(system, list):  # without the line that clients are billed by
-            system = [one for one in system if chain.MARK in one or len(system) < 3]
-        found = Head(str(body.get("model") or ""), system, tools if isinstance(tools, list) else ())
+        offered = cast("list[Mapping[str, Any]]", tools) if isinstance(tools, list) else []
+        found = Head(str(body.get("model") or ""), _lasting(system), offered)
         recorded = self.session.view.head
         context = recorded.context if recorded is not None else "[]"
         made = replace(found.record("the client's"), context=context)
@@ -241,7 +243,7 @@ class Shadow:
         """Take in the answer; one without calls ends the turn."""
         if self._asked is not asked:
             return  # the client has gone on, and sends it back with its next request
-        before = (asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed)
+        before = asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed
         found = await self.session.observe(reply)
         after = before
         for block in found.blocks:
@@ -257,6 +259,14 @@ class Shadow:
     async def unanswered(self) -> None:
         """The request came to nothing."""
         await self.session.settled()
+
+
+def _lasting(system: object) -> str | list[Mapping[str, Any]]:
+    """A system prompt without the line that a client is billed by: that one changes."""
+    if not isinstance(system, list):
+        return str(system)
+    blocks = cast("list[Mapping[str, Any]]", system)
+    return [one for one in blocks if chain.MARK in one or len(blocks) <= BILLED]
 
 
 def _as_sent(block: Block, asked: Asked) -> dict[str, Any]:

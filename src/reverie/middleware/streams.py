@@ -217,7 +217,9 @@ class ChatStream(_Stream):
             out += event("", self._as_first(self.finish, choice))
         usage = summed([one.usage for one in rounds])
         if usage:
-            out += event("", {**self.counted, "id": self.first.get("id"), "choices": [], "usage": usage})
+            out += event(
+                "", {**self.counted, "id": self.first.get("id"), "choices": [], "usage": usage}
+            )
         return out + event("", DONE) if self.done else out
 
 

@@ -120,7 +120,7 @@ def _worker(background: str) -> Callable[[str, Settings], Model]:
 
 
 def _explain(wanted: bool) -> Callable[[str], None] | None:
-    return (lambda text: note(text)) if wanted else None
+    return note if wanted else None
 
 
 def _tell(notice: Notice) -> None:

@@ -21,7 +21,7 @@ from reverie.world import Notice, Say
 HOST = "127.0.0.1"
 PORT = 8786
 GRACE_SECONDS = 120
-TOKEN = "token"  # noqa: S105 - the file that keeps it
+TOKEN = "token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def token_of(home: Path) -> str:
             found = folder.read(TOKEN, 200).decode("ascii", "ignore").strip()
         except NotFound:
             found = ""
-        if len(found) < 16:  # noqa: PLR2004 - too short to be one of ours
+        if len(found) < 16:
             found = secrets.token_urlsafe(18)
             folder.write(TOKEN, f"{found}\n".encode())
         return found
@@ -102,4 +102,3 @@ def upstreams_of(anthropic: str, openai: str) -> Upstreams:
 
 def _plain(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
-

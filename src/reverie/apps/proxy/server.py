@@ -85,7 +85,9 @@ class Proxy:
         try:
             await self._answer(scope, receive, send)
         except Refused as refused:
-            await _plain(send, refused.status, {"error": {"type": "proxy", "message": refused.what}})
+            await _plain(
+                send, refused.status, {"error": {"type": "proxy", "message": refused.what}}
+            )
         except ClientGone:
             return
 
@@ -134,9 +136,7 @@ class Proxy:
                 out = await self.engine.outgoing(form, named, data)
                 body = out.body
         whole = isinstance(body, bytes)
-        up = request(
-            self._client, scope["method"], url, upwards(headers, length=not whole), body
-        )
+        up = request(self._client, scope["method"], url, upwards(headers, length=not whole), body)
         await self._forward(up, incoming, send, out, form)
 
     async def _forward(
@@ -186,7 +186,9 @@ class Proxy:
         headers = downwards(answer.headers.raw)
         if out is not None:
             headers.append((b"x-reverie", out.told.encode("latin-1", "replace")))
-        await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+        await send(
+            {"type": "http.response.start", "status": answer.status_code, "headers": headers}
+        )
         try:
             async for piece in answer.aiter_raw():
                 if passing is not None:
@@ -212,7 +214,7 @@ class _Exchange:
     """One request and its answer, as far as they came."""
 
     def __init__(self, form: Format | None) -> None:
-        self._form = form
+        self._form: Format | None = form
         self.status = 0
         self.passing: Passing | None = None
 
