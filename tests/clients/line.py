@@ -33,14 +33,14 @@ class Proxy:
     upstream: str
     home: Path
     options: Sequence[str] = ()
-    environ: Mapping[str, str] = field(default_factory=dict[str, str])
+    port: int = 0
     process: subprocess.Popen[str] | None = None
     bases: dict[str, str] = field(default_factory=dict[str, str])
 
     def start(self) -> dict[str, str]:
-        line = [sys.executable, "-m", "reverie.apps.cli", "proxy", "--port", "0", "--json"]
-        line += ["--upstream", self.upstream, "--upstream-openai", f"{self.upstream}/v1"]
-        environ = {**os.environ, "REVERIE_HOME": str(self.home), **self.environ}
+        line = [sys.executable, "-m", "reverie.apps.cli", "proxy", "--port", str(self.port)]
+        line += ["--json", "--upstream", self.upstream, "--upstream-openai", f"{self.upstream}/v1"]
+        environ = {**os.environ, "REVERIE_HOME": str(self.home)}
         self.process = subprocess.Popen(
             [*line, *self.options], env=environ, text=True, stdout=subprocess.PIPE, cwd=self.home
         )

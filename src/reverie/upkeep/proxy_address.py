@@ -34,12 +34,16 @@ class ProxyAddress:
     token: str
 
     @property
-    def anthropic(self) -> str:
+    def base(self) -> str:
         return f"http://{HOST}:{self.port}/{self.token}"
 
     @property
+    def anthropic(self) -> str:
+        return f"{self.base}/anthropic"
+
+    @property
     def openai(self) -> str:
-        return f"{self.anthropic}/v1"
+        return f"{self.base}/openai/v1"
 
 
 def token(home: Path) -> str:
