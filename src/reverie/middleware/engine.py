@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
@@ -46,6 +47,11 @@ PREVIEW = 1_200
 _ENDS = 4_096
 
 
+Seal = Callable[[Format, str, str, Path], str | None]
+"""A request's text with old rounds sealed, from its format, text, the tool by which the client
+reads files, and the folder of its session; None where there is nothing to seal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What an engine may do."""
@@ -56,6 +62,7 @@ class Rules:
     preview: int = PREVIEW  # bytes shown of one that is stored
     dry: bool = False  # everything passes as it is, and is recorded
     way_back: WayBack | None = None  # how results are read back, where it is not by a file
+    seal: Seal | None = None
     scope: str = ""  # parts callers that share a credential
     folder: str = ""  # the project of every request; else each tells its own
 
@@ -159,14 +166,31 @@ class Engine:
             budget = self._budget(asked.body)
             made = plan(asked, self._log.decisions, budget)
             shadow = None
-            if asked.kind == "main" or made.open_results:
+            if asked.kind == "main" or made.open_results or self.rules.seal is not None:
                 shadow = await self._shadow(asked)
             undecided = bool(asked.prompt) and made.reminder is None
             if self._is_open(made) or undecided:
                 await self._decide(asked, made, shadow, budget)
                 made = plan(asked, self._log.decisions, budget)
         following = shadow if asked.kind == "main" else None
-        return self._written(asked, made, data, following, taken=undecided)
+        out = self._written(asked, made, data, following, taken=undecided)
+        return await self._sealed(out, asked, shadow, budget)
+
+    async def _sealed(
+        self, out: Outgoing, asked: Asked, shadow: Shadow | None, budget: Budget
+    ) -> Outgoing:
+        """The same with old rounds sealed, where that is wanted and can be read back."""
+        seal = self.rules.seal
+        if seal is None or shadow is None or not budget.reader or asked.kind == "agent":
+            return out
+        text = out.body.decode()
+        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder)
+        found, error = await alone(to_thread.run_sync(work), None)
+        if error:
+            self._say(f"nothing was sealed: {error}")
+        return (
+            out if found is None else replace(out, body=found.encode(), told=f"{out.told} sealed")
+        )
 
     def _is_open(self, made: Plan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)

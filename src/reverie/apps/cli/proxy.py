@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reverie.apps.proxy.running import ProxyAddress
+    from reverie.middleware.engine import Seal
     from reverie.world import Model, Notice
 
 
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--policy",
-    type=click.Choice(["store", "off"]),
+    type=click.Choice(["store", "collapse", "classic", "off"]),
     default="store",
     show_default=True,
-    help="store: large results go to files as they arrive; off: they stay.",
+    help="store: large results go to files as they arrive; collapse, classic: old rounds leave "
+    "as well; off: nothing does.",
 )
 @click.option(
     "--memory",
@@ -93,8 +95,8 @@ def proxy(
         _tell,
         memory=memory == "on" and not record,
     )
-    characters = CHARACTERS if policy == "store" else sys.maxsize
-    rules = Rules(shadows, characters=characters, dry=record)
+    characters = sys.maxsize if policy == "off" else CHARACTERS
+    rules = Rules(shadows, characters=characters, dry=record, seal=_seal(policy))
 
     def ready(address: ProxyAddress) -> None:
         if as_json:
@@ -117,6 +119,14 @@ def _worker(background: str) -> Callable[[str, Settings], Model]:
         return models.named(background, settings=settings)
 
     return worker
+
+
+def _seal(policy: str) -> Seal | None:
+    if policy not in ("collapse", "classic"):
+        return None
+    from reverie.apps.proxy.sealing import sealing
+
+    return sealing(policy)
 
 
 def _explain(wanted: bool) -> Callable[[str], None] | None:

@@ -1,0 +1,50 @@
+"""Old rounds of a long conversation leave by `--policy collapse`, and can be read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.apps.proxy.sealing import FOLDER, sealing
+from tests.proxy.clients import Client, blocks, engine
+from tests.proxy.proxied import READ
+
+pytestmark = pytest.mark.spec("18.proxy")
+ROUNDS = 40
+
+
+async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Path) -> None:
+    made = engine(home, memory=False, seal=sealing("collapse"))
+    client = Client(made)
+    client.says("Read these files one after another, please")
+    for n in range(ROUNDS):
+        await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
+    last = client.sent[-1]
+    whole = [len(json.dumps(client.messages)), len(json.dumps(last["messages"]))]
+    assert whole[1] < whole[0] / 2
+    folder = next(home.glob(f"projects/*/*/{FOLDER}"))
+    text = json.dumps([b for _, b in blocks(last)])
+    names = re.findall(r"\br:([a-z]+)\b", text)
+    kept = [folder / f"{name}.txt" for name in names if (folder / f"{name}.txt").exists()]
+    assert any("line of file 3" in await anyio.Path(path).read_text() for path in kept)
+    again = engine(home, memory=False, seal=sealing("collapse"))
+    same = Client(again)
+    same.messages = client.messages
+    assert (await same.asks(None))["messages"] == last["messages"]
+    await made.aclose()
+    await again.aclose()
+
+
+async def test_nothing_is_sealed_where_the_client_cannot_read_it(home: Path) -> None:
+    made = engine(home, memory=False, seal=sealing("collapse"))
+    client = Client(made)
+    client.tools = [{**READ, "name": "weather"}]
+    client.says("Read these files one after another, please")
+    for n in range(ROUNDS):
+        await client.round(f"line of file {n}\n" * 400)
+    assert len(json.dumps(client.sent[-1])) >= len(json.dumps(client.messages))
+    await made.aclose()
