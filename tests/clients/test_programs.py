@@ -233,8 +233,8 @@ def test_a_stored_result_is_read_by_the_client_with_the_installed_rule(
 
 
 def test_a_fact_told_to_claude_code_is_known_to_codex_the_next_day(line: Line, desk: Desk) -> None:
-    fact = "From now on, always deploy with the script ops/ship-nightly.sh, never by hand."
-    claude(desk, f"[[rest]] {fact}")
+    fact = "Please remember: we always deploy with the script ops/ship-nightly.sh."
+    claude(desk, f"{fact} [[rest]]")
     line.restart()
     plan(line, "ask")
     codex(desk, "[[ask]] how do we deploy this project?")
