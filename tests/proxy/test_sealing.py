@@ -35,11 +35,11 @@ async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Pa
     whole = [len(json.dumps(client.messages)), len(json.dumps(last["messages"]))]
     assert whole[1] < whole[0] / 2
     assert any("line of file 3" in text for text in _readable(home, last))
+    await made.aclose()
     again = engine(home, memory=False, seal=sealing("collapse"))
     same = Client(again)
     same.messages = client.messages
     assert (await same.asks(None))["messages"] == last["messages"]
-    await made.aclose()
     await again.aclose()
 
 
