@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
-import anyio
 import pytest
 
 from reverie.apps.proxy.sealing import FOLDER, sealing
@@ -15,6 +15,14 @@ from tests.proxy.proxied import READ
 
 pytestmark = pytest.mark.spec("18.proxy")
 ROUNDS = 40
+
+
+def _readable(home: Path, body: dict[str, Any]) -> list[str]:
+    """The files whose references stand in a request."""
+    folder = next(home.glob(f"projects/*/*/{FOLDER}"))
+    names = re.findall(r"\br:([a-z]+)\b", json.dumps([b for _, b in blocks(body)]))
+    paths = (folder / f"{name}.txt" for name in names)
+    return [path.read_text() for path in paths if path.exists()]
 
 
 async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Path) -> None:
@@ -26,16 +34,12 @@ async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Pa
     last = client.sent[-1]
     whole = [len(json.dumps(client.messages)), len(json.dumps(last["messages"]))]
     assert whole[1] < whole[0] / 2
-    folder = next(home.glob(f"projects/*/*/{FOLDER}"))
-    text = json.dumps([b for _, b in blocks(last)])
-    names = re.findall(r"\br:([a-z]+)\b", text)
-    kept = [folder / f"{name}.txt" for name in names if (folder / f"{name}.txt").exists()]
-    assert any("line of file 3" in await anyio.Path(path).read_text() for path in kept)
+    assert any("line of file 3" in text for text in _readable(home, last))
+    await made.aclose()
     again = engine(home, memory=False, seal=sealing("collapse"))
     same = Client(again)
     same.messages = client.messages
     assert (await same.asks(None))["messages"] == last["messages"]
-    await made.aclose()
     await again.aclose()
 
 
