@@ -15,7 +15,6 @@ from typing import Any
 from reverie.simulator.answers import Given
 
 PLAN = re.compile(r"\[\[([a-z0-9-]+)\]\]")
-Step = "Given | Callable[[dict[str, Any]], Given]"
 SUMMARY = "<analysis>all of it</analysis>\n<summary>The work went on. [[rest]]</summary>"
 
 
@@ -67,7 +66,7 @@ class Planned:
 
     def _step(self, name: str, step: int, body: dict[str, Any]) -> Given:
         plan = self.plans[name]
-        found = plan[step] if step < len(plan) else f"That is done ({name})."
+        found: Any = plan[step] if step < len(plan) else f"That is done ({name})."
         return found(body) if callable(found) else found
 
 

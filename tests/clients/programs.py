@@ -54,8 +54,14 @@ class Desk:
         path.write_text(text)
         return path
 
-    def run(self, program: str, *args: str, check: bool = True, **environ: str) -> str:
+    def run(self, program: str, *args: str, **environ: str) -> str:
         """Run a client to its end; what it printed."""
+        code, out = self.ended(program, *args, **environ)
+        assert code == 0, f"{program} exit {code}: {out[-3000:]}"
+        return out
+
+    def ended(self, program: str, *args: str, **environ: str) -> tuple[int, str]:
+        """Run a client to its end, whatever that is: its exit code and what it printed."""
         found = shutil.which(program)
         if found is None:
             pytest.skip(f"needs {program}: `make doors` installs it")
@@ -80,9 +86,7 @@ class Desk:
             timeout=self.seconds,
             check=False,
         )
-        out = done.stdout + done.stderr
-        assert not check or done.returncode == 0, f"{program} exit {done.returncode}: {out[-3000:]}"
-        return out
+        return done.returncode, done.stdout + done.stderr
 
 
 def claude(

@@ -21,7 +21,7 @@ import pytest
 from tests.clients.line import Proxy, has_proxy
 from tests.conftest import Scale
 
-pytestmark = [pytest.mark.spec("B15.cuts")]
+pytestmark = [pytest.mark.spec("B15.clients")]
 
 HEAD = b"\r\n".join(
     (

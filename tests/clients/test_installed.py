@@ -71,7 +71,7 @@ def desk(tmp_path: Path, engine: Engine) -> Iterator[Desk]:
 
 
 def reverie(desk: Desk, *args: str) -> str:
-    return desk.run(sys.executable, "-m", "reverie.apps.cli", *args, check=False)
+    return desk.ended(sys.executable, "-m", "reverie.apps.cli", *args)[1]
 
 
 @pytest.mark.parametrize("client", list(RUNS))

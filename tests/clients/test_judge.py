@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.judge import Price, Seen, judge, price, seen
 
-pytestmark = pytest.mark.spec("B15.judge")
+pytestmark = pytest.mark.spec("B15.clients")
 
 HEADERS = {"X-Claude-Code-Session-Id": "s1"}
 WORDS = "word " * 2_000  # 10,000 bytes

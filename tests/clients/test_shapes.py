@@ -12,7 +12,7 @@ from tests.clients.judge import price
 from tests.clients.line import Line, standing
 from tests.clients.shape import ReadingBack
 
-pytestmark = pytest.mark.spec("B15.shapes")
+pytestmark = pytest.mark.spec("B15.clients")
 
 
 @pytest.fixture
