@@ -14,6 +14,7 @@ import reverie
 from reverie.middleware import chain
 from reverie.middleware.engine import Engine
 from reverie.middleware.scanning import Known, scan
+from reverie.store.files import Folder
 from reverie.transcript.blocks import dump
 from tests.proxy.clients import (
     BIG,
@@ -230,6 +231,19 @@ async def test_rule_09_eight_at_once_give_one_output_also_after_a_restart(
     assert len(found) == 1
 
 
+async def test_rule_09_what_was_forgotten_meanwhile_does_not_go_up_again(
+    through: Engine, project: str
+) -> None:
+    client = Client(through, folder=project)
+    first = await client.says(ASK).asks()
+    assert "real database" in reminders(first)[0]
+    with Folder(through.rules.shadows.home / "proxy") as folder:
+        text = folder.read("decisions.jsonl").decode()
+        folder.write("decisions.jsonl", text.replace("real database", "[forgotten]").encode())
+    again = await client.says("And the others, in the same way?").asks()
+    assert "real database" not in json.dumps(again, ensure_ascii=False)
+
+
 async def test_rule_10_a_preview_has_both_ends_and_nothing_that_changes(tmp_path: Path) -> None:
     found: list[str] = []
     for name in ("one", "two"):
@@ -381,6 +395,23 @@ async def test_rule_17_a_history_that_is_not_added_to_gets_no_mark(through: Engi
         *said("files as they are now"),
     ]
     assert marks(await client.asks()) == 0
+
+
+async def test_rule_17_nothing_is_injected_into_a_history_that_is_written_anew(
+    through: Engine, project: str
+) -> None:
+    client = Client(through, "", folder=project)
+    client.marks = False
+    client.tools = []
+    client.messages = said("repository", "Ok.", ASK)
+    assert len(reminders(await client.asks())) == 1
+    client.messages = [*said("repository", "Ok.", "asked before", "Fine."), *said(f"{ASK} Again")]
+    assert not reminders(await client.asks())
+    other = Client(through, "", folder=project)
+    other.tools = []
+    await other.says("A conversation that is added to").asks()
+    await other.says(ASK).asks()
+    assert len(reminders(other.sent[-1])) == 1
 
 
 async def test_rule_19_usage_is_left_as_it_comes(home: Path) -> None:

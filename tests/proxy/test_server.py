@@ -181,6 +181,28 @@ def test_no_key_is_stored_or_told(home: Path) -> None:
     assert KEY not in "".join(proxy.told) + str(proxy.notices)
 
 
+def test_the_status_tells_what_went_through_also_as_a_page(home: Path) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        proxy.post(MESSAGES, BODY)
+        proxy.post("anthropic/v1/<script>", b"{}")
+        url = proxy.address.anthropic.replace("/anthropic", "/status")
+        told = httpx2.get(url).json()
+        page = httpx2.get(url, headers={"accept": "text/html"})
+    assert told["requests"] == {"unchanged": 1}
+    assert told["breaks"] == 0
+    assert "POST /v1/messages 200" in page.text
+    assert "<script>" not in page.text
+    assert page.headers["content-security-policy"] == "default-src 'none'"
+
+
+def test_a_packed_answer_passes_though_it_was_not_asked_for(home: Path) -> None:
+    packed = gzip.compress(STREAM)
+    kind = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
+    answer = kind + b"content-length: %d\r\n\r\n%s" % (len(packed), packed)
+    with raw(sends(answer)) as upstream, proxied(home, upstream.url) as proxy:
+        assert streamed(proxy) == (packed, True)
+
+
 # Streams
 
 

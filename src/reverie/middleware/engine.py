@@ -162,6 +162,7 @@ class Engine:
     async def _made(self, asked: Asked, data: bytes) -> Outgoing:
         if self.rules.dry:
             return Outgoing(data, "recorded", asked, await self._shadow(asked))
+        self._log.refresh()
         async with self._lock(asked.thread):
             budget = self._budget(asked.body)
             made = plan(asked, self._log.decisions, budget)
@@ -238,6 +239,16 @@ class Engine:
             self._keep(thread, parts, sums)
         return known
 
+    def _is_rewritten(self, asked: Asked) -> bool:
+        """Whether a client without sessions writes its history anew from request to request
+        (aider does): what joins a prompt there would be gone with the next one."""
+        if asked.caller.session:
+            return False
+        known = self._log.decisions.positions.get(asked.main, {})
+        parts = asked.body.parts
+        goes_on = any((asked.thread, part.chain) in self._ends for part in parts)
+        return not goes_on and any(at in known for at in asked.chains())
+
     def _keep(self, thread: str, parts: list[Part], sums: tuple[bytes, ...]) -> None:
         self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
         self._last[thread] = parts[-1].chain
@@ -259,7 +270,9 @@ class Engine:
         lines += [reminder_line(asked.thread, at, text) for at, text in made.inherited]
         spot = asked.prompted
         if spot is not None and made.reminder is None:
+            lasts = not self._is_rewritten(asked)
             text = await self._recalled(asked, shadow) if shadow is not None else ""
+            text = text if lasts else ""
             lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
         await to_thread.run_sync(self._log.decide, partial(_undecided, lines))
 
@@ -275,7 +288,7 @@ class Engine:
         preview = f"It begins:\n\n{ends(result.text, self.rules.preview)}"
         why = f"over {budget.characters:,} characters"
         decided = stored(result, key, data, where, preview, why)
-        self.shadows.decided[asked.tenant, part.call, part.key] = decided
+        self.shadows.keep((asked.tenant, part.call, part.key), decided)
         return result_line(asked.tenant, part.call, part.key, decided.content)
 
     # --- the shadow

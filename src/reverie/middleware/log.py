@@ -19,23 +19,43 @@ from reverie.store.lock import release, take_soon
 from reverie.transcript.blocks import Json, dump, parse
 
 FILE = "decisions.jsonl"
+LARGEST = 32 * 1024 * 1024
 Line = dict[str, Json]
 
 
 class DecisionLog:
     """All decisions of a home; used from any thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: int = LARGEST) -> None:
         self._folder = Folder(folder)
+        self._most = most
         self._turn = threading.RLock()
         self._at: int = 0  # how far the file was read
         self._file: int = 0  # which file that was
         self.decisions = Decisions()
+        self._trim()
         with self._open() as fd:
             self._read(fd)
 
     def close(self) -> None:
         self._folder.close()
+
+    def refresh(self) -> None:
+        """Take in what others have written meanwhile; where nobody has, this is one look."""
+        with self._turn:
+            found = os.stat(self._folder.path(FILE))
+            if (found.st_ino, found.st_size) == (self._file, self._at):
+                return
+            with self._open() as fd:
+                self._read(fd)
+
+    def _trim(self) -> None:
+        """Let the older half of a very long log go: no cache remembers those conversations."""
+        if not self._folder.exists(FILE) or self._folder.stat(FILE).size <= self._most:
+            return
+        data = self._folder.read(FILE)
+        middle = data.find(b"\n", len(data) // 2) + 1
+        self._folder.write(FILE, data[middle:])
 
     def note(self, lines: Sequence[Line]) -> None:
         """Write down what a later process would like to know and can do without."""

@@ -45,6 +45,8 @@ from reverie.wire.native import foreign_blocks
 from reverie.wire.reading import heard
 from reverie.world import Model, Reply, Say
 
+KEPT = 4_096
+"""Decisions about results that are remembered for shadows."""
 BILLED = 2
 """Blocks of a system prompt up to which none is a line for billing."""
 
@@ -289,6 +291,12 @@ class Shadows:
         self._open: dict[str, Shadow] = {}  # by session
         self._opening = anyio.Lock()
         self.decided: Decided = {}
+
+    def keep(self, key: tuple[str, str, str], decided: ResultDecided) -> None:
+        """Remember what was decided of a result until its shadow has it."""
+        if len(self.decided) >= KEPT:
+            del self.decided[next(iter(self.decided))]
+        self.decided[key] = decided
 
     async def of(self, asked: Asked) -> Shadow:
         """The shadow of a conversation; opened, or begun."""

@@ -2,7 +2,7 @@
 
     /<token>/anthropic/…    to the Messages API
     /<token>/openai/…       to the OpenAI API
-    /<token>/status         what went through, as JSON
+    /<token>/status         what went through, as JSON; in a browser, as a live page
 
 A request to one of the three conversation endpoints is read and may go up changed; every other
 path, header and body passes as it is. What comes back passes unbuffered. An answer that breaks
@@ -13,7 +13,9 @@ the token are answered.
 from __future__ import annotations
 
 import hmac
+import html
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,11 @@ ENDPOINTS: dict[str, tuple[str, Format]] = {
     "/v1/responses": ("openai", "responses"),
 }
 FOLLOW_SECONDS = 30.0
+RECENT = 100
+PAGE = (
+    b'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="2">'
+    b"<title>reverie proxy</title><pre>%s</pre>"
+)
 Explain = Callable[[str], None]
 
 
@@ -78,6 +85,7 @@ class Proxy:
         self._tasks = tasks
         self._explain = explain
         self._body_seconds = body_seconds
+        self._recent: deque[str] = deque(maxlen=RECENT)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,7 +107,7 @@ class Proxy:
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             raise Refused(403, "The path does not begin with this proxy's token.")
         if name == "status":
-            await _plain(send, 200, self._status())
+            await self._show(send, Request(scope).headers.get("accept", ""))
             return
         if name not in ("anthropic", "openai"):
             raise Refused(404, "A path begins with the token, then anthropic or openai.")
@@ -107,6 +115,15 @@ class Proxy:
         inner = f"/{rest[0]}" if rest[0] else "/"
         url = f"{self._upstreams.base(name)}{inner}{f'?{query}' if query else ''}"
         await self._pass(scope, receive, send, (name, inner), url)
+
+    async def _show(self, send: Send, accept: str) -> None:
+        """What went through: as JSON, or for people as a page that renews itself."""
+        if "text/html" not in accept:
+            await _plain(send, 200, self._status())
+            return
+        lines = [f"{name}: {value}" for name, value in self._status().items()]
+        text = html.escape("\n".join([*lines, "", *reversed(self._recent)]))
+        await _sent(send, 200, PAGE % text.encode(), b"text/html; charset=utf-8")
 
     def _status(self) -> dict[str, object]:
         figures = self.engine.figures
@@ -205,9 +222,11 @@ class Proxy:
             await self.engine.answered(out, reply)
 
     def _told(self, up: httpx2.Request, out: Outgoing | None, status: int) -> None:
+        told = out.told if out is not None else "passed"
+        line = f"{up.method} {up.url.path} {status or '-'}: {told}"
+        self._recent.append(line)
         if self._explain is not None:
-            told = out.told if out is not None else "passed"
-            self._explain(f"{up.method} {up.url.path} {status or '-'}: {told}")
+            self._explain(line)
 
 
 class _Exchange:
@@ -220,7 +239,8 @@ class _Exchange:
 
     def begins(self, answer: httpx2.Response) -> None:
         self.status = answer.status_code
-        if self._form is not None and self.status == 200:
+        packed = answer.headers.get("content-encoding", "identity") != "identity"
+        if self._form is not None and self.status == 200 and not packed:
             kind = answer.headers.get("content-type", "")
             self.passing = Passing(self._form, streamed=kind.startswith("text/event-stream"))
 
@@ -283,8 +303,12 @@ class _Incoming:
 
 
 async def _plain(send: Send, status: int, value: object) -> None:
-    body = json.dumps(value).encode()
-    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    await _sent(send, status, json.dumps(value).encode(), b"application/json")
+
+
+async def _sent(send: Send, status: int, body: bytes, kind: bytes) -> None:
+    headers = [(b"content-type", kind), (b"cache-control", b"no-store")]
+    headers.append((b"content-security-policy", b"default-src 'none'"))
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
