@@ -122,10 +122,10 @@ def test_doctor_says_whether_requests_arrive(
     (one,) = checks(run)
     assert one["state"] == "note"
     assert "no request has arrived" in one["what"]
-    assert asked == [f"/{known_token(home)}/reverie/status"]
-    told["clients"] = {"claude-code": {"requests": 3, "last": "2026-11-15T12:00:01Z"}}
+    assert asked == [f"/{known_token(home)}/status"]
+    told["requests"] = {"changed": 3, "passed": 1}
     (one,) = checks(run)
     assert one["state"] == "ok"
-    assert one["what"] == "claude-code: 3 requests, the last at 2026-11-15T12:00:01"
-    told["clients"] = ["nonsense"]
+    assert one["what"] == "claude-code: 4 requests have arrived at the proxy since it started"
+    told["requests"] = ["nonsense"]
     assert checks(run)[0]["state"] == "note"

@@ -263,14 +263,13 @@ def _traffic(name: str, address: ProxyAddress) -> Check:
     if told is None:
         what = f"{name} is set to the proxy, but nothing answers on port {address.port}"
         return Check("clients", "problem", what, "Start it: `reverie proxy`")
-    seen = object_in(object_in(told, "clients"), name)
-    count = seen.get("requests")
-    if not isinstance(count, int) or not count:
+    count = sum(n for n in object_in(told, "requests").values() if isinstance(n, int))
+    if not count:
         what = f"{name}: the proxy runs, no request has arrived since it started"
         return Check("clients", "note", what, f"Start {name} anew and ask it something")
-    last = str(seen.get("last") or "")[:19]
-    arrived = plural(count, "request") + (f", the last at {last}" if last else "")
-    return Check("clients", "ok", f"{name}: {arrived}")
+    arrived = "request has" if count == 1 else "requests have"
+    what = f"{name}: {count:,} {arrived} arrived at the proxy since it started"
+    return Check("clients", "ok", what)
 
 
 _CHECKS: dict[str, Callable[[Examination], Iterator[Check]]] = {

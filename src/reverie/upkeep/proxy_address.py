@@ -20,7 +20,7 @@ from reverie.store.files import Changed, Folder
 
 PORT = 8786
 HOST = "127.0.0.1"
-STATUS = "reverie/status"
+STATUS = "status"
 _FOLDER, _TOKEN = "proxy", "token"
 _FORM = re.compile(r"[A-Za-z0-9_-]{20,64}", re.ASCII)
 _MOST = 65_536
