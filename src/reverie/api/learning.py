@@ -65,6 +65,7 @@ class Learning:
     def __init__(self, memory: Memory, say: Say, *, learns: bool) -> None:
         self._loop = beside()
         self._going: set[Future[Any]] = set()
+        self._rest: set[Future[Any]] = set()
         self._engine = self._loop.start(_engine(memory, say, learns=learns)).result()
         self._loop.open.add(self)
 
@@ -77,6 +78,12 @@ class Learning:
         going = self._loop.start(self._engine.answered(out, reply))
         self._going.add(going)
         going.add_done_callback(self._going.discard)
+        if reply is not None:
+            going.add_done_callback(lambda _: self._resting(out))
+
+    def _resting(self, out: Outgoing) -> None:
+        self._rest.add(rest := self._loop.start(self._engine.rested(out)))
+        rest.add_done_callback(self._rest.discard)
 
     def settle(self) -> None:
         """Wait for what is being taken in."""
@@ -85,6 +92,8 @@ class Learning:
     def close(self) -> None:
         self._loop.open.discard(self)
         self.settle()
+        for rest in list(self._rest):
+            rest.cancel()
         self._loop.start(self._engine.aclose()).result(DRAIN_SECONDS)
 
 

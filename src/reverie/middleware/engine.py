@@ -42,6 +42,7 @@ from reverie.world import Notice, Reply, WayBack
 NAME = "proxy"
 PLACE = "proxy"
 """The folder in home with the log of decisions."""
+REST_SECONDS = 3.0
 CHARACTERS = 8_000
 PREVIEW = 1_200
 _ENDS = 4_096
@@ -63,6 +64,7 @@ class Rules:
     dry: bool = False  # everything passes as it is, and is recorded
     way_back: WayBack | None = None  # how results are read back, where it is not by a file
     seal: Seal | None = None
+    rest: float = REST_SECONDS  # without a request, after which a turn is over
     scope: str = ""  # parts callers that share a credential
     folder: str = ""  # the project of every request; else each tells its own
 
@@ -94,6 +96,10 @@ class Figures:
     saved: int = 0
     breaks: int = 0  # ours: none, or there is a fault
     client_breaks: int = 0
+
+
+class Unpatched(Exception):
+    """Something of ours failed, and the client's own bytes go out."""
 
 
 class Engine:
@@ -163,12 +169,23 @@ class Engine:
         if self.rules.dry:
             return Outgoing(data, "recorded", asked, await self._shadow(asked))
         self._log.refresh()
+        budget = self._budget(asked.body)
+        made = plan(asked, self._log.decisions, budget)
+        shadow = None
+        if asked.kind == "main" or made.open_results or self.rules.seal is not None:
+            shadow = await self._shadow(asked)
+        out, error = await alone(self._patched(asked, data, budget, shadow), None)
+        if shadow is not None and (out is None or out.shadow is None):
+            shadow.uses -= 1
+        if out is None:
+            raise Unpatched(error)
+        return out
+
+    async def _patched(
+        self, asked: Asked, data: bytes, budget: Budget, shadow: Shadow | None
+    ) -> Outgoing:
         async with self._lock(asked.thread):
-            budget = self._budget(asked.body)
             made = plan(asked, self._log.decisions, budget)
-            shadow = None
-            if asked.kind == "main" or made.open_results or self.rules.seal is not None:
-                shadow = await self._shadow(asked)
             undecided = bool(asked.prompt) and made.reminder is None
             if self._is_open(made) or undecided:
                 await self._decide(asked, made, shadow, budget)
@@ -297,6 +314,8 @@ class Engine:
         found, error = await alone(self.shadows.of(asked), None)
         if error:
             self._say(f"a conversation has no session of ours: {error}")
+        if found is not None:
+            found.uses += 1
         return found
 
     async def _recalled(self, asked: Asked, shadow: Shadow) -> str:
@@ -321,14 +340,26 @@ class Engine:
 
     async def answered(self, out: Outgoing, reply: Reply | None) -> None:
         """The answer came, whole; or not."""
-        if out.shadow is None or out.asked is None or out.shadow.failed:
+        if out.shadow is None or out.asked is None:
             return
         shadow = out.shadow
-        async with shadow.turn:
-            _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
+        if not shadow.failed:
+            async with shadow.turn:
+                _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
+            if error:
+                shadow.failed = True
+                self._say(f"a conversation was not taken in: {error}")
+        shadow.uses -= 1
+
+    async def rested(self, out: Outgoing) -> None:
+        """Wait whether the client goes on; where it does not, the turn is over."""
+        if out.shadow is None or out.asked is None:
+            return
+        await anyio.sleep(self.rules.rest)
+        async with out.shadow.turn:
+            _, error = await alone(out.shadow.end_turn(out.asked), None)
         if error:
-            shadow.failed = True
-            self._say(f"a conversation was not taken in: {error}")
+            self._say(f"a turn was not ended: {error}")
 
     def _say(self, text: str, level: str = "warning") -> None:
         self.rules.shadows.say(Notice(NAME, text, "error" if level == "error" else "warning"))

@@ -20,6 +20,7 @@ from anyio import to_thread
 from reverie.agent.place import Place, open_memories
 from reverie.clock import SystemClock
 from reverie.errors import Held, NotFound, ReverieError
+from reverie.layers.extraction import NAME as EXTRACTION
 from reverie.light import dataclass
 from reverie.memory.instructions import render
 from reverie.middleware import chain
@@ -47,6 +48,8 @@ from reverie.world import Model, Reply, Say
 
 KEPT = 4_096
 """Decisions about results that are remembered for shadows."""
+LEARN_SECONDS = 1.0
+"""How long a new conversation waits for what others of its project are being learned from."""
 BILLED = 2
 """Blocks of a system prompt up to which none is a line for billing."""
 
@@ -82,15 +85,21 @@ class ShadowRules:
 class Shadow:
     """One conversation's shadow. Calls wait for one another."""
 
-    def __init__(self, session: Session, thread: str, log: DecisionLog, decided: Decided) -> None:
+    def __init__(
+        self, session: Session, thread: str, project: str, log: DecisionLog, decided: Decided
+    ) -> None:
         self.session = session
         self.thread = thread
+        self.project = project
         self.turn = anyio.Lock()
         self.failed = False
         self._log = log
         self._decided = decided
         self._answered = ("", "")  # behind which chain the newest answer stands, and its entry
         self._asked: Asked | None = None  # the newest request that was taken in
+        self._calls: tuple[str, ...] = ()  # of the newest answer
+        self._over = False  # the newest answer ended a turn, and nobody has said so yet
+        self.uses = 0  # requests on their way
 
     @property
     def folder(self) -> Path:
@@ -99,8 +108,11 @@ class Shadow:
     # --- what the client says
 
     async def heard(self, asked: Asked) -> None:
-        """Take in what is new in a request."""
+        """Take in what is new in a request. Words of the user's end the turn before."""
         self._asked = asked
+        if asked.prompt:
+            await self.end_turn()
+        self._over = False
         first, entry = self._known(asked)
         if entry != self._leaf:
             await self._back(entry)
@@ -112,7 +124,8 @@ class Shadow:
             at = self._chain(asked, first + n)
             said = heard(message, body.form)
             if said.speaker == "assistant":
-                if not (n == 0 and self._is_ours(asked, first)):
+                calls = tuple(b.call for b in said.blocks if b.type == "tool_use")
+                if not (n == 0 and calls == self._calls and self._is_ours(asked, first)):
                     await self.session.append(AssistantMessage(said.blocks))
                 spoken = True
             else:
@@ -242,7 +255,7 @@ class Shadow:
         await self.session.prepare()
 
     async def answered(self, asked: Asked, reply: Reply) -> None:
-        """Take in the answer; one without calls ends the turn."""
+        """Take in the answer. One without calls may end the turn; what comes next tells."""
         if self._asked is not asked:
             return  # the client has gone on, and sends it back with its next request
         before = asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed
@@ -255,7 +268,14 @@ class Shadow:
         place = Position(self.session.id, self._leaf)
         line = position_line(self.thread, after.hex(), place, spoken=True)
         await to_thread.run_sync(self._log.note, [line])
-        if not found.tool_calls:
+        self._calls = tuple(call.id for call in found.tool_calls)
+        self._over = not self._calls
+
+    async def end_turn(self, asked: Asked | None = None) -> None:
+        """The turn is over: what was said may be learned. With a request, only while nothing
+        came after it."""
+        if self._over and (asked is None or self._asked is asked):
+            self._over = False
             await self.session.end_turn()
 
     async def unanswered(self) -> None:
@@ -304,10 +324,18 @@ class Shadows:
             wanted = self._session(asked)
             found = self._open.pop(wanted, None) if wanted else None
             if found is None or found.failed:
+                await self._end_turns(asked.folder)
                 found = await self._begun(asked, "" if found else wanted)
             self._open[found.session.id] = found
             await self._close_oldest()
             return found
+
+    async def _end_turns(self, folder: str) -> None:
+        """Another conversation begins in a project: what was said in others is learned first."""
+        for shadow in list(self._open.values()):
+            if shadow.project == folder and not shadow.turn.locked():
+                await shadow.end_turn()
+                await shadow.session.jobs.wait(EXTRACTION, LEARN_SECONDS)
 
     def _session(self, asked: Asked) -> str:
         decisions = self._log.decisions
@@ -323,7 +351,7 @@ class Shadows:
         line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
             await to_thread.run_sync(self._log.note, [line])
-        return Shadow(opened, asked.main, self._log, self.decided)
+        return Shadow(opened, asked.main, asked.folder, self._log, self.decided)
 
     async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
         rules = self._rules
@@ -354,7 +382,7 @@ class Shadows:
         for name in list(self._open):
             if len(self._open) <= self._most:
                 return
-            if not self._open[name].turn.locked():
+            if not self._open[name].uses:
                 await _closed(self._open.pop(name))
 
     async def aclose(self) -> None:
@@ -366,6 +394,7 @@ class Shadows:
 
 async def _closed(shadow: Shadow) -> None:
     try:
+        await shadow.end_turn()
         await shadow.session.aclose()
     except ReverieError:
         return

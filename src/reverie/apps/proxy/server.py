@@ -220,6 +220,8 @@ class Proxy:
         """Let the engine take the answer in, to the end, also where the proxy stops."""
         with anyio.move_on_after(FOLLOW_SECONDS, shield=True):
             await self.engine.answered(out, reply)
+        if reply is not None:
+            await self.engine.rested(out)
 
     def _told(self, up: httpx2.Request, out: Outgoing | None, status: int) -> None:
         told = out.told if out is not None else "passed"
