@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from reverie.simulator.answers import Given
 
@@ -67,7 +67,7 @@ class Planned:
     def _step(self, name: str, step: int, body: dict[str, Any]) -> Given:
         plan = self.plans[name]
         found: Any = plan[step] if step < len(plan) else f"That is done ({name})."
-        return found(body) if callable(found) else found
+        return cast("Given", found(body) if callable(found) else found)
 
 
 def asks_to_sum_up(text: str) -> bool:

@@ -96,6 +96,7 @@ def test_rule_02_marks_strings_and_thinking_make_no_difference() -> None:
                     "type": "tool_result",
                     "tool_use_id": "t",
                     "is_error": False,
+                    "cache_control": MARK,
                     "content": [{"type": "text", "text": "r"}],
                 }
             ],

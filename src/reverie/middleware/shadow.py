@@ -43,7 +43,7 @@ from reverie.transcript.records import (
     UserMessage,
 )
 from reverie.wire.native import foreign_blocks
-from reverie.wire.reading import heard
+from reverie.wire.reading import Heard, heard
 from reverie.world import Model, Reply, Say
 
 KEPT = 4_096
@@ -114,24 +114,20 @@ class Shadow:
             await self.end_turn()
         self._over = False
         first, entry = self._known(asked)
-        if entry != self._leaf:
+        messages = [heard(one, asked.body.form) for one in asked.body.messages(first)]
+        answers = bool(messages) and self._is_answer(asked, first, messages[0])
+        if entry != self._leaf and not answers:
             await self._back(entry)
         await self._set_head(asked)
-        body = asked.body
-        messages = body.messages(first)
         lines: list[Line] = []
-        for n, message in enumerate(messages):
-            at = self._chain(asked, first + n)
-            said = heard(message, body.form)
-            if said.speaker == "assistant":
-                calls = tuple(b.call for b in said.blocks if b.type == "tool_use")
-                if not (n == 0 and calls == self._calls and self._is_ours(asked, first)):
-                    await self.session.append(AssistantMessage(said.blocks))
-                spoken = True
-            else:
-                spoken = False
+        for n, said in enumerate(messages):
+            spoken = said.speaker == "assistant"
+            if not spoken:
                 await self.session.append(*self._said(said.blocks, asked, said.speaker))
+            elif not (n == 0 and answers and _calls(said) == self._calls):
+                await self.session.append(AssistantMessage(said.blocks))
             place = Position(self.session.id, self._leaf)
+            at = self._chain(asked, first + n)
             lines.append(position_line(self.thread, at, place, spoken=spoken))
         if lines:
             await to_thread.run_sync(self._log.note, lines)
@@ -155,10 +151,13 @@ class Shadow:
                 return count, place.entry
         return 0, ""
 
-    def _is_ours(self, asked: Asked, first: int) -> bool:
-        """Whether the client's next message is the answer that was taken in as it came."""
+    def _is_answer(self, asked: Asked, first: int, said: Heard) -> bool:
+        """Whether the client's next message is the answer that was taken in as it came: the same
+        calls in other words, or other words behind an answer that called nothing."""
         before = self._chain(asked, first - 1) if first else ""
-        return bool(before) and self._answered == (before, self._leaf)
+        if said.speaker != "assistant" or self._answered != (before, self._leaf):
+            return False
+        return not self._calls or _calls(said) == self._calls
 
     async def _back(self, entry: str) -> None:
         """The conversation goes on from an earlier place."""
@@ -281,6 +280,10 @@ class Shadow:
     async def unanswered(self) -> None:
         """The request came to nothing."""
         await self.session.settled()
+
+
+def _calls(said: Heard) -> tuple[str, ...]:
+    return tuple(block.call for block in said.blocks if block.type == "tool_use")
 
 
 def _lasting(system: object) -> str | list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from reverie.api.fitting import Fitter, Policy
 from reverie.middleware import chain
@@ -43,11 +43,11 @@ def sealing(policy: Policy) -> Seal:
 
     def seal(form: Format, text: str, reader: str, folder: Path) -> str | None:
         value = chain.as_value(parse(text))
-        messages: list[Any] = value[LIST[form]]
+        messages: Any = value[LIST[form]]
         if not isinstance(messages, list):
             return None
         key = (folder, str(value.get("model") or ""), reader)
-        made = fitter(key, value.get("tools") or []).fit(messages)
+        made = fitter(key, value.get("tools") or []).fit(cast("list[Any]", messages))
         return dump({**value, LIST[form]: list(made)}) if made.changes else None
 
     return seal
