@@ -71,6 +71,13 @@ COMMANDS = {
     ),
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
+    "install": LazyCommand(
+        f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."
+    ),
+    "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
+    "proxy": LazyCommand(
+        f"{HERE}.proxy:proxy", "Give an agent in use memory and context by one URL."
+    ),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
     "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }
