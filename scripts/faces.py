@@ -72,7 +72,17 @@ from pathlib import Path
 from typing import Protocol
 
 from reverie.api.toolset import Toolset
-from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.api.values import (
+    Answered,
+    Change,
+    Checked,
+    Dreamt,
+    Forgotten,
+    Found,
+    Pending,
+    Saved,
+    Undone,
+)
 from reverie.world import Model""",
     ),
     Face(

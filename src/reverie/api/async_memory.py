@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Protocol
 
 from reverie.api.toolset import Toolset
-from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.api.values import (
+    Answered,
+    Change,
+    Checked,
+    Dreamt,
+    Forgotten,
+    Found,
+    Pending,
+    Saved,
+    Undone,
+)
 from reverie.world import Model
 
 
@@ -47,6 +57,10 @@ class AsyncMemory(Protocol):
         type: str = "",  # noqa: A002
     ) -> builtins.list[Found]:
         """What answers a query, best first; `kind="session"` looks in past conversations."""
+        ...
+
+    async def ask(self, question: str) -> Answered:
+        """An answer in the words of memories and past sessions, with sources; no model is asked."""
         ...
 
     async def context(self, query: str = "", *, tokens: int = 2000) -> str:

@@ -31,7 +31,7 @@ from reverie.settings.values import (
 
 POLICY = Path("/etc/reverie/settings.json")
 OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})
-OTHER_VARIABLES = ("REVERIE_HOME",)
+OTHER_VARIABLES = ("REVERIE_HOME", "REVERIE_MCP_TOKEN")
 ORDERED = (
     ("result_characters", "message_result_characters"),
     ("result_preview_bytes", "result_characters"),
