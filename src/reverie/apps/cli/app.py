@@ -72,6 +72,10 @@ COMMANDS = {
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
     "mcp": LazyCommand(f"{HERE}.mcp:mcp", "Serve a project's memory to MCP clients."),
+    "install": LazyCommand(
+        f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."
+    ),
+    "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
     "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }
