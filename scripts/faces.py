@@ -67,6 +67,7 @@ FACES = (
         "async_memory.py",
         """\
 import builtins
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol

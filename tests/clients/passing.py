@@ -49,7 +49,9 @@ class Passing:
 
     async def passed(self, request: Request) -> Response:
         if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=120, limits=httpx2.Limits(max_connections=200))
+            self._client = httpx2.AsyncClient(
+                timeout=120, limits=httpx2.Limits(max_connections=200)
+            )
         body = await request.body()
         number = next(self._numbers)
         headers = {k: v for k, v in request.headers.items() if k not in HOPS}
@@ -69,7 +71,9 @@ class Passing:
         if self.keep:
             self.answers[number] = dict(answer.headers)
             self.statuses[number] = answer.status_code
-        kept = {k: v for k, v in answer.headers.items() if k not in ("transfer-encoding", "connection")}
+        kept = {
+            k: v for k, v in answer.headers.items() if k not in ("transfer-encoding", "connection")
+        }
         return StreamingResponse(_pieces(answer), answer.status_code, kept)
 
     def _record(self, number: int, request: Request, body: bytes) -> None:

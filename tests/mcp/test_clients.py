@@ -72,7 +72,13 @@ env = {{ REVERIE_HOME = {json.dumps(str(home))} }}
 """
     asked = run_client(
         tmp_path,
-        [codex, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "go"],
+        [
+            codex,
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "go",
+        ],
         [
             rule({**call("remember", text="Staging runs in Frankfurt", name="Staging"), **SPACE}),
             rule({**call("search_memory", query="where is staging?"), **SPACE}),

@@ -104,6 +104,17 @@ class Memory:
 
         return work.learn(self._writer(), messages, model)
 
+    def learn_recorded(
+        self, file: str | os.PathLike[str], *, model: Model | None = None
+    ) -> builtins.list[Saved]:
+        """The same from a recorded session of Claude Code, pi or Reverie, from where the last
+        time ended."""
+        from pathlib import Path
+
+        from reverie.api import work
+
+        return work.learn_recorded(self._writer(), Path(file), model)
+
     def search(
         self,
         query: str,
@@ -128,6 +139,12 @@ class Memory:
         from reverie.api import reading
 
         return reading.context(self._reader(), query, tokens)
+
+    def reminder(self, query: str, *, shown: str = "", tokens: int = 1000) -> str:
+        """What is clearly about a query and does not stand in `shown` yet; "" for nothing."""
+        from reverie.api import reading
+
+        return reading.notes(self._reader(), query, tokens, shown)
 
     # One, all, change, remove
 

@@ -1,0 +1,1 @@
+"""Programs that another agent runs at its hooks."""
