@@ -17,6 +17,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from reverie import layers
+from reverie.agent.mcp import AgentServers, agent_servers
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
@@ -196,10 +197,11 @@ async def open_agent(
         if tools.get(tool.name) is None:
             tools.add(tool)
     await looked_up(model)
-    attachments = _attachments(place)
     async with (
+        agent_servers(place, say) as servers,
         _closing(memories),
         shared_while_open(memories, place.team, say),
+        _joined(servers, tools, place) as attachments,
         Session.open(
             place.cwd,
             model=model,
@@ -222,7 +224,7 @@ async def open_agent(
                 lambda: own[0].hooks,
                 attachments,
                 lambda: own[0].toolbox.context,
-                partial(_fresh_head, place, wanted, timer, memories, say),
+                partial(_fresh_head, place, wanted, timer, memories, say, servers, tools),
                 lambda: own[0].session.world,
             ),
             memories=memories,
@@ -267,18 +269,33 @@ def _hooks(place: Place, session: Session) -> Hooks:
     )
 
 
-def _attachments(place: Place) -> Attachments:
+@asynccontextmanager
+async def _joined(
+    servers: AgentServers, tools: Registry, place: Place
+) -> AsyncGenerator[Attachments]:
+    """What an agent is told by itself; the servers' tools have joined its own."""
+    servers.join(tools)
     settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
-    return Attachments(place.top, bytes_each=each)
+    yield Attachments(place.top, bytes_each=each, sources=(servers,))
 
 
 def _fresh_head(
-    place: Place, wanted: AgentOptions, clock: Clock, memories: Memories | None, say: Say
+    place: Place,
+    wanted: AgentOptions,
+    clock: Clock,
+    memories: Memories | None,
+    say: Say,
+    servers: AgentServers,
+    tools: Registry,
 ) -> Head:
-    """The system prompt and the surroundings as they are now."""
+    """The system prompt and the surroundings as they are now, and the tools where servers
+    announced others."""
+    if servers.changed:
+        servers.join(tools)
     return Head(
         system=system_prompt(place, wanted.system, memories, say),
+        tools=tools.definitions() if servers.changed else (),
         context=head_context(place, clock, memories, say),
     )
 
