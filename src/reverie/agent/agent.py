@@ -37,6 +37,7 @@ from reverie.session.session import Session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, Settings, environment
+from reverie.settings.claude import claude_settings
 from reverie.store.home import tool_results_folder
 from reverie.store.memories import Memories
 from reverie.tools import (
@@ -266,6 +267,8 @@ def _hooks(place: Place, session: Session) -> Hooks:
         seconds=settings.hook_seconds,
         simple=settings.simple,
         say=session.world.say,
+        claude=claude_settings(place.home, place.top, place.environ),
+        transcript=str(session.library.path / f"{session.id}.jsonl"),
     )
 
 
