@@ -73,18 +73,23 @@ async def test_a_deny_hook_of_the_users_guards_here_too(place: Place) -> None:
     assert not (await hooks.run("PreToolUse", tool_name="Read", tool_input={})).blocked
 
 
+def judged(decision: str, why: str) -> dict[str, Any]:
+    known = {"permissionDecision": decision, "permissionDecisionReason": why}
+    return {"hookSpecificOutput": known}
+
+
 @pytest.mark.parametrize(
     ("answer", "blocked", "reason"),
     [
-        ({"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no"}}, True, "no"),
-        ({"hookSpecificOutput": {"permissionDecision": "ask", "permissionDecisionReason": "who?"}}, True, "who?"),
-        ({"hookSpecificOutput": {"permissionDecision": "allow"}}, False, ""),
+        (judged("deny", "no"), True, "no"),
+        (judged("ask", "who?"), True, "who?"),
+        (judged("allow", ""), False, ""),
         ({"decision": "block", "reason": "no"}, True, "no"),
         ({"decision": "approve"}, False, ""),
         ({"continue": False, "stopReason": "enough"}, True, "enough"),
         ({"suppressOutput": True}, False, ""),
     ],
-)  # fmt: skip
+)
 async def test_its_answers_are_understood(
     place: Place, answer: dict[str, Any], blocked: bool, reason: str
 ) -> None:

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from reverie import layers
 from reverie.agent.mcp import AgentServers, agent_servers
+from reverie.agent.path_rules import PathRules
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
@@ -25,6 +26,7 @@ from reverie.errors import NotAvailable, StoreError
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
+from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
@@ -45,6 +47,7 @@ from reverie.tools import (
     PermissionPolicy,
     PermissionRoots,
     PermissionRule,
+    ReadLog,
     Registry,
     StoredResults,
     Tool,
@@ -202,7 +205,7 @@ async def open_agent(
         agent_servers(place, say) as servers,
         _closing(memories),
         shared_while_open(memories, place.team, say),
-        _joined(servers, tools, place) as attachments,
+        _joined(servers, tools, place, lambda: own[0].toolbox.context.reads) as attachments,
         Session.open(
             place.cwd,
             model=model,
@@ -274,13 +277,15 @@ def _hooks(place: Place, session: Session) -> Hooks:
 
 @asynccontextmanager
 async def _joined(
-    servers: AgentServers, tools: Registry, place: Place
+    servers: AgentServers, tools: Registry, place: Place, reads: Callable[[], ReadLog]
 ) -> AsyncGenerator[Attachments]:
     """What an agent is told by itself; the servers' tools have joined its own."""
     servers.join(tools)
     settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
-    yield Attachments(place.top, bytes_each=each, sources=(servers,))
+    rules = path_rules(place.cwd, settings, home=place.home, environ=place.environ)
+    sources = (servers, PathRules(rules, place.top, reads))
+    yield Attachments(place.top, bytes_each=each, sources=sources)
 
 
 def _fresh_head(

@@ -28,6 +28,8 @@ SKILLS = "skills"
 SKILL = "skill"
 PLAN = "plan"
 SKILLS_FOLDER = ".reverie/skills"
+SKILLS_FOLDERS = (SKILLS_FOLDER, ".claude/skills")
+"""Of two skills of one name, the first counts."""
 SKILL_FILE = "SKILL.md"
 PLAN_FILE = ".reverie/plan.md"
 MAX_SKILLS = 200
@@ -115,25 +117,33 @@ def date_change(told: str, today: str) -> tuple[Attached, ...]:
 
 
 def find_skills(root: Path) -> tuple[Skill, ...]:
-    """The project's skills by name; files that cannot be used are left out."""
-    base = root / SKILLS_FOLDER
-    try:
-        names = sorted(os.listdir(base))[:MAX_SKILLS]
-    except OSError:
-        return ()
+    """The project's skills by name, Claude Code's own among them; files that cannot be used are
+    left out."""
     found: dict[str, Skill] = {}
+    for base in SKILLS_FOLDERS:
+        for skill in _skills_in(root, base):
+            if len(found) < MAX_SKILLS:
+                found.setdefault(skill.name, skill)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _skills_in(root: Path, base: str) -> Iterator[Skill]:
+    try:
+        names = sorted(os.listdir(root / base))[:MAX_SKILLS]
+    except OSError:
+        return
     for folder in names:
-        path = base / folder / SKILL_FILE
-        text = _inside(path, base)
+        path = root / base / folder / SKILL_FILE
+        text = _inside(path, root / base)
         if text is None:
             continue
         fields = frontmatter(text)[0]
         name = fields.get("name") or folder
+        if fields.get("disable-model-invocation", "").lower() == "true":
+            continue  # for a person to call by name, in a program that has it
         if _NAME.fullmatch(name) and len(name) <= MAX_NAME:
             about = " ".join(fields.get("description", "").split())[:MAX_ABOUT]
-            shown = f"{SKILLS_FOLDER}/{folder}/{SKILL_FILE}"
-            found.setdefault(name, Skill(name, about or "(not described)", path, shown))
-    return tuple(found[name] for name in sorted(found))
+            yield Skill(name, about or "(not described)", path, f"{base}/{folder}/{SKILL_FILE}")
 
 
 def _inside(path: Path, base: Path) -> str | None:

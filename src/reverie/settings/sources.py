@@ -30,7 +30,7 @@ from reverie.settings.values import (
 )
 
 POLICY = Path("/etc/reverie/settings.json")
-OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})
+OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "claudeMdExcludes", "$schema"})
 OTHER_VARIABLES = ("REVERIE_HOME", "REVERIE_MCP_TOKEN")
 ORDERED = (
     ("result_characters", "message_result_characters"),
