@@ -312,3 +312,26 @@ def test_the_sdks_runner_uses_it(memory: reverie.Memory) -> None:
         client.close()
     assert last.content[0].text == "done"  # type: ignore[union-attr]
     assert memory.get("a.md").text == "Tabs."
+
+
+@pytest.mark.doors
+def test_the_example_of_the_docs_runs(
+    tmp_path: Path, home: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (root / "docs" / "mcp.md").read_text()
+    found = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    assert len(found[1].splitlines()) <= 15
+    text = '{"command":"create","path":"/memories/a.md","file_text":"We deploy on Thursdays."}'
+    sim = Engine(answerer=script([call("memory", text)], "done"))
+    monkeypatch.setenv("REVERIE_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    with serving(sim) as url:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+        # the simulator keeps no threads, which the runner would use by itself
+        code = found[1].replace("max_tokens=4096,", "max_tokens=4096, thread=False,")
+        names: dict[str, Any] = {}
+        exec(compile(code, "docs/mcp.md", "exec"), names)
+        names["client"].close()
+    assert reverie.Memory(tmp_path, home=home).get("a.md").text == "We deploy on Thursdays."

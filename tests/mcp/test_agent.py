@@ -23,6 +23,7 @@ from reverie.transcript.blocks import Object
 from reverie.transcript.records import Attached, UserMessage
 from reverie.world import Notice
 from tests.loop.stage import alive, gone, until
+from tests.mcp.test_transports import listening
 from tests.session.compacts import ASKED, NOTES, a_summary
 from tests.session.test_restoring import restored
 
@@ -301,3 +302,21 @@ def test_lines_end_at_their_limit_in_any_pieces() -> None:
         long = found[1]
         assert isinstance(long, LongLine)
         assert (long.id, long.size) == ("x1", 131)
+
+
+async def test_a_server_over_http_with_its_token(stage: Stage, tmp_path: Path) -> None:
+    """Our own server, as foreign to the agent as any."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    with listening(tmp_path / "other", shop) as (url, token):
+        entry = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
+        (stage.home / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": entry}}))
+        async with stage.open() as agent:
+            await agent.turn('call mcp__shop__remember {"text": "Staging runs in Frankfurt"}')
+            assert results(agent)[-1].startswith("saved: ")
+            assert "Reverie is the long-term memory" in attached(agent)[0]
+        entry["headers"] = {}
+        (stage.home / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": entry}}))
+        async with stage.open() as agent:
+            assert "MCP server shop: it is not used" in stage.told
+            assert (await agent.turn("hello")).text == "Done."

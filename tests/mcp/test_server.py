@@ -146,7 +146,6 @@ async def test_read_only_offers_nothing_that_writes(memory: reverie.Memory) -> N
             await said(c, "remember", text="x")
 
 
-@pytest.mark.spec("T.69")
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
@@ -171,7 +170,6 @@ async def test_row_69_arguments_that_do_not_fit_are_errors_and_change_nothing(
     assert memory.history() == []
 
 
-@pytest.mark.spec("T.69")
 async def test_row_69_a_flood_is_answered_and_leaves_the_memory_whole(
     memory: reverie.Memory,
 ) -> None:
@@ -197,7 +195,6 @@ async def test_row_69_a_flood_is_answered_and_leaves_the_memory_whole(
     assert len(memory.list()) == outcomes.count("")
 
 
-@pytest.mark.spec("T.69")
 async def test_row_69_a_call_cancelled_in_a_write_is_whole(memory: reverie.Memory) -> None:
     async with client(memory, "legacy") as c:
         async with anyio.create_task_group() as group:

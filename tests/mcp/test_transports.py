@@ -59,7 +59,6 @@ async def test_the_official_client_over_stdio(home: Path, project: Path) -> None
     ]
 
 
-@pytest.mark.spec("T.69")
 def test_row_69_lines_that_are_too_long_unknown_or_repeated_do_not_end_it(
     home: Path, project: Path
 ) -> None:
@@ -148,7 +147,6 @@ async def test_the_official_client_over_http(served: tuple[str, str], mode: str)
         assert "Frankfurt" in found.content[0].text  # type: ignore[union-attr]
 
 
-@pytest.mark.spec("T.67")
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -177,7 +175,6 @@ def test_row_67_a_page_a_foreign_host_and_whoever_has_no_token_are_refused(
     assert httpx2.post(url, content=body, headers={**given, **headers}).status_code == status
 
 
-@pytest.mark.spec("T.69")
 def test_row_69_a_body_over_its_limit_is_not_read(served: tuple[str, str]) -> None:
     url, token = served
     given = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ class MemoryFiles:
         self._memory = memory
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Writer, Opened]]:
+    def _opened(self) -> Generator[tuple[Writer, Opened]]:
         """The memory, for this command alone; whatever is refused is told to the model."""
         writer = writer_for_a_model(self._memory, trusted=True, tool=TOOL)
         try:

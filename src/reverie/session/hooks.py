@@ -158,13 +158,13 @@ _CLAUDES_ALONE = frozenset(
 def _rows(event: HookEvent, rows: Sequence[object], place: str) -> Iterator[Hook | str]:
     """The hooks of one event, in our form or in Claude Code's (`hooks: [{type, command}]`)."""
     for row in rows:
-        inner = cast("dict[str, object]", row).get("hooks") if isinstance(row, dict) else None
+        given = cast("dict[str, object]", row) if isinstance(row, dict) else {}
+        inner = given.get("hooks")
         if not isinstance(inner, list):
-            yield _hook(event, row, place)
+            yield _hook(event, cast("object", row), place)
             continue
-        matcher = cast("dict[str, object]", row).get("matcher")
         for one in cast("list[object]", inner):
-            yield _claudes(event, one, matcher, place)
+            yield _claudes(event, one, given.get("matcher"), place)
 
 
 def _claudes(event: HookEvent, row: object, matcher: object, place: str) -> Hook | str:

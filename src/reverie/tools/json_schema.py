@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from typing import Any, cast
 
 from reverie.errors import InvalidInput
@@ -56,15 +57,18 @@ def _faults(validator: Any, value: Mapping[str, Any]) -> Iterator[str]:
 def _validator() -> Any:
     from jsonschema import Draft202012Validator, validators
 
-    own: Any = {"pattern": _pattern, "patternProperties": _pattern_properties}
-    return validators.extend(Draft202012Validator, own)
+    made: Any = validators
+    return made.extend(
+        Draft202012Validator, {"pattern": _pattern, "patternProperties": _pattern_properties}
+    )
 
 
 @cache
 def _nowhere() -> Any:
-    from referencing import Registry
+    import referencing
 
-    return Registry()  # knows no other schema and fetches none
+    made: Any = referencing
+    return made.Registry()  # knows no other schema and fetches none
 
 
 def _pattern(validator: Any, pattern: str, instance: object, schema: object) -> Iterator[Any]:
@@ -94,11 +98,10 @@ def _pattern_properties(
 @cache
 def _compiled(pattern: str) -> Any:
     """In linear time; None where the pattern needs more than that."""
-    import re2
-
-    options = re2.Options()
+    found: Any = import_module("re2")
+    options = found.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
-    except re2.error:
+        return found.compile(pattern, options)
+    except found.error:
         return None

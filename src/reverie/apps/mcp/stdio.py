@@ -8,7 +8,7 @@ prints goes to standard error.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ class BoundedLines:
 
 
 @contextmanager
-def _own_streams() -> Iterator[tuple[BufferedReader, Any]]:
+def _own_streams() -> Generator[tuple[BufferedReader, Any]]:
     """Our input and output for us alone; others see an empty input, and print to stderr."""
     taken, given = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

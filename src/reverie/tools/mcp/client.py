@@ -14,7 +14,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -246,7 +246,8 @@ class Connection:
 
 def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+        many = cast("BaseExceptionGroup[BaseException]", error)
+        error = many.exceptions[0]
     if isinstance(error, FileNotFoundError):
         return ToolFailed("there is no such program", where=str(error.filename or ""))
     return error
