@@ -1,8 +1,8 @@
 """The server over streamable HTTP: for local programs that hold its token.
 
-Every request needs the token, on loopback too. One that names another host or comes from a web
-page is refused before anything is read of it, and so is a body that is not JSON. Bodies, sessions
-and their idle time are bounded.
+Every request needs the token, on loopback too. One that names another host, or comes from a page
+of another one, is refused before anything is read of it, and so is a body that is not JSON. Bodies,
+sessions and their idle time are bounded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from reverie.serving import is_local, serve
+from reverie.serving import LOCAL, serve
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -31,7 +31,7 @@ IDLE_SECONDS = 30 * 60.0
 class Door:
     """Who may come in; behind it is the SDK's own server."""
 
-    def __init__(self, server: Server[Any], token: str, *, local: bool = True) -> None:
+    def __init__(self, server: Server[Any], token: str) -> None:
         self.manager = StreamableHTTPSessionManager(
             server,
             max_request_body_size=MAX_BODY,
@@ -39,7 +39,6 @@ class Door:
             session_idle_timeout=IDLE_SECONDS,
         )
         self._token = token.encode()
-        self._local = local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,8 +50,8 @@ class Door:
         await self.manager.asgi_app(scope, receive, send)
 
     def _refusal(self, request: Request) -> JSONResponse | None:
-        if not is_local(request) if self._local else "origin" in request.headers:
-            return _refused(403, "Only programs on this machine are answered, and no web page")
+        if not _is_from_here(request):
+            return _refused(403, "Only programs on this machine are answered")
         given = request.headers.getlist("authorization")
         kind, _, token = (given[0] if len(given) == 1 else "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._token):
@@ -64,6 +63,17 @@ class Door:
         if request.method == "POST" and not _is_json(request):
             return _refused(403, "A request's body is application/json")
         return None
+
+
+def _is_from_here(request: Request) -> bool:
+    """Whether every host that a request names is this machine."""
+    origins = [one.partition("://")[2] for one in request.headers.getlist("origin")]
+    return all(_name(one) in LOCAL for one in (request.headers.get("host", ""), *origins))
+
+
+def _name(host: str) -> str:
+    name, _, port = host.lower().rpartition(":")
+    return name if port.isdigit() else host.lower()
 
 
 def _is_json(request: Request) -> bool:
