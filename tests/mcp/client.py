@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,6 +103,16 @@ def rule(*content: dict[str, Any]) -> dict[str, Any]:
 
 def said(requests: list[dict[str, Any]]) -> str:
     return json.dumps(requests, ensure_ascii=False)
+
+
+def claude_code(version: str) -> str:
+    """Claude Code as npm has it, or as its Python SDK brings it along."""
+    if version == "2.1.325":
+        return bundled_claude()
+    found = shutil.which(f"claude-{version}") or shutil.which("claude")
+    if found is None:
+        pytest.skip("needs claude: put the client on PATH")
+    return found
 
 
 def bundled_claude() -> str:

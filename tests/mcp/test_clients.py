@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import reverie
-from tests.mcp.client import CLAUDE, bundled_claude, call, rule, run_client, said
+from tests.mcp.client import CLAUDE, call, claude_code, rule, run_client, said
 
 pytestmark = [pytest.mark.spec("18.mcp"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
 
@@ -25,11 +25,9 @@ def repo(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("which", ["npm", "wheel"])
-def test_claude_code_keeps_and_finds(which: str, repo: Path, tmp_path: Path, home: Path) -> None:
-    claude = shutil.which("claude") if which == "npm" else bundled_claude()
-    if claude is None:
-        pytest.skip("needs claude: put the client on PATH")
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.325"])
+def test_claude_code_keeps_and_finds(version: str, repo: Path, tmp_path: Path, home: Path) -> None:
+    claude = claude_code(version)
     environ = {**CLAUDE, "REVERIE_HOME": str(home)}
     server = {"command": SERVER[0], "args": SERVER[1:], "env": {"REVERIE_HOME": str(home)}}
     config = json.dumps({"mcpServers": {"reverie": server}})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +12,14 @@ from pathlib import Path
 import pytest
 
 import reverie
-from tests.mcp.client import CLAUDE, bundled_claude, call, rule, run_client, said
+from tests.mcp.client import CLAUDE, call, claude_code, rule, run_client, said
 
 pytestmark = [pytest.mark.spec("18.plugin"), pytest.mark.doors, pytest.mark.needs("bwrap", "git")]
 
 
-@pytest.mark.parametrize("which", ["npm", "wheel"])
-def test_sessions_feed_and_use_the_memory_without_the_proxy(which: str, tmp_path: Path) -> None:
-    claude = shutil.which("claude") if which == "npm" else bundled_claude()
-    if claude is None:
-        pytest.skip("needs claude: put the client on PATH")
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.325"])
+def test_sessions_feed_and_use_the_memory_without_the_proxy(version: str, tmp_path: Path) -> None:
+    claude = claude_code(version)
     home, repo = tmp_path / "home", tmp_path / "repo"
     home.mkdir()
     repo.mkdir()

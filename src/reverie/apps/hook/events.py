@@ -27,6 +27,11 @@ SHOWN = 4 * 1024 * 1024
 """Bytes at a transcript's end in which is looked for what was shown already."""
 START_TOKENS = 2_000
 PROMPT_TOKENS = 1_000
+GUIDE = (
+    "These lines are an index: read_memory of the reverie server gives one whole, search_memory "
+    "finds more. How the person wanted work done (files that begin with feedback_) holds as if "
+    "they said it now."
+)
 _COMPACTED = '"compact_boundary"'
 
 Told = Mapping[str, Any]
@@ -76,7 +81,8 @@ def _context(told: Told, text: str) -> dict[str, Any]:
 def _started(memory: Memory, told: Told) -> str:
     if _text(told, "source") == "resume":  # what it was told stands in its context
         return ""
-    return memory.context(tokens=START_TOKENS)
+    known = memory.context(tokens=START_TOKENS)
+    return f"{known}\n\n{GUIDE}" if known else ""
 
 
 def _prompted(memory: Memory, told: Told) -> str:
