@@ -50,7 +50,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/heads": ("tests/memory/test_growth.py",),
     "store/growing": ("tests/memory/test_growth.py", "tests/store/test_power.py"),
     "store/long_index": ("tests/memory/test_growth.py",),
-    "store/objects": ("tests/memory/test_history.py", "tests/memory/test_growth.py"),
+    "store/objects": (
+        "tests/store/test_objects.py",
+        "tests/memory/test_history.py",
+        "tests/memory/test_growth.py",
+    ),
     "store/landing": (
         "tests/session/test_landing.py",
         "tests/memory/test_undo.py",
