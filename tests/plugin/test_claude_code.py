@@ -25,7 +25,11 @@ def test_sessions_feed_and_use_the_memory_without_the_proxy(version: str, tmp_pa
     repo.mkdir()
     (repo / "reverie").mkdir()  # a module of that name in the project is not what runs
     (repo / "reverie" / "__init__.py").write_text("raise SystemExit(2)\n")
-    environ = {"HOME": str(home), "REVERIE_HOME": str(home / ".reverie")}
+    environ = {
+        "HOME": str(home),
+        "REVERIE_HOME": str(home / ".reverie"),
+        "REVERIE_FLAG_EXTRACT_NONINTERACTIVE": "1",  # nobody is there in a test
+    }
     subprocess.run(
         [sys.executable, "-m", "reverie.apps.cli", "install", "claude-code", "--plugin", "--yes"],
         env={**os.environ, **environ},

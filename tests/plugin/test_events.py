@@ -20,6 +20,7 @@ def project(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     folder = tmp_path / "shop"
     folder.mkdir()
     monkeypatch.setenv("REVERIE_HOME", str(home))
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
     return folder
 
 
@@ -115,6 +116,33 @@ def test_switched_off_it_neither_tells_nor_keeps(
     assert told("Stop", project, transcript_path=str(path)) == (0, "")
     monkeypatch.delenv("CLAUDE_CODE_DISABLE_AUTO_MEMORY")
     assert len(reverie.Memory(project).list()) == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "learns"),
+    [
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli"}, True),
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}, True),
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "0"}, False),
+        ({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, False),
+        ({"CLAUDE_CODE_ENTRYPOINT": ""}, False),
+        ({"CLAUDE_CODE_ENTRYPOINT": "", "REVERIE_FLAG_EXTRACT_NONINTERACTIVE": "1"}, True),
+        ({"REVERIE_FLAG_EXTRACT_MEMORIES": "0"}, False),
+    ],
+)
+def test_a_session_with_nobody_there_teaches_nothing_unless_wanted(
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    learns: bool,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / "t.jsonl"
+    path.write_text(rows(("user", "Always run the linter before you commit.")))
+    assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    assert bool(reverie.Memory(project).list()) is learns
 
 
 @pytest.mark.parametrize(

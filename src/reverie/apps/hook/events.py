@@ -2,7 +2,8 @@
 
 A session that begins, or was compacted, is told the index; a prompt is told what is clearly about
 it and was not shown yet; when a turn, the context or the session ends, what the person said is
-learned, by rules, free and on this machine. The client's transcript is only read.
+learned, by rules, free and on this machine. A session with no person at it teaches nothing, unless
+the flag `extract_noninteractive` is on. The client's transcript is only read.
 
 Nothing here can hold a session up: what fails is one sentence and exit status 1, which
 Claude Code shows and passes over. Where memory is switched off, nothing is said or kept.
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from reverie.api.memory import Memory, grounds_of
 from reverie.errors import InvalidInput, ReverieError
+from reverie.settings import Flags, environment
 
 FAILED = 1
 MAX_EVENT = 8 * 1024 * 1024
@@ -86,6 +88,8 @@ def _started(memory: Memory, told: Told) -> str:
 
 
 def _prompted(memory: Memory, told: Told) -> str:
+    if not _flags(memory).on("recall"):
+        return ""
     prompt = _text(told, "prompt")[:MAX_PROMPT]
     return memory.reminder(prompt, shown=_shown(told), tokens=PROMPT_TOKENS)
 
@@ -104,10 +108,24 @@ def _shown(told: Told) -> str:
 
 
 def _ended(memory: Memory, told: Told) -> str:
-    path = _text(told, "transcript_path")
-    if path and Path(path).is_file():
+    path, flags = _text(told, "transcript_path"), _flags(memory)
+    wanted = flags.on("extract_memories") and (
+        is_attended(environment()) or flags.on("extract_noninteractive")
+    )
+    if wanted and path and Path(path).is_file():
         memory.learn_recorded(path)
     return ""
+
+
+def is_attended(environ: Mapping[str, str]) -> bool:
+    """Whether Claude Code says that a person is at the session."""
+    said = environ.get("CLAUDE_CODE_SESSION_ATTENDED", "")
+    return said == "1" if said else environ.get("CLAUDE_CODE_ENTRYPOINT", "") == "cli"
+
+
+def _flags(memory: Memory) -> Flags:
+    ground = grounds_of(memory)[0]
+    return Flags(ground.environ, home=ground.home, root=ground.root, settings=ground.settings)
 
 
 def _nothing(memory: Memory, told: Told) -> str:
