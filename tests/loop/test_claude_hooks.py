@@ -132,6 +132,10 @@ async def test_what_a_repository_brings_runs_only_once_it_is_trusted(place: Plac
         assert "cannot run commands" in place.told
         trusted.decide(place.home, path, path.read_bytes(), trusted=True)
         assert (await place.hooks().run("PreToolUse", tool_name="Bash")).blocked
+        trusted.decide(place.home, path, path.read_bytes(), trusted=False)
+        place.notices.clear()
+        assert len(place.hooks()) == 0
+        assert place.told == ""
         path.unlink()
 
 

@@ -266,6 +266,11 @@ async def test_what_a_repository_brings_starts_only_once_it_is_trusted(stage: St
     path.write_bytes(data + b" ")
     async with stage.open() as agent:
         assert agent.toolbox.registry.get(ECHO) is None
+    trusted.decide(stage.home, path, path.read_bytes(), trusted=False)
+    stage.notices.clear()
+    async with stage.open() as agent:
+        assert agent.toolbox.registry.get(ECHO) is None
+        assert stage.told == ""  # a no is not asked about again and again
 
 
 def test_variables_are_put_in_and_bad_entries_named() -> None:

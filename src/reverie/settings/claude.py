@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reverie.settings.sources import SettingsFile, settings_file
-from reverie.settings.trust import distrust
+from reverie.settings.trust import distrust, was_declined
 
 MANAGED = Path("/etc/claude-code/managed-settings.json")
 FOLDER = ".claude"
@@ -49,7 +49,10 @@ def claude_settings(
 
 def _brought(path: Path, home: Path) -> SettingsFile:
     file = settings_file("local", path, home)
-    trusted = file.data is not None and not distrust(home, path, file.data)
+    data = file.data or b""
+    if was_declined(home, path, data):  # the user has seen it and said no
+        return replace(file, data=None)
+    trusted = not distrust(home, path, data)
     return replace(file, origin=replace(file.origin, trusted=trusted), problems=())
 
 

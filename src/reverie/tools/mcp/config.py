@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from reverie.light import dataclass
-from reverie.settings.trust import distrust
+from reverie.settings.trust import distrust, was_declined
 from reverie.settings.values import read_bytes
 
 FILE = ".mcp.json"
@@ -57,6 +57,8 @@ def find_servers(home: Path, top: Path, environ: Mapping[str, str]) -> McpServer
             continue
         why = "" if ours else distrust(home, path, data)
         servers, wrong = servers_in(data, environ)
+        if why and was_declined(home, path, data):
+            continue  # the user has seen it and said no
         if why and servers:
             names = ", ".join(one.name for one in servers)
             problems.append(
