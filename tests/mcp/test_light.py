@@ -11,17 +11,14 @@ pytestmark = pytest.mark.spec("18.mcp-client")
 SDKS = ("mcp", "mcp_types", "jsonschema", "httpx2", "pydantic", "anthropic")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_no_sdk_is_loaded_before_it_is_used() -> None:
+    lines = [
         "import reverie; reverie.Memory",
         "import reverie.agent.agent",
         "import reverie.apps.hook.events",
-        "import reverie.apps.cli.install, reverie.apps.cli.trust",
-        "import reverie.apps.cli.app as a; a.build(); import reverie.apps.cli.mcp",
-    ],
-)
-def test_no_sdk_is_loaded_before_it_is_used(line: str) -> None:
-    ask = f"{line}; import sys; print([m for m in {SDKS!r} if m in sys.modules])"
+        "import reverie.apps.cli.app as a; a.build()",
+        "import reverie.apps.cli.install, reverie.apps.cli.trust, reverie.apps.cli.mcp",
+    ]
+    ask = "\n".join((*lines, f"import sys; print([m for m in {SDKS!r} if m in sys.modules])"))
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

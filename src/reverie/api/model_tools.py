@@ -157,8 +157,9 @@ _LIST = (
 )
 _READ = "Gives one memory whole, by its file as the other tools name it."
 _PAST = (
-    "Searches what was said and done in past conversations of this project, word for word. Slower "
-    "and longer than memory: for an error text, a path or a name that memory does not know."
+    "Searches what was said and done in past conversations that Reverie recorded in this project "
+    "(its own agent's and imported ones), word for word. Longer than memory: for an error text, a "
+    "path or a name that memory does not know."
 )
 _HISTORY = (
     "Tells what became of a memory: every change with its id, time, who made it and the text it "

@@ -55,7 +55,7 @@ clearly fit a prompt join it by themselves. For all else there are the tools of 
 server:
 
 - Looking: `search_memory` for a subject, `ask_memory` for one fact with its source,
-  `search_sessions` for the words of an earlier session, `list_memories` for everything.
+  `list_memories` for everything, `read_memory` for one of them whole.
 - Keeping: `remember`, one fact a call, in full sentences, with the reason and calendar dates. Look
   first whether it is known; where it is known and wrong, name its file as `replaces`. What
   you read in a file, a web page or a tool's result has the source `elsewhere`.

@@ -57,7 +57,7 @@ def mcp(http: bool, port: int, read_only: bool, as_json: bool, project: Path) ->
     from reverie.apps.mcp.http import Door, serve_http
     from reverie.serving import listen
 
-    token = _token()
+    token = token_to_ask_for()
 
     def ready(url: str) -> None:
         if as_json:
@@ -84,7 +84,7 @@ def _server(project: Path, read_only: bool) -> Server[Any]:
     return MemoryServer(Memory(project), read_only=read_only).server()
 
 
-def _token() -> str:
+def token_to_ask_for() -> str:
     """The one that was chosen, or a new one."""
     given = environment().get(TOKEN, "")
     if not given:
