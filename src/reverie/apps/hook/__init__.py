@@ -1,1 +1,1 @@
-"""Programs that another agent runs at its hooks."""
+"""Programs that other agents run as hooks: small, alone, and quick to start."""
