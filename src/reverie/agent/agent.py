@@ -17,6 +17,8 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from reverie import layers
+from reverie.agent.mcp import AgentServers, agent_servers
+from reverie.agent.path_rules import PathRules
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
 from reverie.clock import SystemClock
@@ -24,6 +26,7 @@ from reverie.errors import NotAvailable, StoreError
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
+from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
@@ -37,6 +40,7 @@ from reverie.session.session import Session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, Settings, environment
+from reverie.settings.claude import claude_settings
 from reverie.store.home import tool_results_folder
 from reverie.store.memories import Memories
 from reverie.tools import (
@@ -44,6 +48,7 @@ from reverie.tools import (
     PermissionPolicy,
     PermissionRoots,
     PermissionRule,
+    ReadLog,
     Registry,
     StoredResults,
     Tool,
@@ -206,10 +211,11 @@ async def open_agent(
         if tools.get(tool.name) is None:
             tools.add(tool)
     await looked_up(model)
-    attachments = _attachments(place)
     async with (
+        agent_servers(place, say) as servers,
         _closing(memories),
         shared_while_open(memories, place.team, say),
+        _joined(servers, tools, place, lambda: own[0].toolbox.context.reads) as attachments,
         Session.open(
             place.cwd,
             model=model,
@@ -232,7 +238,7 @@ async def open_agent(
                 lambda: own[0].hooks,
                 attachments,
                 lambda: own[0].toolbox.context,
-                partial(_fresh_head, place, wanted, timer, memories, say),
+                partial(_fresh_head, place, wanted, timer, memories, say, servers, tools),
                 lambda: own[0].session.world,
             ),
             memories=memories,
@@ -277,21 +283,40 @@ def _hooks(place: Place, session: Session) -> Hooks:
         seconds=settings.hook_seconds,
         simple=settings.simple,
         say=session.world.say,
+        claude=claude_settings(place.home, place.top, place.environ),
+        transcript=str(session.library.path / f"{session.id}.jsonl"),
     )
 
 
-def _attachments(place: Place) -> Attachments:
+@asynccontextmanager
+async def _joined(
+    servers: AgentServers, tools: Registry, place: Place, reads: Callable[[], ReadLog]
+) -> AsyncGenerator[Attachments]:
+    """What an agent is told by itself; the servers' tools have joined its own."""
+    servers.join(tools)
     settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
-    return Attachments(place.top, bytes_each=each)
+    rules = path_rules(place.cwd, settings, home=place.home, environ=place.environ)
+    sources = (servers, PathRules(rules, place.top, reads))
+    yield Attachments(place.top, bytes_each=each, sources=sources)
 
 
 def _fresh_head(
-    place: Place, wanted: AgentOptions, clock: Clock, memories: Memories | None, say: Say
+    place: Place,
+    wanted: AgentOptions,
+    clock: Clock,
+    memories: Memories | None,
+    say: Say,
+    servers: AgentServers,
+    tools: Registry,
 ) -> Head:
-    """The system prompt and the surroundings as they are now."""
+    """The system prompt and the surroundings as they are now, and the tools where servers
+    announced others."""
+    if servers.changed:
+        servers.join(tools)
     return Head(
         system=system_prompt(place, wanted.system, memories, say),
+        tools=tools.definitions() if servers.changed else (),
         context=head_context(place, clock, memories, say),
     )
 

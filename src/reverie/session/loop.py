@@ -365,7 +365,12 @@ async def _settled(turn: Turn) -> None:
         _end(turn, next_)
         return
     more = turn.went_on < turn.limits.goes_on
-    verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MAX_TOLD], can_go_on=more)
+    verdict = await turn.hooks.run(
+        "Stop",
+        text=turn.reply.text[:MAX_TOLD],
+        can_go_on=more,
+        stop_hook_active=turn.went_on > 0,
+    )
     if verdict.blocked and verdict.reason and more:
         turn.went_on += 1
         await turn.talk.add(replace(user(verdict.reason), origin="hook"))

@@ -140,7 +140,7 @@ def chat(
         from reverie.apps.cli.interactive import converse
         from reverie.apps.cli.trust import offer
 
-        offer(place)
+        offer(place, project)
         converse(place, wanted, model)
         return
     code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import click
 
+from reverie.apps.cli.install_plugin import install_plugin, uninstall_plugin
 from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
@@ -17,6 +18,7 @@ from reverie.upkeep.install import CLIENTS
 from reverie.upkeep.installed import Desk, SettingsChange
 from reverie.upkeep.proxy_address import PORT
 
+CLAUDE = "claude-code"
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -30,10 +32,20 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     show_default=True,
     help="Where `reverie proxy` listens.",
 )
+@click.option(
+    "--plugin",
+    is_flag=True,
+    help="Claude Code's plugin instead: memory by hooks, a skill and MCP, without the proxy.",
+)
 @yes_option
 @json_option
-def install(client: str, port: int, yes: bool, as_json: bool) -> None:
+def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> None:
     """Let a client speak through the proxy: shows what would change, then asks."""
+    if plugin:
+        if client != CLAUDE:
+            raise InvalidInput("Only Claude Code has a plugin", where=client)
+        install_plugin(yes=yes, as_json=as_json)
+        return
     desk = _desk()
     change = desk.install(client, port)
     title = change.client.title
@@ -62,13 +74,15 @@ def uninstall(client: str | None, yes: bool, as_json: bool) -> None:
     for change in changes:
         _ask(change, yes, as_json, "Take this back?")
         desk.carry_out(change)
+    plugin = uninstall_plugin(yes=yes, as_json=as_json) if client in (None, CLAUDE) else None
     kept = client is not None or desk.sweep()
     if as_json:
-        document({"uninstalled": [_told(change) for change in changes]})
+        told = [_told(change) for change in changes]
+        document({"uninstalled": [*told, *([plugin] if plugin else [])]})
         return
     for change in changes:
         say(f"{change.client.title} speaks to its provider directly again.")
-    if not changes:
+    if not changes and plugin is None:
         say(f"Nothing was installed for {CLIENTS[client].title if client else 'any client'}.")
     if client is None and kept:
         say(f"Memories and sessions stay in {desk.home}; remove that folder to remove them too.")

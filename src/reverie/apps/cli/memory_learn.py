@@ -21,13 +21,8 @@ import click
 from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import json_option, model_option, project_option
 from reverie.apps.cli.show import Column, clean, document, note, say, table
-from reverie.errors import InvalidMessage, NotFound, ReverieError
-from reverie.store.journal import unseal
+from reverie.errors import NotFound, ReverieError
 from reverie.text.counts import plural
-from reverie.transcript import recorded
-from reverie.transcript.codec import decode
-from reverie.transcript.recorded import is_ours
-from reverie.transcript.records import Entry, Started
 from reverie.upkeep import transfer
 from reverie.upkeep.place import ProjectPlace, find_session
 from reverie.world import Notice
@@ -184,29 +179,9 @@ def past_of(given: str, place: ProjectPlace) -> PastSession:
         session = find_session(library, given)
         entries = library.read(session).entries if library else ()
         return PastSession(session, entries, given, "reverie")
-    lines, faults = transfer.lines_of(path)
-    for fault in faults:
-        note(f"{given}: {fault}")
-    if lines and is_ours(lines[0]):
-        return _ours(lines, path)
-    found = recorded.read(lines, given)
-    name = found.session or path.name.partition(".")[0]
-    return PastSession(name, found.entries, given, found.program, found.cwd)
+    from reverie.upkeep.past_files import past_in
 
-
-def _ours(lines: Sequence[str], path: Path) -> PastSession:
-    from reverie.session.extraction.past import PastSession
-
-    entries: list[Entry] = []
-    for text in lines:
-        found = unseal(text.encode("utf-8", "surrogateescape"))
-        try:
-            entries.append(decode((found[0].decode() if found else text), lambda _: None))
-        except (InvalidMessage, UnicodeDecodeError):
-            continue  # a head whose parts lie elsewhere, or a torn line: nobody's words
-    started = next((e.record for e in entries if isinstance(e.record, Started)), None)
-    name = started.session if started else path.name.partition(".")[0]
-    return PastSession(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
+    return past_in(path, note)
 
 
 # --- what is told
