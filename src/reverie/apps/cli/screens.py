@@ -200,6 +200,15 @@ class LineScreen:
         except EOFError:
             return False
 
+    def confirm(self, question: str) -> bool | None:
+        """A question that may wait: None where the person says neither yes nor no."""
+        self.line(question, "bold yellow")
+        try:
+            said = self._answer("[y]es  [n]o, and never ask again  [Enter] later: ").lower()
+        except (EOFError, KeyboardInterrupt):
+            return None
+        return {"y": True, "yes": True, "n": False, "no": False}.get(said)
+
     def _answer(self, prompt: str) -> str:
         try:
             return input(prompt).strip()

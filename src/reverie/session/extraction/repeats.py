@@ -19,15 +19,15 @@ from reverie.memory.echo import DENSE_SHARE, SHARE, content, negates, sentences
 from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.rules import ledger, reading
 from reverie.memory.rules.book import compile_rule
-from reverie.memory.rules.match import ASK, BLOCK, REMIND
+from reverie.memory.rules.ledger import RuleCounts
+from reverie.memory.rules.match import ASK
+from reverie.memory.rules.offers import OFFERED, offer_of
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
 from reverie.world import Notice
 
-OFFERED = 3
-"""Times from which on the next level is offered."""
 LEAST = 2
 """Content words that a sentence and a rule must have in common."""
 MAX_SAID = 50
@@ -39,7 +39,6 @@ _ORDERS = pattern(
     r"|toujours|encore|не|никогда|всегда|опять|снова)\b|不要|别|禁止|总是|又|说过",
     re.IGNORECASE,
 )
-_NEXT = {REMIND: ASK, ASK: BLOCK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,25 +121,27 @@ def _counted(one: TopicFile, said: WordsSaid, memories: Memories, session: str) 
     origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
     memories.save(one.key, changed.data, origin)
     times = len(days) + 1
+    counts: RuleCounts | None = None
     if memories.project is not None:
         store = RuleStore(memories, memories.project)
         store.count([(one.key, ledger.SAID)], said.at, session)
-    return Repeat(one.key, times, said.source, _offer(changed, times))
+        counts = store.counts().get(one.key) if times >= OFFERED else None
+    return Repeat(one.key, times, said.source, _told(changed, times, counts))
 
 
-def _offer(one: TopicFile, times: int) -> str:
+def _told(one: TopicFile, times: int, counts: RuleCounts | None) -> str:
     """What a person is told where a rule was said too often."""
-    if times < OFFERED:
+    if times < OFFERED or (counts is not None and counts.of(ledger.DECLINED)):
         return ""
     told = f"You have said this {times} times: {one.description or one.name}."
     rule = compile_rule(one, own=True)
     if rule is None:
         return f"{told} It names no call to hold: add `applies_to` to {one.key} (docs/rules.md)"
-    following = _NEXT.get(rule.get("level", REMIND), "")
-    if not following:
+    offer = offer_of(rule, counts)
+    if offer is None:
         return told
-    verb = "Be asked before calls" if following == ASK else "Block calls"
-    return f"{told} {verb} that break it? `reverie memory rules level {one.key} {following}`"
+    does = "has you asked before calls" if offer.level == ASK else "blocks calls"
+    return f"{told} `reverie memory rules level {one.key} {offer.level}` {does} that break it"
 
 
 def notices(repeats: Sequence[Repeat]) -> list[Notice]:
