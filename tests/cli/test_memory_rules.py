@@ -71,6 +71,7 @@ def test_stats_sum_up_what_rules_did(run: Run, home: Path, project: Path) -> Non
     assert row["counts"]["days"] == {"2027-01-15": {"held": 2}}
 
 
+@pytest.mark.spec("B20.cli")
 @pytest.mark.spec("B20.check")
 def test_a_rule_that_no_call_went_against_for_long_is_told(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
