@@ -7,6 +7,7 @@ would always, one that another contradicts, one that asks for more than it may d
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def _notes(
 
 def _idle(memories: Memories, rule: CompiledRule, counts: RuleCounts | None) -> str:
     """What is told of a rule that no call has gone against for long."""
-    days = counts.days if counts is not None else {}
+    days: Mapping[str, Mapping[str, int]] = counts.days if counts is not None else {}
     last = max((day for day, did in days.items() if did.get(MATCHED)), default="")
     since = _day(memories.now() - IDLE_DAYS * 86_400)
     if rule.get("level") == OFF or last > since:

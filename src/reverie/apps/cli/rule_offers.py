@@ -32,7 +32,7 @@ class RuleOffers:
         rules, memories = agent.rules, agent.memories
         if rules is None or memories is None or not agent.session.world.flags.get("rules"):
             return
-        waiting = desk.call(partial(to_thread.run_sync, _waiting, rules))
+        waiting = desk.call(lambda: to_thread.run_sync(_waiting, rules))
         offer = next((one for one in waiting if one.file not in self._asked), None)
         if offer is None:
             return
@@ -40,11 +40,9 @@ class RuleOffers:
         wanted = self._screen.confirm(offer.question)
         if wanted is None:
             return
-        done = _raised if wanted else _declined
         now = agent.session.world.clock.now()
-        self._screen.line(
-            desk.call(partial(to_thread.run_sync, done, rules, memories, offer, now)), "dim"
-        )
+        done = partial(_raised, memories) if wanted else partial(_declined, rules, now=now)
+        self._screen.line(desk.call(lambda: to_thread.run_sync(done, offer)), "dim")
 
 
 def _waiting(rules: ProjectRules) -> list[RuleOffer]:
@@ -54,15 +52,13 @@ def _waiting(rules: ProjectRules) -> list[RuleOffer]:
     return offers(book.rules, rules.store.counts())
 
 
-def _raised(rules: ProjectRules, memories: Memories, offer: RuleOffer, now: float) -> str:
-    del rules, now
+def _raised(memories: Memories, offer: RuleOffer) -> str:
     set_level(memories, offer.file, offer.level, by_user("edit", "the level of a rule"))
     return (
         f"{offer.file}: {offer.level}. `reverie memory rules level {offer.file} remind` undoes it"
     )
 
 
-def _declined(rules: ProjectRules, memories: Memories, offer: RuleOffer, now: float) -> str:
-    del memories
+def _declined(rules: ProjectRules, offer: RuleOffer, *, now: float) -> str:
     rules.store.count([(offer.file, ledger.DECLINED)], now)
     return f"{offer.file} stays as it is: `reverie memory rules level` changes it at any time"
