@@ -36,7 +36,9 @@ class Fence:
 
 
 class Fenced(StoreError):
-    """Somebody has taken the job up since: this try lands nothing."""
+    """Somebody has taken the job up since: this try lands nothing. `number` is theirs."""
+
+    number = 0
 
 
 class AlreadyLanded(StoreError):
@@ -78,11 +80,13 @@ def landed(memories: Memories, job: str) -> bool:
 
 def _compare(fence: Fence, numbers: dict[str, int], memories: Memories) -> None:
     if fence.number < numbers.get(fence.source, 0):
-        raise Fenced(
+        late = Fenced(
             "This try at a job came too late: somebody has taken it up since",
             where=str(memories.root),
             do="Nothing was changed; the other try goes on",
         )
+        late.number = numbers[fence.source]
+        raise late
 
 
 def _read(memories: Memories) -> tuple[dict[str, int], dict[str, int]]:

@@ -133,7 +133,7 @@ async def dream_memory(
         settings = place.settings
         parts = (place, settings, memories, run.model, run.say)
         with dreaming(*parts, fence=run.fence, counted=run.counted) as dreamer:
-            shut = dream_gates(dreamer) if due else ""
+            shut = dream_gates(place, memories, dreamer.clock.now()) if due else ""
             if shut:
                 return TaskOutcome("passed over", "not-due", shut), None
             async with closing(dreamer):
@@ -157,14 +157,20 @@ async def _dreamt(
     return TaskOutcome("failed", f"dream-{done.status}", *about), done
 
 
-def dream_gates(dreamer: Dreamer) -> str:
+def dream_gates(place: ProjectPlace, memories: Memories, now: float) -> str:
     """Why no dream is due, or nothing."""
     from reverie.layers.dreaming import Gates
     from reverie.session.dream.watch import touched, undistilled
+    from reverie.store.consolidation import Consolidation
 
-    days = partial(undistilled, dreamer.memories)
-    found = Gates(dreamer.flags, dreamer.lock.last, partial(touched, dreamer.library), None, days)
-    return found.shut(dreamer.settings, dreamer.clock.now())
+    settings, library = place.settings, place.library()
+    lock = Consolidation.of(memories.root, lambda: now, settings)
+
+    def counted(since: float) -> int:
+        return touched(library, since) if library else 0
+
+    days = partial(undistilled, memories)
+    return Gates(place.flags(), lock.last, counted, None, days).shut(settings, now)
 
 
 # Learning
