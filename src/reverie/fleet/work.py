@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -151,6 +152,8 @@ class Workshop:
         outcome, error = await alone(self._outcome(task(JobWork(job, place, run, tell))), None)
         if outcome is None:
             outcome = TaskOutcome("failed", "error", error)
+        if self.model.capabilities.free:
+            outcome = replace(outcome, cost=0.0)
         self._log(taken, outcome)
         now = await to_thread.run_sync(self.ledger.now)
         return ended(outcome, taken.tries, until_tomorrow(now) if model.refused else 0.0)
