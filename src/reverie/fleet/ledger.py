@@ -40,6 +40,8 @@ class TakenJob:
     job: Job
     fence: Fence
     tries: int
+    requests: int = 0  # of earlier tries
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class FleetLedger:
             "UPDATE fleet_jobs SET state = 'running', fence = ?, worker = ?, tries = tries + 1,"
             f" started = {self.now_sql}, phase = '', code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 0"
-            f" RETURNING {_COLUMNS}, tries",
+            f" RETURNING {_COLUMNS}, tries, requests, cost",
             (fence, worker, tenant, key),
         )
         if not rows:
@@ -198,7 +200,9 @@ class FleetLedger:
             )
             return None
         job = _job(rows[0])
-        return TakenJob(job, Fence(job.key, int(fence or 0), self.source), int(rows[0][-1] or 0))
+        tries, requests, cost = (float(one or 0) for one in rows[0][-3:])
+        mine = Fence(job.key, int(fence or 0), self.source)
+        return TakenJob(job, mine, int(tries), int(requests), cost)
 
     def beat(self, taken: TakenJob, at: Progress) -> str:
         """Say how far a try is: "" to go on, "cancel" where somebody asked, "lost" where the job
@@ -206,7 +210,7 @@ class FleetLedger:
         rows = self._write(
             "UPDATE fleet_jobs SET phase = ?, rounds = ?, files = ?, requests = ?, cost = ?"
             " WHERE tenant = ? AND key = ? AND fence = ? AND state = 'running' RETURNING cancel",
-            (at.phase, at.rounds, at.files, at.requests, at.cost, *_name(taken)),
+            (at.phase, at.rounds, at.files, *_used(taken, at), *_name(taken)),
         )
         return "lost" if not rows else "cancel" if rows[0][0] else ""
 
@@ -217,7 +221,7 @@ class FleetLedger:
             lambda: self._write(
                 f"UPDATE fleet_jobs SET state = ?, code = ?, after = {self.now_sql} + ?,"
                 f" ended = {self.now_sql}, tries = tries - ?, rounds = ?, files = ?,"
-                " requests = requests + ?, cost = cost + ?, ident = ?"
+                " requests = ?, cost = ?, ident = ?"
                 " WHERE tenant = ? AND key = ? AND fence = ? AND state = 'running' RETURNING 1",
                 (
                     end.state,
@@ -226,8 +230,7 @@ class FleetLedger:
                     0 if end.counted else 1,
                     at.rounds,
                     at.files,
-                    at.requests,
-                    at.cost,
+                    *_used(taken, at),
                     end.ident,
                     *_name(taken),
                 ),
@@ -283,6 +286,15 @@ class FleetLedger:
             (tenant, key),
         )
         return str(self.job(tenant, key)["state"])
+
+    def retry_now(self, tenant: str = "") -> int:
+        """What waits for a later time may begin now; how many jobs that are."""
+        rows = self._write(
+            "UPDATE fleet_jobs SET after = 0 WHERE (? = '' OR tenant = ?) AND state = 'queued'"
+            " AND after > 0 RETURNING 1",
+            (tenant, tenant),
+        )
+        return len(rows)
 
     def pause(self, tenant: str, paused: bool) -> None:
         """Begin no job of a tenant, or begin them again; what runs comes to its end."""
@@ -372,6 +384,11 @@ class FleetLedger:
 
 def day_of(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+def _used(taken: TakenJob, at: Progress) -> tuple[int, float]:
+    """What all tries together have used."""
+    return taken.requests + at.requests, taken.cost + at.cost
 
 
 def _name(taken: TakenJob) -> tuple[SqlValue, ...]:

@@ -10,7 +10,8 @@ that time, with its own share, is not further ahead than a burst; after a pause 
 a large one may take more. So within any window of `WINDOW` seconds no more than the limit is
 taken: the proof is short. Let the window begin at s, and its last take be at t. What was taken in
 it before has moved the time to at least s + taken, and the last one passed taken + own <= t - s +
-burst. `WINDOW` is longer than a minute, since requests travel.
+burst: at most a window and a burst, which is what the limit is earned in. `WINDOW` is longer than
+a minute, since requests travel.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from reverie.transcript.records import Usage
 from reverie.transcript.request import Request
 from reverie.world import Capabilities, Clock, Event, Model, Reply, Retrying
 
-WINDOW = 66.0
-BURST = 6.0
-"""Seconds' worth of a rate that may leave at once."""
+WINDOW = 62.0
+BURST = 8.0
+"""Seconds' worth of a rate that may leave at once. What takes more has to find the key idle for
+longer: a few large requests do not use a key up as well as many small ones."""
 LONGEST_NAP = 5.0
 ANY_KEY = "*"
 MARGIN = 1.3
@@ -172,7 +174,7 @@ def _seconds(name: str, limits: Limits, share: Share, *, whole: bool = True) -> 
                 where=name,
                 do="Raise the limit with `reverie fleet limits`, or lower maxOutputTokens",
             )
-        found.append(wanted * (WINDOW - BURST) / limit if limit else 0.0)
+        found.append(wanted * (WINDOW + BURST) / limit if limit else 0.0)
     return found
 
 

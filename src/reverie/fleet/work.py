@@ -148,11 +148,16 @@ class Workshop:
             return JobEnd("queued", "unknown-kind", UNKNOWN_WAIT, counted=False)
         model = self._metered(job.tenant)
         run = TaskRun(model, taken.fence, counted=False)
+        free = self.model.capabilities.free
+
+        def told(at: Progress) -> None:
+            tell(replace(at, cost=0.0) if free else at)
+
         place = ProjectPlace(self.place.environ, self.place.home, Path(job.root))
-        outcome, error = await alone(self._outcome(task(JobWork(job, place, run, tell))), None)
+        outcome, error = await alone(self._outcome(task(JobWork(job, place, run, told))), None)
         if outcome is None:
             outcome = TaskOutcome("failed", "error", error)
-        if self.model.capabilities.free:
+        if free:
             outcome = replace(outcome, cost=0.0)
         self._log(taken, outcome)
         now = await to_thread.run_sync(self.ledger.now)
