@@ -33,9 +33,9 @@ class Server:
 
     def restart(self, how: str) -> None:
         options = f"-h 127.0.0.1 -p {self.port} -k {self.data}"
+        way = ["-m", how, "-w", "-o", options, "-l", self.data / "log2"]
         subprocess.run(
-            [self.program, "-D", self.data, "-m", how, "-w", "-o", options]
-            + ["-l", self.data / "log2", "restart"],
+            [self.program, "-D", self.data, *way, "restart"],
             check=True,
             capture_output=True,
             user=self.data.stat().st_uid if os.geteuid() == 0 else None,
