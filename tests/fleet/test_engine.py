@@ -245,9 +245,7 @@ def test_the_role_of_workers_changes_no_shape(fleet: Fleet, statement: str) -> N
 
 def _login(fleet: Fleet) -> str:
     """A login that is a worker and nothing more."""
-    found = rows(fleet.ledger, "SELECT 1 FROM pg_roles WHERE rolname = 'night_worker'")
-    if not found:
-        rows(fleet.ledger, f"CREATE ROLE night_worker LOGIN IN ROLE {tables.WORKER_ROLE}")
+    fleet.engine.init(fleet.url, "night_worker")
     return fleet.url.replace("postgres:@", "night_worker:@")
 
 

@@ -31,7 +31,7 @@ from procrastinate.worker import Worker
 from reverie.errors import InvalidInput, ReverieError
 from reverie.fleet.ledger import FleetLedger, TakenJob
 from reverie.fleet.local import worker_name
-from reverie.fleet.tables import guard_tables, seeing
+from reverie.fleet.tables import guard_tables, make_login, seeing
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
 from reverie.team.database import Database, DatabaseAway, Transaction, open_database
@@ -56,13 +56,17 @@ def open_fleet(url: str, tenants: tuple[str, ...] = ()) -> FleetLedger:
     return FleetLedger(open_database(seeing(url, tenants)))
 
 
-def init(url: str) -> None:
-    """Make the tables of the engine and of the ledger, their guards and the role of workers."""
+def init(url: str, login: str = "") -> None:
+    """Make the tables of the engine and of the ledger, their guards and the role of workers; with
+    `login`, somebody who has that role and no other. How they prove who they are is set up where
+    the database is."""
     ledger = open_fleet(url)
     try:
         _make_engine(ledger.database, url)
         ledger.make()
         ledger.database.exclusive(guard_tables)
+        if login:
+            ledger.database.exclusive(lambda within: make_login(within, login))
     finally:
         ledger.close()
 

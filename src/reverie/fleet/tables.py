@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from reverie.fleet.jobs import checked_tenant
 from reverie.team.database import Database, Transaction
 from reverie.team.migrations import Steps, migrate, refuse_newer
 
@@ -130,6 +131,14 @@ def guard_tables(within: Transaction) -> None:
         "CREATE INDEX IF NOT EXISTS fleet_engine_locks ON procrastinate_jobs (lock)"
         " WHERE status IN ('todo', 'doing')"
     )
+
+
+def make_login(within: Transaction, name: str) -> None:
+    """A login that is a worker and nothing more."""
+    known = checked_tenant(name).replace("-", "_").replace(".", "_")
+    if not within.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", (known,)):
+        within.rows(f'CREATE ROLE "{known}" LOGIN')
+    within.rows(f'GRANT {WORKER_ROLE} TO "{known}"')
 
 
 _TENANT_OF_QUEUE = "split_part(queue_name, '@', 1)"

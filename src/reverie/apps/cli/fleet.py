@@ -75,13 +75,14 @@ def app() -> None:
 
 
 @app.command()
+@click.option("--login", default="", metavar="NAME", help="Also make a login for workers.")
 @database_option
 @json_option
-def init(database: str, as_json: bool) -> None:
+def init(login: str, database: str, as_json: bool) -> None:
     """Make the tables, and on PostgreSQL the role of workers."""
     url = _url(database)
     if url:
-        _engine().init(url)
+        _engine().init(url, login)
     else:
         _local().close()
     where = "PostgreSQL" if url else "this host"
