@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,9 @@ from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.local import open_local
 from tests.conftest import ROOT, Scale
 from tests.fleet.stage import jobs_for, make_memories, wrong
+from tests.tally import counted
 
-pytestmark = [pytest.mark.spec("9.fleet-trial"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("9.fleet-trial")]
 LEASE = 3.0
 
 
@@ -54,7 +57,7 @@ class Crew:
 def kept_killing(ledger: FleetLedger, crew: Crew, kills: int, seed: int, pause: float) -> None:
     """Kill until it was done often enough, then wait until no job is open."""
     chance = random.Random(seed)
-    until = time.monotonic() + 540
+    until = time.monotonic() + 1_200
     try:
         while ledger.open_jobs() and time.monotonic() < until:
             time.sleep(pause)
@@ -75,41 +78,78 @@ def states(ledger: FleetLedger) -> dict[str, int]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How much of it: nights and memories, processes, kills and the seconds between them."""
+
+    nights: int
+    memories: int
+    processes: int
+    kills: int
+    body: float
+    pause: float
+
+
+SMALL = Trial(6, 10, 4, 10, body=1.0, pause=0.8)
+FULL = Trial(40, 50, 16, 200, body=3.0, pause=0.5)
+HERE = Trial(6, 10, 2, 5, body=0.5, pause=0.9)
+HERE_IN_FULL = Trial(20, 50, 4, 100, body=0.5, pause=0.6)
+
+
+def tried(url: str, base: Path, trial: Trial, seed: int) -> None:
+    from reverie.fleet.engine import enqueue, init, open_fleet
+
+    init(url)
+    ledger = open_fleet(url)
+    ledger.check()
+    _tried(ledger, url, base, trial, seed, lambda: enqueue(ledger))
+
+
+def tried_here(base: Path, trial: Trial, seed: int) -> None:
+    _tried(open_local(base / "home"), "-", base, trial, seed, lambda: 0)
+
+
+def _tried(
+    ledger: FleetLedger, url: str, base: Path, trial: Trial, seed: int, begin: Callable[[], int]
+) -> None:
+    home = base / "home"
+    roots = make_memories(home, base, trial.memories)
+    jobs = jobs_for(roots, trial.nights)
+    ledger.add(jobs)
+    begin()
+    crew = Crew(url, home, trial.processes, trial.body)
+    kept_killing(ledger, crew, trial.kills, seed, trial.pause)
+    assert states(ledger) == {"done": len(jobs)}, crew.log.read_text()[-4000:]
+    assert wrong(home, roots, trial.nights) == (0, 0)
+    counted("kills", trial.kills)
+    ledger.close()
+
+
+@pytest.mark.doors
 def test_kills_lose_double_and_hold_up_nothing(
     postgres_url: str, tmp_path: Path, scale: Scale
 ) -> None:
-    from reverie.fleet.engine import enqueue, init, open_fleet
-
-    home = tmp_path / "home"
-    nights, memories = scale.pick((6, 10), (40, 50))
-    roots = make_memories(home, tmp_path, memories)
-    init(postgres_url)
-    ledger = open_fleet(postgres_url)
-    ledger.check()
-    jobs = jobs_for(roots, nights)
-    ledger.add(jobs)
-    enqueue(ledger)
-    crew = Crew(postgres_url, home, scale.pick(4, 16), scale.pick(1.0, 3.0))
-    kept_killing(ledger, crew, scale.pick(10, 200), scale.seed, scale.pick(0.8, 0.5))
-    assert states(ledger) == {"done": len(jobs)}, crew.log.read_text()[-4000:]
-    assert wrong(home, roots, nights) == (0, 0)
-    ledger.close()
+    tried(postgres_url, tmp_path, SMALL, scale.seed)
 
 
+@pytest.mark.proof
+def test_the_trial_in_full(postgres_url: str, tmp_path: Path, scale: Scale) -> None:
+    """2,000 jobs, 16 processes, 200 kills."""
+    tried(postgres_url, tmp_path, FULL, scale.seed)
+
+
+@pytest.mark.doors
 def test_the_same_on_one_host_without_a_server(tmp_path: Path, scale: Scale) -> None:
-    home = tmp_path / "home"
-    nights, memories = scale.pick((6, 10), (40, 50))
-    roots = make_memories(home, tmp_path, memories)
-    ledger = open_local(home)
-    jobs = jobs_for(roots, nights)
-    ledger.add(jobs)
-    crew = Crew("-", home, 2, scale.pick(0.5, 0.5))
-    kept_killing(ledger, crew, scale.pick(5, 100), scale.seed, scale.pick(0.9, 0.9))
-    assert states(ledger) == {"done": len(jobs)}, crew.log.read_text()[-4000:]
-    assert wrong(home, roots, nights) == (0, 0)
-    ledger.close()
+    tried_here(tmp_path, HERE, scale.seed)
 
 
+@pytest.mark.proof
+def test_the_same_on_one_host_in_full(tmp_path: Path, scale: Scale) -> None:
+    """1,000 jobs, 4 processes, 100 kills."""
+    tried_here(tmp_path, HERE_IN_FULL, scale.seed)
+
+
+@pytest.mark.doors
 def test_a_host_that_never_returns_leaves_its_jobs_to_others(
     postgres_url: str, tmp_path: Path
 ) -> None:
@@ -133,6 +173,7 @@ def test_a_host_that_never_returns_leaves_its_jobs_to_others(
     ledger.close()
 
 
+@pytest.mark.doors
 def test_a_worker_stopped_past_its_lease_lands_nothing(postgres_url: str, tmp_path: Path) -> None:
     from reverie.fleet.engine import enqueue, init, open_fleet
 

@@ -17,6 +17,8 @@ KINDS = ("learn", "hygiene", "dream", "replay", "sync")
 JobState: TypeAlias = Literal["queued", "running", "done", "skipped", "dead", "cancelled"]
 OPEN: tuple[JobState, ...] = ("queued", "running")
 TENANT = "default"
+TEAM = "team:"
+"""How the root of a memory begins that lies with the team's server; the repository follows."""
 _MARK = 16
 _MAX_TENANT = 60
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from reverie.errors import NotFound, ReverieError
-from reverie.fleet.jobs import Job, nightly, of_session
+from reverie.fleet.jobs import TEAM, Job, nightly, of_session
 from reverie.light import dataclass
 from reverie.store.memories import memory_folder
+from reverie.team.values import check_repo
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.tasks import dream_gates, memory_roots
@@ -35,6 +36,7 @@ class PlanRequest:
     due: bool = True
     days: float = 7.0  # how far back sessions are looked at
     roots: tuple[Path, ...] = ()  # these alone
+    team: tuple[str, ...] = ()  # repositories whose memory lies with the team's server
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,10 @@ def plan(place: ProjectPlace, asked: PlanRequest, now: Callable[[], float]) -> P
     """What there is to do under a home."""
     jobs: list[Job] = []
     passed: list[tuple[str, str]] = []
-    for root in asked.roots or memory_roots(place):
+    for repo in asked.team:
+        root = f"{TEAM}{check_repo(repo)}"
+        jobs.append(nightly("dream", root, asked.night, tenant=asked.tenant, host="", due=False))
+    for root in asked.roots or (() if asked.team else memory_roots(place)):
         here = ProjectPlace(place.environ, place.home, root)
         try:
             for kind in asked.kinds:

@@ -23,7 +23,7 @@ from anyio import to_thread
 from reverie.alone import alone
 from reverie.clock import SystemClock
 from reverie.errors import BudgetExceeded, NotFound, ReverieError
-from reverie.fleet.jobs import Job
+from reverie.fleet.jobs import TEAM, Job
 from reverie.fleet.ledger import TRIES, FleetLedger, JobEnd, Progress, TakenJob
 from reverie.fleet.rates import MeteredModel, Purse, Rates, TenantPurse, until_tomorrow
 from reverie.light import dataclass
@@ -60,6 +60,7 @@ class JobWork:
     place: ProjectPlace
     run: TaskRun
     tell: Callable[[Progress], None]
+    home: ProjectPlace  # where the worker itself stands
 
 
 FleetTask: TypeAlias = Callable[[JobWork], Awaitable[TaskOutcome]]
@@ -70,6 +71,10 @@ async def _dream(work: JobWork) -> TaskOutcome:
         files, rounds = len(dream.touched), len(dream.rounds)
         work.tell(Progress(dream.phase, rounds, files, dream.requests, dream.weighted))
 
+    if work.job.root.startswith(TEAM):
+        from reverie.fleet.shared import dream_shared
+
+        return await dream_shared(work.home, work.run, work.job.root.removeprefix(TEAM), shown)
     return (await dream_memory(work.place, work.run, due=work.job.due, shown=shown))[0]
 
 
@@ -154,7 +159,9 @@ class Workshop:
             tell(replace(at, cost=0.0) if free else at)
 
         place = ProjectPlace(self.place.environ, self.place.home, Path(job.root))
-        outcome, error = await alone(self._outcome(task(JobWork(job, place, run, told))), None)
+        outcome, error = await alone(
+            self._outcome(task(JobWork(job, place, run, told, self.place))), None
+        )
         if outcome is None:
             outcome = TaskOutcome("failed", "error", error)
         if free:

@@ -64,6 +64,9 @@ def plan_options(command: Any) -> Any:
         click.option(
             "--root", "roots", multiple=True, type=click.Path(path_type=Path), help="These alone."
         ),
+        click.option(
+            "--team", multiple=True, metavar="OWNER/NAME", help="A memory of the team's server."
+        ),
     ):
         command = option(command)
     return command
@@ -442,6 +445,7 @@ def _asked(
     everything: bool,
     days: float,
     roots: tuple[Path, ...],
+    team: tuple[str, ...],
 ) -> PlanRequest:
     from reverie.fleet.planning import PlanRequest
     from reverie.store.home import canonical_root
@@ -454,6 +458,7 @@ def _asked(
         not everything,
         days,
         tuple(canonical_root(Path(os.path.abspath(root))) for root in roots),
+        team,
     )
 
 
