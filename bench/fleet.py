@@ -73,6 +73,7 @@ def measure(out: Path) -> Iterator[Row]:
 
 
 def _measured(server: Any, base: Path) -> Iterator[Row]:
+    yield from _claims(server)
     rates: dict[int, float] = {}
     for workers in WORKERS:
         seconds = _dreamt(server, base / f"dreams{workers}", workers)
@@ -85,7 +86,6 @@ def _measured(server: Any, base: Path) -> Iterator[Row]:
     nothing = _dreamt(server, base / "nothing", 1, what="nothing") / MEMORIES
     share = nothing * rates[1]
     yield "engine for each job", f"{nothing * 1_000:.1f} ms, {share:.1%} of a dream", "", None
-    yield from _claims(server)
 
 
 def _dreamt(server: Any, base: Path, workers: int, what: str = "dream") -> float:

@@ -26,6 +26,7 @@ from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transac
 T = TypeVar("T")
 TRIES = 5
 _PATIENCE = 90.0
+_CHUNK = 500
 _COLUMNS = "tenant, key, kind, root, night, about, size, host, due"
 _ABOUT = (
     "tenant, key, kind, root, night, state, code, tries, worker, host, after, created, started,"
@@ -117,15 +118,13 @@ class FleetLedger:
     def add(self, jobs: Sequence[Job]) -> list[Job]:
         """Take a plan; gives the jobs that are new. Two plans at once take turns."""
 
+        wanted = list({(job.tenant, job.key): job for job in jobs}.values())
+
         def work(within: Transaction) -> list[Job]:
             ranks: dict[str, int] = {}
             new: list[Job] = []
-            for job in jobs:
-                if job.tenant not in ranks:
-                    ranks[job.tenant] = self._rank(within, job.tenant)
-                if self._insert(within, job, ranks[job.tenant] + 1):
-                    ranks[job.tenant] += 1
-                    new.append(job)
+            for begin in range(0, len(wanted), _CHUNK):
+                new += self._insert(within, wanted[begin : begin + _CHUNK], ranks)
             return new
 
         return self.patient(lambda: self.database.exclusive(work))
@@ -143,18 +142,33 @@ class FleetLedger:
         )[0][0]
         return max(int(own or 0), int(reached or 1) - 1)
 
-    def _insert(self, within: Transaction, job: Job, rank: int) -> bool:
-        values: list[SqlValue] = [job.tenant, job.key, job.kind, job.root, job.night, job.about]
-        values += [job.size, job.host, int(job.due), job.memory, rank]
-        made = within.rows(
-            f"INSERT INTO fleet_jobs ({_COLUMNS}, memory, rank, state, code, tries, fence, worker,"
-            " after, created, started, ended, phase, rounds, files, requests, cost, ident, cancel)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', 0, 0, '',"
-            f" 0, {self.now_sql}, 0, 0, '', 0, 0, 0, 0, '', 0)"
-            " ON CONFLICT (tenant, key) DO NOTHING RETURNING 1",
-            values,
+    def _insert(self, within: Transaction, jobs: list[Job], ranks: dict[str, int]) -> list[Job]:
+        """Add the jobs that nobody planned before, each behind its tenant's last."""
+        marks = ", ".join("?" for _ in jobs)
+        rows = within.rows(
+            f"SELECT tenant, key FROM fleet_jobs WHERE key IN ({marks})", [job.key for job in jobs]
         )
-        return bool(made)
+        known = {(str(row[0]), str(row[1])) for row in rows}
+        new = [job for job in jobs if (job.tenant, job.key) not in known]
+        values: list[SqlValue] = []
+        for job in new:
+            if job.tenant not in ranks:
+                ranks[job.tenant] = self._rank(within, job.tenant)
+            ranks[job.tenant] += 1
+            values += [job.tenant, job.key, job.kind, job.root, job.night, job.about, job.size]
+            values += [job.host, int(job.due), job.memory, ranks[job.tenant]]
+        row = (
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', 0, 0, '',"
+            f" 0, {self.now_sql}, 0, 0, '', 0, 0, 0, 0, '', 0)"
+        )
+        if new:
+            within.rows(
+                f"INSERT INTO fleet_jobs ({_COLUMNS}, memory, rank, state, code, tries, fence,"
+                " worker, after, created, started, ended, phase, rounds, files, requests, cost,"
+                f" ident, cancel) VALUES {', '.join(row for _ in new)}",
+                values,
+            )
+        return new
 
     # Taking up and ending
 
