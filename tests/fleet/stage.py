@@ -20,7 +20,7 @@ from reverie.settings import DEFAULTS
 from reverie.store import landing
 from reverie.store.memories import Memories, memory_folder
 from reverie.upkeep.place import ProjectPlace
-from reverie.upkeep.tasks import TaskOutcome, _entered  # pyright: ignore[reportPrivateUsage]
+from reverie.upkeep.tasks import TaskOutcome, entered
 
 FILE = "nights.md"
 HEAD = "---\nname: Nights\ndescription: the nights that landed\ntype: project\n---\n\n"
@@ -57,7 +57,7 @@ def lander(seconds: float = 0.0) -> FleetTask:
     """A job that adds a line for its night, some time after it has read the file."""
 
     async def task(work: JobWork) -> TaskOutcome:
-        with _entered(work.place, work.run) as memories:
+        with entered(work.place, work.run) as memories:
             if isinstance(memories, TaskOutcome):
                 return memories
             before = memories.folder.bytes_of(FILE)

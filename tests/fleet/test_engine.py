@@ -16,8 +16,8 @@ import pytest
 from reverie.embedded import EmbeddedModel
 from reverie.errors import InvalidInput
 from reverie.fleet import tables
-from reverie.fleet.jobs import Job, nightly
-from reverie.fleet.ledger import FleetLedger, JobEnd
+from reverie.fleet.jobs import Job, JobEnd, nightly
+from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.work import TASKS, FleetTask, JobWork, Workshop
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin

@@ -19,11 +19,13 @@ from reverie.store import fences, landing
 from reverie.store.fences import AlreadyLanded, Fence, Fenced
 from reverie.store.memories import Memories
 from tests.conftest import Scale
-from tests.faults import Ack, Death, every_kill, quick_folder
+from tests.faults import Ack, Death, When, every_kill, quick_folder
 
 pytestmark = [pytest.mark.spec("9.fleet-fence")]
 ORIGIN = Origin("dream", Trust.AGENT, agent="test")
 KEY = "a.md"
+SOME: tuple[When, ...] = ("before", "partial")
+ALL: tuple[When, ...] = ("before", "after", "partial")
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_a_kill_anywhere_in_a_landing_leaves_it_landed_or_not_begun(scale: Scale
             shutil.rmtree(current[-1])
 
         current: list[Path] = []
-        points = every_kill(attempt, check, stride=scale.pick(9, 1))
+        points = every_kill(attempt, check, stride=scale.pick(15, 1), whens=scale.pick(SOME, ALL))
     assert points > 10
 
 

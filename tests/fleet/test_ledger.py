@@ -10,8 +10,18 @@ import pytest
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.fleet import tables
-from reverie.fleet.jobs import Job, checked_kinds, checked_tenant, memory_id, nightly, of_session
-from reverie.fleet.ledger import FleetLedger, JobEnd, Progress, TakenJob
+from reverie.fleet.jobs import (
+    Job,
+    JobEnd,
+    Progress,
+    TakenJob,
+    checked_kinds,
+    checked_tenant,
+    memory_id,
+    nightly,
+    of_session,
+)
+from reverie.fleet.ledger import FleetLedger
 from reverie.team.database import open_database
 
 pytestmark = [pytest.mark.spec("9.fleet-ledger")]

@@ -13,8 +13,7 @@ import pytest
 
 from reverie.embedded import EmbeddedModel
 from reverie.errors import StoreError
-from reverie.fleet.jobs import Job, nightly, of_session
-from reverie.fleet.ledger import JobEnd
+from reverie.fleet.jobs import Job, JobEnd, nightly, of_session
 from reverie.fleet.local import RunTotals, lives, open_local, run_local, worker_name
 from reverie.fleet.planning import PlanRequest, plan
 from reverie.fleet.work import BACKOFF, LOG, TASKS, FleetTask, JobWork, Workshop, ended

@@ -28,8 +28,9 @@ from anyio import to_thread
 from procrastinate import exceptions, jobs, manager
 from procrastinate.worker import Worker
 
-from reverie.errors import InvalidInput, ReverieError
-from reverie.fleet.ledger import FleetLedger, TakenJob
+from reverie.errors import InvalidInput
+from reverie.fleet.jobs import TakenJob
+from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.local import worker_name
 from reverie.fleet.tables import guard_tables, make_login, seeing
 from reverie.fleet.work import Workshop
@@ -234,7 +235,7 @@ class FleetWorker:
                 update_heartbeat_interval=lease / 4,
                 stalled_worker_timeout=lease,
                 install_signal_handlers=False,
-                shutdown_graceful_timeout=0 if self._options.until_done else None,
+                delete_jobs="successful",  # the ledger keeps what is known of a job
             )
             await self._worker.run()
 
@@ -306,11 +307,14 @@ class FleetWorker:
         """Work that ends where the database goes away, and is begun again later."""
         import psycopg
 
+        away = (*_AWAY, psycopg.OperationalError, psycopg.InterfaceError)
         try:
             await work()
-        except (*_AWAY, psycopg.Error, ReverieError) as error:
-            _logger.warning("the database went away: %s", str(error).splitlines()[:1])
+        except away as error:
+            _logger.warning(
+                "the database did not answer as it should: %r", error.__cause__ or error
+            )
         except BaseExceptionGroup as many:
-            rest = many.split((*_AWAY, psycopg.Error))[1]
+            rest = many.split(away)[1]
             if rest is not None:
                 raise rest from None

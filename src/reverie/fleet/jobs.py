@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from reverie.errors import InvalidInput
 from reverie.light import dataclass
+from reverie.store.fences import Fence
 
 KINDS = ("learn", "hygiene", "dream", "replay", "sync")
 """What there is to do, in the order in which a memory gets it."""
@@ -42,6 +43,41 @@ class Job:
     def memory(self) -> str:
         """One writer at a time has this."""
         return memory_id(self.root, self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenJob:
+    """A job that somebody has taken up, and the fence of this try."""
+
+    job: Job
+    fence: Fence
+    tries: int
+    requests: int = 0  # of earlier tries
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is: counts alone."""
+
+    phase: str = ""
+    rounds: int = 0
+    files: int = 0
+    requests: int = 0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a try ended. A job that goes back to the queue begins after `wait` seconds; one that
+    only had to wait has not used up a try."""
+
+    state: JobState
+    code: str = ""
+    wait: float = 0.0
+    counted: bool = True
+    progress: Progress = Progress()
+    ident: str = ""
 
 
 def memory_id(root: str, host: str = "") -> str:

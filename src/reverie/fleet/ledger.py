@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from reverie.errors import NotFound
-from reverie.fleet.jobs import Job, JobState
+from reverie.fleet.jobs import Job, JobEnd, Progress, TakenJob
 from reverie.fleet.tables import check_tables, make_tables
-from reverie.light import dataclass
 from reverie.store.fences import Fence
 from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transaction
 
@@ -32,41 +31,6 @@ _ABOUT = (
     "tenant, key, kind, root, night, state, code, tries, worker, host, after, created, started,"
     " ended, phase, rounds, files, requests, cost, ident, cancel"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TakenJob:
-    """A job that somebody has taken up, and the fence of this try."""
-
-    job: Job
-    fence: Fence
-    tries: int
-    requests: int = 0  # of earlier tries
-    cost: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a job is: counts alone."""
-
-    phase: str = ""
-    rounds: int = 0
-    files: int = 0
-    requests: int = 0
-    cost: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class JobEnd:
-    """How a try ended. A job that goes back to the queue begins after `wait` seconds; one that
-    only had to wait has not used up a try."""
-
-    state: JobState
-    code: str = ""
-    wait: float = 0.0
-    counted: bool = True
-    progress: Progress = Progress()
-    ident: str = ""
 
 
 class FleetLedger:

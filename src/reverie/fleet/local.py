@@ -15,7 +15,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from reverie.fleet.ledger import FleetLedger, JobEnd, TakenJob
+from reverie.fleet.jobs import JobEnd, TakenJob
+from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
 from reverie.store.lock import FileLock, alive, process_start

@@ -23,8 +23,8 @@ from anyio import to_thread
 from reverie.alone import alone
 from reverie.clock import SystemClock
 from reverie.errors import BudgetExceeded, NotFound, ReverieError
-from reverie.fleet.jobs import TEAM, Job
-from reverie.fleet.ledger import TRIES, FleetLedger, JobEnd, Progress, TakenJob
+from reverie.fleet.jobs import TEAM, Job, JobEnd, Progress, TakenJob
+from reverie.fleet.ledger import TRIES, FleetLedger
 from reverie.fleet.rates import MeteredModel, Purse, Rates, TenantPurse, until_tomorrow
 from reverie.light import dataclass
 from reverie.store.fences import AlreadyLanded, Fenced

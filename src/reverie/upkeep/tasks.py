@@ -75,7 +75,7 @@ class TaskRun:
 
 
 @contextmanager
-def _entered(place: ProjectPlace, run: TaskRun) -> Generator[Memories | TaskOutcome]:
+def entered(place: ProjectPlace, run: TaskRun) -> Generator[Memories | TaskOutcome]:
     """The memory, or why there is nothing to do."""
     with find_memory(place, run.say) as memories:
         if memories is None:
@@ -86,7 +86,7 @@ def _entered(place: ProjectPlace, run: TaskRun) -> Generator[Memories | TaskOutc
             yield memories
 
 
-def _recorded(memories: Memories, run: TaskRun) -> None:
+def _finished(memories: Memories, run: TaskRun) -> None:
     """A task that lands in several steps has come to its end."""
     if run.fence is not None:
         with memories.folder.locked():
@@ -125,7 +125,7 @@ async def dream_memory(
     shown: Shown = lambda _: None,
 ) -> tuple[TaskOutcome, Dream | None]:
     """Tidy one memory, where it is `due` by its gates or whether it is or not."""
-    with _entered(place, run) as memories:
+    with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories, None
         from reverie.upkeep.background import closing, dreaming
@@ -180,7 +180,7 @@ async def learn_session(
     place: ProjectPlace, run: TaskRun, given: str, *, size: int = 0
 ) -> TaskOutcome:
     """Learn what a session of this place holds; one shorter than `size` was changed since."""
-    with _entered(place, run) as memories:
+    with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         from reverie.upkeep.background import daily_budget, learning_context
@@ -201,7 +201,7 @@ async def learn_session(
         if done.stopped:
             code = "budget" if done.over_budget else "changed-meanwhile"
             return TaskOutcome("failed", code, done.stopped, *about)
-        await to_thread.run_sync(_recorded, memories, run)
+        await to_thread.run_sync(_finished, memories, run)
         return TaskOutcome("done", "learned", "", *about)
 
 
@@ -280,10 +280,10 @@ async def tidy_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
         if done.failed and not done.left:
             return TaskOutcome("failed", "not-fixed", done.failed)
         if not done.group:
-            _recorded(memories, run)
+            _finished(memories, run)
         return TaskOutcome("done", "fixed" if files else "nothing-to-fix", "", files)
 
-    with _entered(place, run) as memories:
+    with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)
@@ -300,10 +300,10 @@ async def sync_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
 
     def work(memories: Memories) -> TaskOutcome:
         done = sync_team(memories, team)
-        _recorded(memories, run)
+        _finished(memories, run)
         return TaskOutcome("done", "synced", "", len(done.pulled) + len(done.pushed))
 
-    with _entered(place, run) as memories:
+    with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)

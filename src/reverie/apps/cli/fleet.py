@@ -6,70 +6,39 @@ REVERIE_FLEET_DATABASE the same plan is worked by any number of hosts.
 
 from __future__ import annotations
 
-import json
-import os
 import socket
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from reverie.apps.cli.fleet_open import (
+    chosen_model,
+    database_option,
+    database_url,
+    fleet_engine,
+    key_argument,
+    local_ledger,
+    must_be_named,
+    opened,
+    plan_options,
+    plan_request,
+    tenant_option,
+    workshop,
+)
 from reverie.apps.cli.options import CommandGroup, json_option, model_option
 from reverie.apps.cli.show import Column, age, document, note, say, table
-from reverie.errors import InvalidInput, NotAvailable
-from reverie.fleet.jobs import TENANT, checked_kinds, checked_tenant
-from reverie.settings import environment
+from reverie.fleet.jobs import TENANT, checked_tenant
 from reverie.text.counts import plural
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from reverie.fleet.ledger import FleetLedger, JobEnd, TakenJob
+    from reverie.fleet.jobs import JobEnd, TakenJob
+    from reverie.fleet.ledger import FleetLedger
     from reverie.fleet.planning import PlanRequest
-    from reverie.fleet.work import FleetTask, JobWork, Workshop
-    from reverie.upkeep.tasks import TaskOutcome
-    from reverie.world import Model
-
-DATABASE = "REVERIE_FLEET_DATABASE"
-
-database_option = click.option(
-    "--database",
-    default="",
-    metavar="URL",
-    help="postgresql://…; else REVERIE_FLEET_DATABASE, else a file in home.",
-)
-tenant_option = click.option(
-    "--tenant", default=TENANT, show_default=True, metavar="NAME", help="Whose jobs they are."
-)
-key_argument = click.argument("key")
-
-
-def plan_options(command: Any) -> Any:
-    """What a plan is asked for."""
-    for option in (
-        click.option(
-            "--kind", "kinds", multiple=True, metavar="K", help="dream (default), learn, …"
-        ),
-        click.option("--night", default="", metavar="DAY", help="YYYY-MM-DD; else today (UTC)."),
-        click.option("--all", "everything", is_flag=True, help="Also memories that are not due."),
-        click.option(
-            "--days", type=click.FloatRange(min=0), default=7.0, help="Sessions this young."
-        ),
-        click.option(
-            "--root", "roots", multiple=True, type=click.Path(path_type=Path), help="These alone."
-        ),
-        click.option(
-            "--team", multiple=True, metavar="OWNER/NAME", help="A memory of the team's server."
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @click.group(cls=CommandGroup, no_args_is_help=True)
@@ -83,11 +52,11 @@ def app() -> None:
 @json_option
 def init(login: str, database: str, as_json: bool) -> None:
     """Make the tables, and on PostgreSQL the role of workers."""
-    url = _url(database)
+    url = database_url(database)
     if url:
-        _engine().init(url, login)
+        fleet_engine().init(url, login)
     else:
-        _local().close()
+        local_ledger().close()
     where = "PostgreSQL" if url else "this host"
     _answer(as_json, {"made": where}, f"The fleet's tables are ready on {where}")
 
@@ -103,9 +72,9 @@ def init(login: str, database: str, as_json: bool) -> None:
 @json_option
 def plan(dry_run: bool, shared: bool, database: str, as_json: bool, **given: Any) -> None:
     """Queue the jobs that are due; one that is queued already is not queued twice."""
-    url = _url(database)
-    with _ledger(url) as ledger:
-        asked = _asked(ledger, host="" if shared else socket.gethostname(), **given)
+    url = database_url(database)
+    with opened(url) as ledger:
+        asked = plan_request(ledger, host="" if shared else socket.gethostname(), **given)
         _planned(ledger, asked, url=url, dry_run=dry_run, as_json=as_json)
 
 
@@ -123,12 +92,12 @@ def run_here(workers: int, model: str, as_json: bool, **given: Any) -> None:
     from reverie.fleet.planning import plan as make_plan
 
     place = ProjectPlace.of(Path())
-    with _ledger("") as ledger:
-        asked = _asked(ledger, host=socket.gethostname(), **given)
+    with opened("") as ledger:
+        asked = plan_request(ledger, host=socket.gethostname(), **given)
         found = make_plan(place, asked, time.time)
         ledger.add(found.jobs)
-        chosen = _model(place, model)
-        shop = _shop(ledger, place, chosen, home_budget=True)
+        chosen = chosen_model(place, model)
+        shop = workshop(ledger, place, chosen, home_budget=True)
         totals = anyio.run(run_local, shop, workers, _quiet if as_json else _told)
     if as_json:
         document(asdict(totals))
@@ -165,14 +134,14 @@ def work(
     """Work jobs of the fleet until stopped; what is under way comes to its end."""
     import anyio
 
-    url = _must(_url(database))
-    engine = _engine()
+    url = must_be_named(database_url(database))
+    engine = fleet_engine()
     place = ProjectPlace.of(Path())
     names = tuple(map(checked_tenant, tenants))
     ledger = engine.open_fleet(url, names)
     try:
         ledger.check()
-        shop = _shop(ledger, place, _model(place, model))
+        shop = workshop(ledger, place, chosen_model(place, model))
         poll = min(5.0, lease / 4)
         options = engine.WorkerOptions(workers, names, lease, until_done, poll)
         anyio.run(_until_stopped, engine.FleetWorker(url, shop, options))
@@ -206,7 +175,7 @@ def status(watch: bool, as_metrics: bool, database: str, as_json: bool) -> None:
     """Show what runs, what waits, and what it cost."""
     from reverie.fleet.status import fleet_status, metrics
 
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         while True:
             if as_metrics:
                 sys.stdout.write(metrics(ledger))
@@ -247,7 +216,7 @@ def _shown(found: dict[str, Any]) -> None:
 @json_option
 def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_json: bool) -> None:
     """List jobs, those that began last first."""
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         found = ledger.jobs(tenant=tenant, state=state, kind=kind, most=most)
     if as_json:
         document(found)
@@ -275,7 +244,7 @@ def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_j
 @json_option
 def show(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Show one job: where it stands, its tries, its cost."""
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         found = ledger.job(tenant, key)
     if as_json:
         document(found)
@@ -294,7 +263,7 @@ def show(key: str, tenant: str, database: str, as_json: bool) -> None:
 @json_option
 def cancel(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Ask a job to stop; its memory is free once it has."""
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         state = ledger.cancel(tenant, key)
     said = "The job will stop" if state == "running" else f"The job is {state}"
     _answer(as_json, {"key": key, "state": state}, said)
@@ -307,11 +276,11 @@ def cancel(key: str, tenant: str, database: str, as_json: bool) -> None:
 @json_option
 def retry(key: str, tenant: str, database: str, as_json: bool) -> None:
     """Queue a job again that is dead, cancelled or skipped."""
-    url = _url(database)
-    with _ledger(url) as ledger:
+    url = database_url(database)
+    with opened(url) as ledger:
         state = ledger.retry(tenant, key)
         if url:
-            _engine().enqueue(ledger)
+            fleet_engine().enqueue(ledger)
     _answer(as_json, {"key": key, "state": state}, f"The job is {state}")
 
 
@@ -322,7 +291,7 @@ def retry(key: str, tenant: str, database: str, as_json: bool) -> None:
 @json_option
 def pause(tenant: str, resume: bool, database: str, as_json: bool) -> None:
     """Begin no more jobs of a tenant; those that run come to their end."""
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         ledger.pause(checked_tenant(tenant), not resume)
     said = f"Jobs of {tenant} {'begin again' if resume else 'do not begin until --resume'}"
     _answer(as_json, {"tenant": tenant, "paused": not resume}, said)
@@ -346,7 +315,7 @@ def limits(
     """Show or set what a provider's key may be asked for in a minute; `*` is for every key."""
     from reverie.fleet.rates import Limits, Rates
 
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         rates = Rates(ledger)
         if (requests, input_, output) != (None, None, None):
             old = rates.of(name)
@@ -377,7 +346,7 @@ def budget(
     from reverie.fleet.rates import set_budget
     from reverie.fleet.status import fleet_status
 
-    with _ledger(_url(database)) as ledger:
+    with opened(database_url(database)) as ledger:
         if lift or tokens is not None or calls is not None:
             set_budget(ledger, checked_tenant(tenant), tokens, calls)
         found = fleet_status(ledger)["tenants"].get(tenant, {})
@@ -390,78 +359,6 @@ def budget(
     say(f"{tenant}: {used:,.0f} of {limit} price-weighted tokens today")
 
 
-# What the commands stand on
-
-
-def _url(database: str) -> str:
-    return database or environment().get(DATABASE, "")
-
-
-def _must(url: str) -> str:
-    if not url:
-        raise InvalidInput(
-            "No database is named",
-            do=f"Set {DATABASE} or give --database; `reverie fleet run` works without one",
-        )
-    return url
-
-
-def _engine() -> Any:
-    """The part that needs the extra; what is missing is said."""
-    try:
-        from reverie.fleet import engine
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"A fleet past one host needs {error.name}", do="Install reverie[fleet]"
-        ) from error
-    return engine
-
-
-def _local() -> FleetLedger:
-    from reverie.fleet.local import open_local
-
-    return open_local(ProjectPlace.of(Path()).home)
-
-
-@contextmanager
-def _ledger(url: str) -> Generator[FleetLedger]:
-    ledger = _engine().open_fleet(url) if url else _local()
-    try:
-        ledger.check()
-        yield ledger
-    finally:
-        ledger.close()
-
-
-def _asked(
-    ledger: FleetLedger,
-    *,
-    host: str,
-    tenant: str,
-    kinds: tuple[str, ...],
-    night: str,
-    everything: bool,
-    days: float,
-    roots: tuple[Path, ...],
-    team: tuple[str, ...],
-) -> PlanRequest:
-    from reverie.fleet.planning import PlanRequest
-    from reverie.store.home import canonical_root
-
-    return PlanRequest(
-        checked_kinds(kinds or ("dream",)),
-        night or ledger.today(),
-        checked_tenant(tenant),
-        host,
-        not everything,
-        days,
-        tuple(canonical_root(Path(os.path.abspath(root))) for root in roots),
-        team,
-    )
-
-
 def _planned(
     ledger: FleetLedger, asked: PlanRequest, *, url: str, dry_run: bool, as_json: bool
 ) -> None:
@@ -470,7 +367,7 @@ def _planned(
     found = make_plan(ProjectPlace.of(Path()), asked, time.time)
     new = [] if dry_run else ledger.add(found.jobs)
     if url and not dry_run:
-        _engine().enqueue(ledger)
+        fleet_engine().enqueue(ledger)
     if as_json:
         document({**found.value(), "dry_run": dry_run, "new": len(new)})
         return
@@ -480,58 +377,6 @@ def _planned(
         say(f"passed over: {root}: {why}")
     told = "would be queued" if dry_run else f"planned, {len(new)} of them new"
     say(f"{plural(len(found.jobs), 'job')} {told}")
-
-
-def _model(place: ProjectPlace, name: str) -> Model:
-    from reverie.apps.cli.chat import model_named
-
-    return model_named(place, name)
-
-
-def _shop(
-    ledger: FleetLedger, place: ProjectPlace, model: Model, *, home_budget: bool = False
-) -> Workshop:
-    from reverie.fleet.work import TASKS, Workshop
-    from reverie.upkeep.background import daily_budget
-
-    purse = daily_budget(place, place.loaded().settings, model) if home_budget else None
-    tasks: Mapping[str, FleetTask] = {**TASKS, "replay": _replay}
-    purses = () if purse is None else (purse,)
-    return Workshop(ledger, place, model, key=_key(place, model), tasks=tasks, purses=purses)
-
-
-def _key(place: ProjectPlace, model: Model) -> str:
-    """The key of the provider as the ledger knows it."""
-    from reverie.fleet.rates import key_name
-    from reverie.providers.choose import Access
-
-    if model.capabilities.free:
-        return ""
-    access = Access.of(place.environ)
-    if type(model).__name__ == "AnthropicModel":
-        url = access.anthropic_url or "api.anthropic.com"
-        return key_name(url, access.anthropic_key or access.anthropic_token)
-    return key_name(access.openai_url or "api.openai.com", access.openai_key)
-
-
-async def _replay(work: JobWork) -> TaskOutcome:
-    """Play a session under the policy in use; the figures go into home."""
-    from reverie.apps.cli.replay import course_of
-    from reverie.apps.replay import ReplayPolicy, measured
-    from reverie.store.files import Folder
-    from reverie.upkeep.tasks import TaskOutcome, session_size
-    from reverie.world import Prices
-
-    session = work.job.about
-    if session_size(work.place, session) < work.job.size:
-        return TaskOutcome("passed over", "transcript-shrank", "it has less than when planned")
-    settings = work.place.settings
-    policy = ReplayPolicy.of(settings.context_policy, settings, None, Prices())
-    found = await measured(course_of(session, work.place), policy, file=session)
-    with Folder(work.place.home) as home:
-        data = json.dumps(found.figures.value(), indent=2).encode()
-        home.write(f"fleet/replays/{session}.json", data)
-    return TaskOutcome("done", "replayed", ident=session)
 
 
 def _told(taken: TakenJob, end: JobEnd) -> None:
