@@ -85,6 +85,24 @@ async def test_a_plan_is_worked(fleet: Fleet) -> None:
     assert wrong(fleet.home, roots, 2) == (0, 0)
 
 
+async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: Fleet) -> None:
+    """Also the jobs of a tenant that nobody knew when it began."""
+    roots = make_memories(fleet.home, fleet.base, 2)
+    place = place_at(fleet.home, fleet.base)
+    shop = Workshop(fleet.ledger, place, EmbeddedModel(), tasks={"dream": lander()}, poll=0.05)
+    options = fleet.engine.WorkerOptions(2, (), 4.0, poll=0.1)
+    worker = fleet.engine.FleetWorker(fleet.url, shop, options)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            await anyio.sleep(0.5)
+            fleet.plan(jobs_for(roots, 1, tenant="acme"))
+            while set(fleet.states().values()) != {"done"}:
+                await anyio.sleep(0.05)
+            worker.stop()
+    assert wrong(fleet.home, roots, 1) == (0, 0)
+
+
 async def test_a_failure_waits_and_is_tried_again(fleet: Fleet) -> None:
     (root,) = make_memories(fleet.home, fleet.base, 1)
     fleet.plan(jobs_for([root], 1))

@@ -186,6 +186,12 @@ def test_a_database_from_a_backup_catches_up_with_the_memories(ledger: FleetLedg
     assert claim(ledger).fence.number == 4_001
 
 
+def test_one_of_many_looks_after_the_jobs(ledger: FleetLedger, hand: Hand) -> None:
+    assert [ledger.watch_is_due(30) for _ in range(3)] == [True, False, False]
+    hand.now += 31
+    assert [ledger.watch_is_due(30) for _ in range(3)] == [True, False, False]
+
+
 # Values
 
 

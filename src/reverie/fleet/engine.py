@@ -41,6 +41,8 @@ TASK = "reverie"
 LEASE = 60.0
 """Seconds without a sign of life after which a worker's jobs go to others."""
 ENGINE_LOCK = 7_259_312
+AT_ONCE = datetime.datetime.fromtimestamp(0, datetime.UTC)
+"""A time that is past for every host, however its clock goes."""
 _AWAY = (exceptions.ConnectorException, DatabaseAway, OSError)
 
 _logger = logging.getLogger("reverie.fleet")
@@ -133,8 +135,9 @@ class LaterStrategy(procrastinate.BaseRetryStrategy):
         self, *, exception: BaseException, job: jobs.Job
     ) -> procrastinate.RetryDecision | None:
         del job
-        at = exception.at if isinstance(exception, TryLater) else 0.0
-        when = datetime.datetime.fromtimestamp(at, datetime.UTC)
+        if not isinstance(exception, TryLater):
+            return procrastinate.RetryDecision(retry_at=AT_ONCE)
+        when = datetime.datetime.fromtimestamp(exception.at, datetime.UTC)
         return procrastinate.RetryDecision(retry_at=when)
 
 
@@ -273,8 +276,10 @@ class FleetWorker:
                 self.stop()
 
     async def _reap(self) -> None:
-        """Give jobs of workers that are gone to others; one process does at a time."""
-        if not self._is_open():
+        """Give jobs of workers that are gone to others; one process does at a time, and not more
+        often than a lease can run out."""
+        every = self._options.lease / 2
+        if not self._is_open() or not await to_thread.run_sync(self._ledger.watch_is_due, every):
             return
         async with self._alone() as mine:
             if not mine:
@@ -283,7 +288,7 @@ class FleetWorker:
                 seconds_since_heartbeat=self._options.lease
             )
             for job in found:
-                await self._app.job_manager.retry_job(job, datetime.datetime.now(datetime.UTC))
+                await self._app.job_manager.retry_job(job, AT_ONCE)
             await to_thread.run_sync(enqueue, self._ledger)
 
     def _is_open(self) -> bool:

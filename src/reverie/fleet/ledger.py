@@ -220,6 +220,15 @@ class FleetLedger:
         """A memory knows a higher number, since the database came back from a backup."""
         self._write("UPDATE fleet_meta SET fence = ? WHERE fence < ?", (number, number))
 
+    def watch_is_due(self, every: float) -> bool:
+        """Whether nobody looked after the jobs for so long; who asks first does."""
+        rows = self._write(
+            f"UPDATE fleet_meta SET watched = {self.now_sql}"
+            f" WHERE watched <= {self.now_sql} - ? RETURNING 1",
+            (every,),
+        )
+        return bool(rows)
+
     def give_back(self, workers: Iterable[str]) -> int:
         """Jobs of workers that are gone wait again."""
         count = 0

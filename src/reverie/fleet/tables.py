@@ -22,7 +22,10 @@ ALL = "*"
 
 STEPS: Steps = (
     (
-        "CREATE TABLE fleet_meta (source TEXT PRIMARY KEY, fence BIGINT NOT NULL)",
+        """CREATE TABLE fleet_meta (
+            source TEXT PRIMARY KEY,
+            fence BIGINT NOT NULL,
+            watched DOUBLE PRECISION NOT NULL)""",
         """CREATE TABLE fleet_tenants (
             tenant TEXT PRIMARY KEY,
             paused BIGINT NOT NULL,
@@ -91,7 +94,9 @@ def make_tables(database: Database, source: str) -> None:
 
     def named(within: Transaction) -> None:
         if not within.rows("SELECT source FROM fleet_meta"):
-            within.rows("INSERT INTO fleet_meta (source, fence) VALUES (?, 0)", (source,))
+            within.rows(
+                "INSERT INTO fleet_meta (source, fence, watched) VALUES (?, 0, 0)", (source,)
+            )
 
     database.exclusive(named)
 
