@@ -89,7 +89,17 @@ async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: 
     """Also the jobs of a tenant that nobody knew when it began."""
     roots = make_memories(fleet.home, fleet.base, 2)
     place = place_at(fleet.home, fleet.base)
-    shop = Workshop(fleet.ledger, place, EmbeddedModel(), tasks={"dream": lander()}, poll=0.05)
+    seen: list[str] = []
+    both = anyio.Event()
+
+    async def body(work: JobWork) -> TaskOutcome:
+        done = await lander()(work)
+        seen.append(work.job.key)
+        if len(seen) == 2:
+            both.set()
+        return done
+
+    shop = Workshop(fleet.ledger, place, EmbeddedModel(), tasks={"dream": body}, poll=0.05)
     options = fleet.engine.WorkerOptions(2, (), 4.0, poll=0.1)
     worker = fleet.engine.FleetWorker(fleet.url, shop, options)
     with anyio.fail_after(60):
@@ -97,9 +107,9 @@ async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: 
             group.start_soon(worker.run)
             await anyio.sleep(0.5)
             fleet.plan(jobs_for(roots, 1, tenant="acme"))
-            while set(fleet.states().values()) != {"done"}:
-                await anyio.sleep(0.05)
+            await both.wait()
             worker.stop()
+    assert set(fleet.states().values()) == {"done"}
     assert wrong(fleet.home, roots, 1) == (0, 0)
 
 
