@@ -345,6 +345,11 @@ def test_hosts_whose_clocks_are_a_day_apart_agree(fleet: Fleet) -> None:
     assert ahead.claim("w", "here") is None
 
 
+def test_a_process_stopped_in_a_transaction_holds_nobody_up_for_long(fleet: Fleet) -> None:
+    assert rows(fleet.ledger, "SHOW idle_in_transaction_session_timeout") == [("15s",)]
+    assert rows(fleet.ledger, "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
+
+
 def test_init_twice_is_init_once(fleet: Fleet) -> None:
     source = fleet.ledger.source
     fleet.engine.init(fleet.url)

@@ -8,18 +8,17 @@ again. It is asked for three things beyond its defaults, each for a reason that 
   worker's own.
 - A worker stops for good when the database goes away; here it begins again.
 - A job could be over for the engine and open in the ledger, for instance after a crash between two
-  statements. Whoever watches puts such jobs back; one process does at a time.
+  statements. Whoever watches puts such jobs back.
 
 A job of the engine carries a tenant and a key, and nothing else.
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import logging
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -40,7 +39,6 @@ from reverie.team.database import Database, DatabaseAway, Transaction, open_data
 TASK = "reverie"
 LEASE = 60.0
 """Seconds without a sign of life after which a worker's jobs go to others."""
-ENGINE_LOCK = 7_259_312
 AT_ONCE = datetime.datetime.fromtimestamp(0, datetime.UTC)
 """A time that is past for every host, however its clock goes."""
 _AWAY = (exceptions.ConnectorException, DatabaseAway, OSError)
@@ -276,37 +274,24 @@ class FleetWorker:
                 self.stop()
 
     async def _reap(self) -> None:
-        """Give jobs of workers that are gone to others; one process does at a time, and not more
-        often than a lease can run out."""
+        """Give jobs of workers that are gone to others, now and then; who asks first does. No
+        lock is held meanwhile: whoever is stopped with one would hold up everybody."""
         every = self._options.lease / 2
         if not self._is_open() or not await to_thread.run_sync(self._ledger.watch_is_due, every):
             return
-        async with self._alone() as mine:
-            if not mine:
-                return
-            found = await self._app.job_manager.get_stalled_jobs(
-                seconds_since_heartbeat=self._options.lease
-            )
-            for job in found:
-                await self._app.job_manager.retry_job(job, AT_ONCE)
-            await to_thread.run_sync(enqueue, self._ledger)
+        found = await self._app.job_manager.get_stalled_jobs(
+            seconds_since_heartbeat=self._options.lease
+        )
+        for job in found:
+            await self._app.job_manager.retry_job(job, AT_ONCE)
+        await to_thread.run_sync(enqueue, self._ledger)
 
     def _is_open(self) -> bool:
+        connector: Any = self._app.connector
         try:
-            return bool(self._pool())
+            return bool(connector.pool)
         except exceptions.AppNotOpen:
             return False
-
-    def _pool(self) -> Any:
-        connector: Any = self._app.connector
-        return connector.pool
-
-    @contextlib.asynccontextmanager
-    async def _alone(self) -> AsyncGenerator[bool]:
-        """Whether this process has the watch, for as long as the block runs."""
-        async with self._pool().connection() as held, held.transaction():
-            row = await held.execute(f"SELECT pg_try_advisory_xact_lock({ENGINE_LOCK})")
-            yield (await row.fetchone())[0]
 
     async def _survived(self, work: Callable[[], Awaitable[None]]) -> None:
         """Work that ends where the database goes away, and is begun again later."""

@@ -19,6 +19,7 @@ from reverie.team.migrations import Steps, migrate, refuse_newer
 MIGRATIONS = "fleet_migrations"
 WORKER_ROLE = "reverie_worker"
 ALL = "*"
+IDLE_SECONDS = 15
 
 STEPS: Steps = (
     (
@@ -150,6 +151,10 @@ _TENANT_OF_QUEUE = "split_part(queue_name, '@', 1)"
 
 
 def seeing(url: str, tenants: tuple[str, ...]) -> str:
-    """The address of a database, for a connection that sees these tenants; none = all."""
-    option = quote(f"-c reverie.tenants={','.join(tenants) or ALL}")
+    """The address of a database, for a connection that sees these tenants; none = all. A process
+    that is stopped within a transaction loses it: others would wait for its locks."""
+    option = quote(
+        f"-c reverie.tenants={','.join(tenants) or ALL}"
+        f" -c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
+    )
     return f"{url}{'&' if '?' in url else '?'}options={option}"
