@@ -164,8 +164,8 @@ def _key(place: ProjectPlace, model: Model) -> str:
 
 async def _replay(work: JobWork) -> TaskOutcome:
     """Play a session under the policy in use; the figures go into home."""
-    from reverie.apps.cli.replay import course_of
-    from reverie.apps.replay import ReplayPolicy, measured
+    from reverie.apps.cli.replay import course_of, policy_of
+    from reverie.apps.replay import measured
     from reverie.store.files import Folder
     from reverie.upkeep.tasks import TaskOutcome, session_size
     from reverie.world import Prices
@@ -173,8 +173,7 @@ async def _replay(work: JobWork) -> TaskOutcome:
     session = work.job.about
     if session_size(work.place, session) < work.job.size:
         return TaskOutcome("passed over", "transcript-shrank", "it has less than when planned")
-    settings = work.place.settings
-    policy = ReplayPolicy.of(settings.context_policy, settings, None, Prices())
+    policy = policy_of("", work.place.settings, None, Prices())
     found = await measured(course_of(session, work.place), policy, file=session)
     with Folder(work.place.home) as home:
         data = json.dumps(found.figures.value(), indent=2).encode()
