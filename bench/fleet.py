@@ -151,10 +151,12 @@ def _memories(home: Path, base: Path) -> list[Path]:
 
 
 def _claims(server: Any) -> Iterator[Row]:
-    """What it takes to claim and end a job, in a short queue and in a long one."""
+    """What it takes to claim a job, in a short queue and in a long one: pages that PostgreSQL
+    touches, which no other load changes, and the best time."""
     import psycopg
 
-    found: list[float] = []
+    pages: list[float] = []
+    times: list[float] = []
     for size in QUEUES:
         with _fleet(server, f"bench_queue_{size}") as (url, ledger):
             many = (f"/p{n}" for n in range(size))
@@ -162,25 +164,32 @@ def _claims(server: Any) -> Iterator[Row]:
             enqueue(ledger)
             with psycopg.connect(url, autocommit=True) as plain:
                 plain.execute("ANALYZE")
-                worker = plain.execute("SELECT * FROM procrastinate_register_worker_v1()")
-                number = worker.fetchone()
-                times: list[float] = []
-                for _ in range(CLAIMS):
-                    begun = time.perf_counter()
-                    row = plain.execute(
-                        "SELECT id FROM procrastinate_fetch_job_v2(ARRAY['t'], %s)", number
-                    ).fetchone()
-                    times.append(time.perf_counter() - begun)
-                    plain.execute("SELECT procrastinate_finish_job_v1(%s, 'succeeded', false)", row)
-                found.append(statistics.median(times))
-    ratio = found[1] / found[0]
-    told = " and ".join(f"{one * 1_000:.2f} ms" for one in found)
-    yield (
-        f"a claim among {QUEUES[1]:,} jobs against {QUEUES[0]:,}",
-        f"{ratio:.2f} x ({told})",
-        "2 x",
-        ratio <= 2.0,
+                found = plain.execute("SELECT * FROM procrastinate_register_worker_v1()")
+                worker = found.fetchone()
+                assert worker is not None
+                claims = [_claim(plain, worker) for _ in range(CLAIMS)]
+            pages.append(statistics.median(one[0] for one in claims))
+            times.append(min(one[1] for one in claims))
+    ratio = pages[1] / pages[0]
+    what = f"a claim among {QUEUES[1]:,} jobs against {QUEUES[0]:,}"
+    told = " and ".join(f"{one:.0f}" for one in pages)
+    yield what, f"{ratio:.2f} x the pages ({told})", "1.5 x", ratio <= 1.5
+    told = " and ".join(f"{one * 1_000:.2f} ms" for one in times)
+    yield "the same in time, at best", f"{times[1] / times[0]:.2f} x ({told})", "", None
+
+
+def _claim(plain: Any, worker: tuple[Any, ...]) -> tuple[float, float]:
+    """Claim and end a job: pages touched, seconds."""
+    sql = "SELECT id FROM procrastinate_fetch_job_v2(ARRAY['t'], %s)"
+    begun = time.perf_counter()
+    ((plan,),) = plain.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", worker).fetchall()
+    took = time.perf_counter() - begun
+    about = plan[0]["Plan"]
+    plain.execute(
+        "SELECT procrastinate_finish_job_v1(id, 'succeeded', true) FROM procrastinate_jobs"
+        " WHERE status = 'doing'"
     )
+    return float(about["Shared Hit Blocks"] + about["Shared Read Blocks"]), took
 
 
 @contextmanager

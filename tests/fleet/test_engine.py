@@ -350,6 +350,21 @@ def test_a_process_stopped_in_a_transaction_holds_nobody_up_for_long(fleet: Flee
     assert rows(fleet.ledger, "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
 
 
+def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -> None:
+    def pages() -> int:
+        rows(fleet.ledger, "ANALYZE procrastinate_jobs")
+        sql = "SELECT id FROM procrastinate_fetch_job_v2(ARRAY['default'], NULL)"
+        ((plan,),) = rows(fleet.ledger, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")
+        rows(fleet.ledger, "DELETE FROM procrastinate_jobs WHERE status = 'doing'")
+        return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+    fleet.plan(jobs_for([Path(f"/a{n}") for n in range(300)], 1))
+    pages()  # what a first claim reads once
+    short = pages()
+    fleet.plan(jobs_for([Path(f"/b{n}") for n in range(6_000)], 1))
+    assert pages() <= short * 1.5
+
+
 def test_init_twice_is_init_once(fleet: Fleet) -> None:
     source = fleet.ledger.source
     fleet.engine.init(fleet.url)
