@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def announced(view: View, kind: str) -> Iterator[str]:
             yield "\n".join(p.block.text for p in item.pieces)
 
 
-def _attached(kind: str, text: str) -> Attached:
+def reminded(kind: str, text: str) -> Attached:
     """Every attachment stands in one frame, so that nobody takes it for the user's words."""
     return Attached((text_block(_reminder(text)),), kind)
 
@@ -107,7 +107,7 @@ def date_change(told: str, today: str) -> tuple[Attached, ...]:
     """One attachment when midnight has passed since the date was told."""
     if not told or told == today:
         return ()
-    return (_attached(DATE, f"{date_line(today)} The date has changed since you were last told."),)
+    return (reminded(DATE, f"{date_line(today)} The date has changed since you were last told."),)
 
 
 # --- skills
@@ -161,7 +161,7 @@ def skills_listed(before: Sequence[str], skills: Sequence[Skill]) -> tuple[Attac
     if not fresh:
         return ()
     head = "Skills of this project. Read a skill's file before you do what it is about:"
-    return (_attached(SKILLS, "\n".join((head, *fresh))),)
+    return (reminded(SKILLS, "\n".join((head, *fresh))),)
 
 
 def skill_invoked(skill: Skill, most: int) -> Attached:
@@ -170,7 +170,7 @@ def skill_invoked(skill: Skill, most: int) -> Attached:
     if text is None:
         raise NotFound("a skill's file cannot be read", where=str(skill.path))
     body = bounded(frontmatter(text)[1], most)
-    return _attached(SKILL, framed("skill", body, f' name="{skill.name}"'))
+    return reminded(SKILL, framed("skill", body, f' name="{skill.name}"'))
 
 
 def bounded(text: str, most: int) -> str:
@@ -192,7 +192,7 @@ def plan_changed(before: Sequence[str], root: Path, most: int) -> tuple[Attached
     if text is None or not text.strip():
         return ()
     plan = framed("plan", bounded(text, most), f' file="{PLAN_FILE}"')
-    return () if before and before[-1] == _reminder(plan) else (_attached(PLAN, plan),)
+    return () if before and before[-1] == _reminder(plan) else (reminded(PLAN, plan),)
 
 
 # --- all of them
@@ -205,8 +205,15 @@ class Attachments:
     long the conversation is.
     """
 
-    def __init__(self, root: Path, *, bytes_each: int) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        bytes_each: int,
+        others: Callable[[View], Sequence[Attached]] = lambda _: (),
+    ) -> None:
         self.root = root
+        self._others = others
         self._bytes = bytes_each
         self._told = ""
 
@@ -216,6 +223,7 @@ class Attachments:
             *self.at_round(now),
             *skills_listed(list(announced(view, SKILLS)), find_skills(self.root)),
             *plan_changed(list(announced(view, PLAN)), self.root, self._bytes),
+            *self._others(view),
         )
 
     def at_round(self, now: float) -> tuple[Attached, ...]:

@@ -189,6 +189,7 @@ class Tool:
     path: str = ""  # the input that names a file or folder, for permissions
     command: str = ""  # the input that holds a command line, for permissions
     times_itself: bool = False  # ends by itself at the time limit, with what it has
+    waits: bool = False  # takes as long as what it started, which has limits of its own
     preview: Preview | None = None  # what it would make of its file; raises where it would fail
 
     async def run(self, input: Input, context: ToolContext) -> Output:  # noqa: A002

@@ -312,8 +312,8 @@ RESTORED: tuple[tuple[str, RestoreStep], ...] = (
     ("metadata", _metadata),  # which session this is
     ("files", _files),  # those read last, from the disk
     ("skills", _skills),  # those that were invoked
-    ("attachments", _told),  # the list of skills, the plan, the date
+    ("attachments", _told),  # the list of skills, the plan, the date, agents and their types
     ("hooks", _hooks),  # SessionStart, then PostCompact
 )
-"""What comes back, in this order. Schemas of tools that were loaded late, the list of agents
-and the instructions of MCP servers belong behind the skills."""
+"""What comes back, in this order. Schemas of tools that were loaded late and the instructions of
+MCP servers belong behind the skills."""
