@@ -165,6 +165,11 @@ class Crew:
         """What waits for the lead."""
         return self._post.letters()
 
+    @property
+    def waiting(self) -> int:
+        """How many letters wait for the lead."""
+        return len(self._post.waiting())
+
     def add_box(self, box: Box) -> None:
         """Another box of the lead's."""
         self._boxes.append(box)

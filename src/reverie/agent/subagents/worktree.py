@@ -114,4 +114,4 @@ async def _git(cwd: Path, environ: Mapping[str, str], *words: str) -> tuple[int,
     ended = await run(Command(["git", *_QUIET, *words], cwd, known), sink, SECONDS)
     if ended.cause != "itself":
         raise NotAvailable(f"git did not end ({ended.cause})", where=" ".join(words)[:200])
-    return ended.code, sink.text
+    return ended.code, sink.data.decode("utf-8", "replace")
