@@ -70,9 +70,7 @@ async def test_no_more_than_eight_at_once(tmp_path: Path) -> None:
 
 async def test_rounds_are_limited(tmp_path: Path) -> None:
     tight = replace(DEFAULTS, agent_rounds=3)
-    played, model = cast(
-        [agents({"prompt": "task loop: go"}), "Done."], loop=[[call("List", {})]]
-    )
+    played, model = cast([agents({"prompt": "task loop: go"}), "Done."], loop=[[call("List", {})]])
     async with opened(tmp_path, model, settings=tight) as lead:
         await lead.turn("Go")
         (member,) = lead.crew.members.values()
@@ -82,9 +80,7 @@ async def test_rounds_are_limited(tmp_path: Path) -> None:
 
 async def test_an_agents_share_of_the_days_budget_is_limited(tmp_path: Path) -> None:
     tight = replace(DEFAULTS, background_tokens_per_day=4_000)  # a quarter of it: 1,000
-    played, model = cast(
-        [agents({"prompt": "task loop: go"}), "Done."], loop=[[call("List", {})]]
-    )
+    played, model = cast([agents({"prompt": "task loop: go"}), "Done."], loop=[[call("List", {})]])
     async with opened(tmp_path, model, settings=tight) as lead:
         await lead.turn("Go")
         (member,) = lead.crew.members.values()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -13,10 +10,9 @@ import pytest
 from reverie.providers.choose import model_for
 from reverie.simulator import call
 from reverie.testing import provider
-from reverie.world import Notice
-from tests.loop.stage import alive, gone, until
+from tests.loop.stage import alive, gone
 
-from .stage import Cast, agents, environ_in, opened, project_in, results, texts
+from .stage import Cast, agents, environ_in, opened, texts
 
 pytestmark = [pytest.mark.spec("10.agents")]
 PROGRAM = "reverie.agent.subagents.teammate"
@@ -35,13 +31,23 @@ async def test_a_teammate_works_answers_and_shuts_down(tmp_path: Path) -> None:
         [
             agents({"prompt": "task mate: go", "mode": "teammate", "name": "mate"}),
             "Started.",
-            [call("SendMessage", {"to": "mate", "message": "Please end", "type": "shutdown_request"})],
+            [
+                call(
+                    "SendMessage",
+                    {"to": "mate", "message": "Please end", "type": "shutdown_request"},
+                )
+            ],
             "Asked.",
         ],
         mate=[
             [call("List", {})],
             "found one file",
-            [call("SendMessage", {"to": "lead", "message": "Yes", "type": "shutdown_response", "approve": True})],
+            [
+                call(
+                    "SendMessage",
+                    {"to": "lead", "message": "Yes", "type": "shutdown_response", "approve": True},
+                )
+            ],
             "bye",
         ],
     )

@@ -164,6 +164,12 @@ class Agent:
         """Its agents that are not over."""
         return () if self.crew is None else self.crew.running
 
+    @property
+    def over(self) -> tuple[Member, ...]:
+        """Its agents that are."""
+        known = () if self.crew is None else self.crew.members.values()
+        return tuple(one for one in known if not one.is_open)
+
     def _shells(self) -> BackgroundShells | None:
         found = self.toolbox.context.shells
         return found if isinstance(found, BackgroundShells) else None

@@ -247,9 +247,7 @@ class Settings:
     agents_at_once: int = whole(8, "10", "agents that run at the same time", 1, 64, LESS)
     agent_rounds: int = whole(60, "10", "rounds of one agent", 1, COUNT, LESS)
     agent_minutes: float = number(30, "10", "time after which an agent ends", 0.1, MINUTES, LESS)
-    agent_budget_share: float = number(
-        0.25, "10", "of the day's budget, for one agent", 0, 1, LESS
-    )
+    agent_budget_share: float = number(0.25, "10", "of the day's budget, for one agent", 0, 1, LESS)
     agent_summary_seconds: float = number(
         30, "10", "time between two summaries of an agent at work", 1, SECONDS, MORE
     )

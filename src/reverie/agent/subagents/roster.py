@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from reverie.errors import NotFound, StoreError
-from reverie.session.library import Library
+from reverie.errors import Held, NotFound, StoreError
 from reverie.store.files import Folder
+from reverie.store.journal import Journal
 from reverie.text.counts import plural
 from reverie.text.terminal import clean
 
@@ -68,6 +68,12 @@ class Member:
         tree = f", worktree {self.worktree}" if self.worktree else ""
         return f"{self.name} [{self.type}, {self.mode}] {about} · {told}{why} · {counts}{tree}"
 
+    @property
+    def live(self) -> str:
+        """What it does right now, in a line that is written over."""
+        cost = f"{self.tokens:,} tokens, cost {self.weighted:,.0f}"
+        return f"{self.name}: {clean(self.doing) or self.state} · {cost}"
+
 
 class Roster:
     """The files of one session's agents; nothing is kept of a private one's."""
@@ -104,6 +110,19 @@ def members(folder: Folder, session: str) -> list[Member]:
     return sorted(found, key=lambda one: (one.began, one.name))
 
 
+def as_they_stand(folder: Folder, session: str) -> list[Member]:
+    """The same for whoever only looks: one that seems open in a session that nobody holds is
+    lost."""
+    found = members(folder, session)
+    if any(one.is_open for one in found):
+        try:
+            Journal.open(folder, f"{session}.jsonl").close()
+        except (Held, StoreError):
+            return found
+        found = [replace(one, state="lost", reason=LOST) if one.is_open else one for one in found]
+    return found
+
+
 def _member(folder: Folder, key: str) -> Member | None:
     try:
         value: object = json.loads(folder.read(key, MAX_BYTES))
@@ -122,9 +141,3 @@ def _member(folder: Folder, key: str) -> Member | None:
     if not fits or not {"id", "name", "type", "about"} <= plain.keys():
         return None
     return Member(**plain)
-
-
-def listed(library: Library, session: str) -> list[Member]:
-    """The agents of a session, for whoever lists sessions. One that seems open in a session that
-    nobody holds is lost."""
-    return members(library.folder, session)
