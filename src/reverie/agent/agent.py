@@ -221,7 +221,7 @@ async def open_agent(
     )
     snip = snip_tool(lambda: own[0].session)
     leading = wanted.agents and place.settings.agent_depth > 0 and not place.settings.simple
-    lead = lead_tools(lambda: _crew(own[0]), lambda: None) if leading else ()
+    lead = lead_tools(lambda: _crew(own[0])) if leading else ()
     for tool in (*_memory_tools(memories, place.flags), *found, snip, *lead):
         if tools.get(tool.name) is None:
             tools.add(tool)

@@ -8,41 +8,48 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
+from reverie.agent.mail.abroad import Abroad
 from reverie.agent.mail.letters import LEAD, Letter
 from reverie.agent.place import Place
 from reverie.agent.subagents.crew import Crew
 from reverie.agent.subagents.hiring import LEADS_OWN, Ground
-from reverie.agent.subagents.tools import Abroad, agent_tool, crew_send_tool, send_tool
+from reverie.agent.subagents.tools import agent_tool, crew_send_tool, send_tool
 from reverie.agent.subagents.types import AgentType, AgentTypes, find_types
+from reverie.errors import NotAvailable
 from reverie.session.attachments import announced, reminded
 from reverie.session.session import Session
 from reverie.tools import Registry, Tool, Toolbox
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View
-from reverie.world import Model, Say
+from reverie.world import Model, Notice, Say
 
 TYPES = "agent-types"
 AGENTS = "agents"
 MAX_LISTED = 20
 
 
-def lead_tools(crew: Callable[[], Crew], abroad: Callable[[], Abroad | None]) -> tuple[Tool, Tool]:
+def lead_tools(crew: Callable[[], Crew]) -> tuple[Tool, Tool]:
     """Agent and SendMessage, for the session that leads."""
 
-    def send(letter: Letter) -> tuple[str, ...]:
-        return crew().send(letter)
+    class Lead:
+        """The lead's crew and the way out, once they are there."""
 
-    class Late:
+        def deliver(self, letter: Letter) -> tuple[str, ...]:
+            return crew().send(letter)
+
         async def send(self, letter: Letter) -> str:
-            found = abroad()
-            if found is None:
-                from reverie.errors import NotAvailable
+            abroad = crew().abroad
+            if abroad is None:
+                raise NotAvailable("no other session is reached from here", where=letter.to[:80])
+            return await abroad.send(letter)
 
-                raise NotAvailable("this session is not reached from others", where=letter.to[:80])
-            return await found.send(letter)
+        def now(self) -> float:
+            return crew().ground.clock.now()
 
-    return agent_tool(crew), send_tool(LEAD, send, Late(), lambda: crew().ground.clock.now())
+    lead = Lead()
+    return agent_tool(crew), send_tool(LEAD, lead.deliver, lead, lead.now)
 
 
 def types_here(place: Place, tools: Registry, model: str, say: Say) -> AgentTypes:
@@ -72,10 +79,19 @@ async def crew_of(
         session.budget,
     )
     crew = Crew(session, model, lambda: box, ground, lambda: types, crew_send_tool)
+    crew.abroad = Abroad(session.id, place.home, crew.deliver)
     try:
-        yield crew
+        if not session.interactive or ground.library is None:
+            yield crew  # it can write to others; nobody writes to what is over soon
+            return
+        async with crew.abroad.listening(partial(_warned, world.say)):
+            yield crew
     finally:
         await crew.aclose()
+
+
+def _warned(say: Say, text: str) -> None:
+    say(Notice("mail", text, "warning"))
 
 
 def told_of(

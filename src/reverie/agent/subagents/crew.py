@@ -2,10 +2,10 @@
 
 An agent in the foreground runs inside the call that asked for it and ends with it; one in the
 background, a fork among them, is a task of the crew's own; a teammate is a process of its own
-(`teammates`). How many run at once is limited for the whole process. What a background agent brings
-is a letter to the lead, which joins its next tool round or turn: the lead's context gets results,
-never transcripts. Leaving the crew ends all of them. A fork cannot be told to fork: its transcript's
-first record says what it is, and no text can.
+(`teammates`). How many run at once is limited for the whole process. What one in the background
+brings is a letter to the lead, which joins its next tool round or turn: the lead's context gets
+results, never transcripts. Leaving the crew ends all of them. A fork cannot be told to fork: the
+first record of its transcript says what it is, and no text can.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from anyio import CapacityLimiter, WouldBlock, get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from anyio.lowlevel import RunVar
 
+from reverie.agent.mail.abroad import BRIDGE_SENDER, SESSION_SENDER
+from reverie.agent.mail.lead import LeadMail, is_there
 from reverie.agent.mail.letters import EVERYBODY, LEAD, MAX_TEXT, Letter, LetterKind, named
 from reverie.agent.mail.post import Box, Post, Tray
 from reverie.agent.subagents import worktree
@@ -42,7 +44,7 @@ from reverie.agent.subagents.roster import LOST, AgentMode, Member, Roster
 from reverie.agent.subagents.types import AgentType, AgentTypes
 from reverie.agent.subagents.worktree import Worktree
 from reverie.alone import alone
-from reverie.errors import InvalidInput, NotFound
+from reverie.errors import InvalidInput, NotAvailable, NotFound
 from reverie.session.budget import weight
 from reverie.session.fork import AgentOutcome
 from reverie.session.jobs import OwnTasks
@@ -56,6 +58,7 @@ from reverie.transcript.records import UserMessage
 from reverie.world import Model, Notice, Reply
 
 if TYPE_CHECKING:
+    from reverie.agent.mail.abroad import Abroad
     from reverie.agent.subagents.teammates import Teammates
 
 MAX_KEPT = 100
@@ -114,6 +117,7 @@ class Crew:
         self.types = types
         self.members: dict[str, Member] = {}
         self.teammates: Teammates | None = None
+        self.abroad: Abroad | None = None
         self.inbox = Tray(LEAD, lambda: session.view)
         self._box = box
         self._send_tool = send_tool
@@ -124,6 +128,7 @@ class Crew:
         self._limit = agents_limit(ground.settings.agents_at_once)
         self._counts: dict[str, int] = {}
         self._boxes: list[Box] = [self.inbox]
+        self._mail: LeadMail | None = None
         self._post = Post(lambda: session.view, self._boxes)
 
     # --- how they stand
@@ -142,6 +147,9 @@ class Crew:
     def resume(self) -> tuple[Member, ...]:
         """What became of the agents that an earlier process of this session had: those that
         worked when it ended are lost, since none outlives it. Gives the lost ones."""
+        library = self.ground.library
+        if library is not None and is_there(library.path / self.session.id):
+            self._opened_mail()  # letters of an earlier process may wait
         lost: list[Member] = []
         for member in self._roster.read():
             if member.is_open:
@@ -170,9 +178,22 @@ class Crew:
         """How many letters wait for the lead."""
         return len(self._post.waiting())
 
-    def add_box(self, box: Box) -> None:
-        """Another box of the lead's."""
-        self._boxes.append(box)
+    def deliver(self, letter: Letter) -> Letter:
+        """A letter to the lead that came from outside: it is on the disk when this returns."""
+        if self.ground.library is None:
+            return self.inbox.put(letter)
+        return self._opened_mail().put(letter)
+
+    def _opened_mail(self) -> LeadMail:
+        if self._mail is None:
+            library = self.ground.library
+            if library is None:
+                raise NotAvailable(
+                    "a private session has no teammates", do="Use an agent in the background"
+                )
+            self._mail = LeadMail(library.path / self.session.id, self.ground.say)
+            self._boxes.append(self._mail.own)
+        return self._mail
 
     # --- a new one
 
@@ -215,7 +236,8 @@ class Crew:
     def _member(self, wanted: Wanted) -> Member:
         name = named(wanted.name) if wanted.name else self._name(wanted.type)
         before = self.members.get(name)
-        if name == LEAD or (before is not None and before.is_open):
+        reserved = name == LEAD or name.startswith((SESSION_SENDER, BRIDGE_SENDER))
+        if reserved or (before is not None and before.is_open):
             raise InvalidInput("this name is taken", where=name, do="Choose another")
         for old in [one.name for one in self.members.values() if not one.is_open][:-MAX_KEPT]:
             del self.members[old]
@@ -415,8 +437,7 @@ class Crew:
         from reverie.agent.subagents.teammates import Teammates
 
         if self.teammates is None:
-            self.teammates = Teammates(self)
-            self.add_box(self.teammates.mailbox)
+            self.teammates = Teammates(self, self._opened_mail())
         tree = await self._tree(member, wanted)
         await self.teammates.start(member, type_, wanted, tree)
         return (
@@ -500,6 +521,8 @@ class Crew:
                 for at_work in tuple(self._at_work.values()):
                     await at_work.over.wait()
             await self._tasks.aclose()
+            if self._mail is not None:
+                self._mail.close()
 
 
 async def _as_async(write: Callable[[], None]) -> None:

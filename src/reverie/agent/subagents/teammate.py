@@ -1,9 +1,9 @@
 """A teammate's own process: `python -P -m reverie.agent.subagents.teammate`, started by its lead.
 
-It reads who it is from its standard input, does its task, sends what it brings to the lead, and then
-waits for letters, each of which begins another turn, until it agrees to shut down. Killed and started
-again it goes on with its transcript, and no letter reaches it twice. It ends with its lead: the
-keeper above it sees to that, and the end of its standard input too. Nobody can be asked for
+It reads who it is from its standard input, does its task, sends what it brings to the lead, and
+then waits for letters, each of which begins another turn, until it agrees to shut down. Killed and
+started again it goes on with its transcript, and no letter reaches it twice. It ends with its lead:
+the keeper above it sees to that, and the end of its standard input too. Nobody can be asked for
 permission here.
 """
 
@@ -90,7 +90,8 @@ class Teammate:
 
     def say(self, notice: Notice) -> None:
         if notice.level != "info":
-            print(f"{notice.layer}: {notice.text}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{notice.layer}: {notice.text}\n")
+            sys.stderr.flush()
 
     # --- its work
 
@@ -203,7 +204,8 @@ class Teammate:
             "usage": [usage.uncached, usage.read, usage.written, usage.output, usage.written_1h],
             **more,
         }
-        print(json.dumps(value), flush=True)
+        sys.stdout.write(json.dumps(value) + "\n")
+        sys.stdout.flush()
 
     def told(self, line: str) -> None:
         """A line of the lead's, while it runs."""

@@ -1,10 +1,10 @@
 """Teammates: agents in processes of their own, as their lead sees them.
 
 Each is started under a keeper (`tools.process`), which ends it and all it started when it is told
-to, when the lead goes, and when the lead's process is killed: none is left. It is told what it needs
-through its standard input, its key for letters among it, and tells how it stands, a JSON line at a
-time, on its output. One that dies is started again, twice at most, and goes on with its transcript
-and its mail. One that does not answer a request to shut down in its time is ended.
+to, when the lead goes, and when the lead's process is killed: none is left. It is told what it
+needs through its standard input, its key for letters among it, and tells how it stands, a JSON
+line at a time, on its output. One that dies is started again, twice at most, and goes on with its
+transcript and its mail. One that does not answer a request to shut down in its time is ended.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,16 +22,15 @@ from anyio import to_thread
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
-from reverie.agent.mail.letters import LEAD, LeadKeys, Letter
-from reverie.agent.mail.mailbox import Mailbox
+from reverie.agent.mail.lead import LeadMail
+from reverie.agent.mail.letters import LEAD, Letter
 from reverie.agent.subagents import worktree
 from reverie.agent.subagents.roster import Member
 from reverie.agent.subagents.types import AgentType
 from reverie.agent.subagents.worktree import Worktree
 from reverie.alone import alone
-from reverie.errors import NotAvailable, NotFound
+from reverie.errors import NotFound
 from reverie.session.jobs import OwnTasks
-from reverie.store.files import Folder
 from reverie.tools.process import Command, started
 from reverie.transcript.records import ForkEnded, Usage
 from reverie.world import Notice
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 PROGRAM = "reverie.agent.subagents.teammate"
 MAX_RESTARTS = 2
 MAX_LINE = 64 * 1024
-KEY = "key"
 _COUNTS = ("requests", "tokens")
 
 
@@ -64,16 +61,10 @@ class _Running:
 class Teammates:
     """The teammates of one session."""
 
-    def __init__(self, crew: Crew) -> None:
-        ground = crew.ground
-        if ground.library is None:
-            raise NotAvailable(
-                "a private session has no teammates", do="Use an agent in the background"
-            )
+    def __init__(self, crew: Crew, mail: LeadMail) -> None:
         self._crew = crew
-        self._folder = Folder(ground.library.path / ground.session / "mail")
-        self._keys = LeadKeys(_master(self._folder))
-        self.mailbox = Mailbox(self._folder, LEAD, self._keys, ground.say)
+        self._mail = mail
+        self._keys = mail.keys
         self._running: dict[str, _Running] = {}
         self._tasks = OwnTasks()
 
@@ -217,7 +208,7 @@ class Teammates:
         running = self._running.get(letter.to)
         if running is None:
             raise NotFound("there is no such teammate", where=letter.to)
-        Mailbox(self._folder, letter.to, self._keys).put(letter)
+        self._mail.put(letter)
         _write(running.control, {"mail": True})
         if letter.kind == "shutdown_request" and letter.sender == LEAD:
             self._tasks.start_soon(lambda: self._shut_down(running))
@@ -239,7 +230,7 @@ class Teammates:
 
     def _refused(self, name: str) -> bool:
         """Whether it has said no, and why stands in the lead's mail."""
-        waiting = self.mailbox.waiting({}, bounded=False)
+        waiting = self._mail.own.waiting({}, bounded=False)
         mine = (one for one in waiting if one.sender == name)
         return any(one.kind == "shutdown_response" and one.approve is False for one in mine)
 
@@ -279,22 +270,9 @@ class Teammates:
         for name in reversed(tuple(self._running)):
             await self.end(name)
         await self._tasks.aclose()
-        self._folder.close()
 
     def _say(self, text: str) -> None:
         self._crew.ground.say(Notice("agents", text, "info"))
-
-
-def _master(folder: Folder) -> bytes:
-    """The session's own key, made once; a letter outlives the process that it was sent in."""
-    try:
-        found = folder.read(KEY, 64)
-    except NotFound:
-        found = b""
-    if len(found) != 32:
-        found = secrets.token_bytes(32)
-        folder.write(KEY, found)
-    return found
 
 
 def _write(control: int, value: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from anyio import to_thread
 
+from reverie.agent.mail.abroad import BRIDGE, SOCKET
 from reverie.agent.mail.letters import LEAD, Letter, LetterKind
 from reverie.agent.subagents.crew import Crew, Wanted
 from reverie.agent.subagents.roster import AgentMode
@@ -19,7 +20,6 @@ from reverie.tools.tool import Input, Output, Tool, ToolContext
 
 AGENT = "Agent"
 SEND = "SendMessage"
-BRIDGE, SOCKET = "bridge:", "uds:"
 _KINDS = ["message", "shutdown_request", "shutdown_response", "plan_approval_response"]
 _AGENT_SCHEMA = {
     "type": "object",
@@ -67,7 +67,7 @@ _SEND_SCHEMA = {
 }
 
 
-class Abroad(Protocol):
+class WayOut(Protocol):
     """Where letters to other sessions go."""
 
     async def send(self, letter: Letter) -> str:
@@ -110,7 +110,7 @@ def agent_tool(crew: Callable[[], Crew]) -> Tool:
 def send_tool(
     sender: str,
     send: Callable[[Letter], tuple[str, ...]],
-    abroad: Abroad | None,
+    abroad: WayOut | None,
     now: Callable[[], float],
 ) -> Tool:
     """SendMessage, for one agent: nobody can send in another's name."""
@@ -143,6 +143,6 @@ def send_tool(
     )
 
 
-def crew_send_tool(crew: Crew, name: str, abroad: Abroad | None = None) -> Tool:
+def crew_send_tool(crew: Crew, name: str, abroad: WayOut | None = None) -> Tool:
     """SendMessage of an agent in the lead's process, or of the lead itself."""
     return send_tool(name, crew.send, abroad if name == LEAD else None, crew.ground.clock.now)

@@ -9,11 +9,11 @@
     ---
     You review changes. …
 
-The files lie in `<home>/agents`, and in the project's `.reverie/agents` and `.claude/agents`. A type
-never has a tool that the session lacks. What a repository brings along can only narrow: of a type
-that is there already its file keeps what both allow, a model is taken where it is known to cost no
-more than the session's own, and the user's own memory is not given. A file that cannot be used is
-left out and said. Nothing here starts an agent.
+The files lie in `<home>/agents`, and in the project's `.reverie/agents` and `.claude/agents`. A
+type never has a tool that the session lacks. What a repository brings along can only narrow: of a
+type that is there already its file keeps what both allow, a model is taken where it is known to
+cost no more than the session's own, and the user's own memory is not given. A file that cannot be
+used is left out and said. Nothing here starts an agent.
 """
 
 from __future__ import annotations

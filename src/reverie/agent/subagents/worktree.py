@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from anyio import to_thread
+
 from reverie.errors import InvalidInput, NotAvailable, StoreError
 from reverie.light import dataclass
 from reverie.store.files import Folder
@@ -60,7 +62,7 @@ async def make(top: Path, name: str, environ: Mapping[str, str]) -> Worktree:
     """A new worktree; InvalidInput says why there can be none."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("this cannot name a worktree", where=name[:80], do="Use a-z 0-9 _ -")
-    if not os.path.lexists(top / ".git"):
+    if not await to_thread.run_sync(os.path.lexists, top / ".git"):
         raise InvalidInput("a worktree needs a git repository", where=str(top))
     code, base = await _git(top, environ, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if code:
@@ -71,7 +73,7 @@ async def make(top: Path, name: str, environ: Mapping[str, str]) -> Worktree:
         )
     branch, path = f"{BRANCHES}{name}", top / FOLDER / name
     code, _ = await _git(top, environ, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
-    if not code or os.path.lexists(path):
+    if not code or await to_thread.run_sync(os.path.lexists, path):
         raise InvalidInput(
             "a worktree or branch of this name is there already",
             where=f"{path} ({branch})",
