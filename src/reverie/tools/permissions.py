@@ -138,7 +138,7 @@ class PermissionPolicy:
         keep: Callable[[PermissionRule], Awaitable[None]] | None = None,
     ) -> None:
         self.ground = ground
-        self.mode = mode
+        self.mode: Verdict = mode
         self.rules = list(rules)
         self._asker = asker
         self._keep = keep

@@ -39,9 +39,8 @@ SESSION_SENDER, BRIDGE_SENDER = "session-", "bridge-"
 FOLDER = "run"
 MAX_PATH = 100
 """Bytes of a socket's path that every system takes."""
-SECONDS = 10.0
+SECONDS = 5.0
 """Time for one letter, from the connection to the answer."""
-AT_ONCE = 8
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 Deliver = Callable[[Letter], Letter]
@@ -158,12 +157,12 @@ class Abroad:
                 async with stream:
                     await stream.send(self._encoded(letter) + b"\n")
                     answer = json.loads(await _line(stream))
+        except TimeoutError as error:
+            raise NotAvailable("the session did not answer in time", where=str(path)) from error
         except (OSError, ValueError, anyio.EndOfStream) as error:
             raise NotFound(
                 "no session answers there", where=clean(str(path))[:200], do="Is it still open?"
             ) from error
-        except TimeoutError as error:
-            raise NotAvailable("the session did not answer in time", where=str(path)) from error
         if answer.get("ok") is not True:
             raise NotAvailable(f"the session refused it: {clean(str(answer.get('error')))[:200]}")
         return f"Delivered to the session at {clean(name)}"
@@ -183,14 +182,19 @@ class Abroad:
             say(f"other sessions cannot write to this one: {error}")
             yield
             return
-        limit, tasks = anyio.CapacityLimiter(AT_ONCE), OwnTasks()
+        tasks = OwnTasks()
 
-        async def take(stream: ByteStream) -> None:
-            async with limit, stream:
-                with anyio.move_on_after(SECONDS):
-                    await alone(self._take(stream), None)
+        async def serve() -> None:
+            while True:  # one after the other: there are few, and each has its time
+                stream = await listener.accept()
+                try:
+                    with anyio.move_on_after(SECONDS):
+                        await alone(self._take(stream), None)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await stream.aclose()
 
-        tasks.start_soon(lambda: listener.serve(take))
+        tasks.start_soon(serve)
         if self._bridge is not None:
             tasks.start_soon(partial(self._received, self._bridge, say))
         try:

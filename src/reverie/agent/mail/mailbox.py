@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +48,7 @@ class Mailbox:
         self._root = root
         self._keys = keys
         self._say = say
+        self._aside = 0
 
     # --- the sender's side
 
@@ -137,9 +138,9 @@ class Mailbox:
 
     def _set_aside(self, sender: str, number: int) -> None:
         path = self._root.path(self._key(sender, number))
-        kept = sum(name.endswith(_SET_ASIDE) for name in _names(path.parent))
+        self._aside += 1
         with contextlib.suppress(OSError):
-            if kept < MAX_SET_ASIDE:
+            if self._aside <= MAX_SET_ASIDE:
                 os.rename(path, path.with_suffix(_SET_ASIDE))
             else:
                 os.unlink(path)
@@ -178,7 +179,7 @@ class Mailbox:
         return f"{self.owner}/{sender}/{number:012}.json"
 
     @contextlib.contextmanager
-    def _locked(self, sender: str) -> Iterator[None]:
+    def _locked(self, sender: str) -> Generator[None]:
         with self._root.sub(f"{self.owner}/{sender}"):
             pass  # so that the lock has a folder
         lock = FileLock(self._root.root / self.owner / f"{sender}.lock")

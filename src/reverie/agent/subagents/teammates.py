@@ -157,9 +157,7 @@ class Teammates:
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._errors, running, process)
                     await self._heard(running, process)
-                    code = await process.wait()
-                    group.cancel_scope.cancel()
-                return code
+                return await process.wait()
         finally:
             running.control = -1
             os.close(ours)

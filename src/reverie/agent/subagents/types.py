@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from reverie.errors import NotFound
 from reverie.light import dataclass
@@ -188,7 +188,7 @@ def _read(path: Path, source: AgentSource, tools: Sequence[str], say: Say) -> Ag
         f"{prompt.strip()}\n",
         tuple(word for word in wanted if word in tools) if wanted else None,
         "" if model in INHERITED else model,
-        cast("Scope", memory) if memory else None,
+        memory or None,
         source,
     )
 
