@@ -212,7 +212,7 @@ async def test_cancelled_at_any_point_nothing_runs_on(tmp_path: Path) -> None:
     project_in(tmp_path)
     left, steps = 0, 0
     for steps in range(0, 400, 8):
-        played, model = cast(
+        _played, model = cast(
             [agents({"prompt": "task one"}, {"prompt": "task two", "mode": "background"}), "Done."],
             one=[[call("List", {})], "fine"],
             two=[[call("List", {})], "fine"],

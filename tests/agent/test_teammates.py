@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -10,9 +16,10 @@ import pytest
 from reverie.providers.choose import model_for
 from reverie.simulator import call
 from reverie.testing import provider
-from tests.loop.stage import alive, gone
+from reverie.world import Notice
+from tests.loop.stage import alive, gone, until
 
-from .stage import Cast, agents, environ_in, opened, texts
+from .stage import Cast, agents, cast, environ_in, opened, project_in, results, texts
 
 pytestmark = [pytest.mark.spec("10.agents")]
 PROGRAM = "reverie.agent.subagents.teammate"
@@ -20,6 +27,20 @@ PROGRAM = "reverie.agent.subagents.teammate"
 
 def surroundings(tmp: Path, url: str) -> dict[str, str]:
     return {**environ_in(tmp), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "x"}
+
+
+@asynccontextmanager
+async def led(
+    tmp: Path, environ: dict[str, str], notices: list[Notice] | None = None, **options: Any
+) -> AsyncGenerator[Any]:
+    """A lead with a model of its own, as its teammates will have."""
+    model = model_for("claude-opus-5-5", environ)
+    assert model is not None
+    try:
+        async with opened(tmp, model, notices, environ=environ, **options) as lead:
+            yield lead
+    finally:
+        await model.aclose()
 
 
 def processes() -> list[int]:
@@ -53,31 +74,18 @@ async def test_a_teammate_works_answers_and_shuts_down(tmp_path: Path) -> None:
     )
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
-        model = model_for("claude-opus-5-5", environ)
-        assert model is not None
-        async with opened(tmp_path, model, environ=environ) as lead:
+        async with led(tmp_path, environ) as lead:
             await lead.turn("Go")
             mate = lead.crew.members["mate"]
-            with anyio.fail_after(30):
-                while mate.state != "idle" or not lead.crew.waiting:
-                    await anyio.sleep(0.02)
+            await until(lambda: mate.state == "idle" and lead.crew.waiting == 1)
             assert len(processes()) >= 1
             await lead.turn("End it")
-            with anyio.fail_after(30):
-                while mate.is_open:
-                    await anyio.sleep(0.02)
+            await until(lambda: not mate.is_open)
             assert mate.state == "completed", mate
             assert mate.requests == 4
             said = texts(played.requests("lead")[2])
             assert '<agent-message from="mate" type="result">\nfound one file' in said
-        await gone(PROGRAM)
-        await model.aclose()
-
-
-def lead_model(environ: dict[str, str]) -> Any:
-    found = model_for("claude-opus-5-5", environ)
-    assert found is not None
-    return found
+    assert processes() == []
 
 
 async def idle(lead: Any, *names: str) -> None:
@@ -101,7 +109,7 @@ async def test_one_that_never_answers_a_shutdown_request_is_ended(tmp_path: Path
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
         tight = {**environ, "REVERIE_AGENT_SHUTDOWN_SECONDS": "0.5"}
-        async with opened(tmp_path, lead_model(environ), notices, environ=tight) as lead:
+        async with led(tmp_path, tight, notices) as lead:
             await lead.turn("Go")
             await idle(lead, "mate")
             await lead.turn("End it")
@@ -122,7 +130,7 @@ async def test_one_that_says_no_stays(tmp_path: Path) -> None:
     )
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
-        async with opened(tmp_path, lead_model(environ), environ=environ) as lead:
+        async with led(tmp_path, environ) as lead:
             await lead.turn("Go")
             await idle(lead, "mate")
             await lead.turn("End it")
@@ -143,7 +151,7 @@ async def test_a_plan_has_to_be_approved_before_anything_is_changed(tmp_path: Pa
     )
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
-        async with opened(tmp_path, lead_model(environ), environ=environ) as lead:
+        async with led(tmp_path, environ) as lead:
             await lead.turn("Go")
             await idle(lead, "mate")
             assert not (tmp_path / "project/b.py").exists()
@@ -167,14 +175,14 @@ async def test_one_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     notices: list[Notice] = []
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
-        async with opened(tmp_path, lead_model(environ), notices, environ=environ) as lead:
+        async with led(tmp_path, environ, notices) as lead:
             await lead.turn("Go")
             await idle(lead, "mate")
             for _ in range(2):
                 before = set(processes())
                 for pid in before:
                     os.kill(pid, signal.SIGKILL)
-                await until(lambda: bool(set(processes()) - before))
+                await until(lambda before=before: bool(set(processes()) - before))
                 lead.crew.members["mate"].state = "running"
                 await idle(lead, "mate")
             assert lead.crew.waiting == 1  # the first result came once
@@ -229,7 +237,7 @@ async def test_a_lead_killed_with_9_leaves_no_process_and_resumed_says_so(tmp_pa
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
         lead = await anyio.open_process(
-            [os.sys.executable, "-c", LEAD, str(tmp_path)], env=environ, stderr=None
+            [sys.executable, "-c", LEAD, str(tmp_path)], env=environ, stderr=None
         )
         assert lead.stdout is not None
         session = (await lead.stdout.receive()).decode().strip()
@@ -243,9 +251,7 @@ async def test_a_lead_killed_with_9_leaves_no_process_and_resumed_says_so(tmp_pa
         await lead.aclose()
         notices: list[Notice] = []
         played.scripts["lead"] = ["", "", "I see."]
-        async with opened(
-            tmp_path, lead_model(environ), notices, environ=environ, resume=session
-        ) as again:
+        async with led(tmp_path, environ, notices, resume=session) as again:
             states = {one.name: one.state for one in again.crew.members.values()}
             assert states == {"mate": "lost", "other": "lost", "general-1": "lost"}
             await again.turn("What became of them?")
@@ -265,7 +271,7 @@ async def test_leaving_ends_teammates_in_whatever_state(tmp_path: Path) -> None:
     )
     with provider(played) as server:
         environ = surroundings(tmp_path, server.anthropic_url)
-        async with opened(tmp_path, lead_model(environ), environ=environ) as lead:
+        async with led(tmp_path, environ) as lead:
             await lead.turn("Go")
             await until(lambda: bool(alive(sleeper)))
             members = list(lead.crew.members.values())
@@ -275,8 +281,6 @@ async def test_leaving_ends_teammates_in_whatever_state(tmp_path: Path) -> None:
 
 
 async def test_a_private_session_has_no_teammates(tmp_path: Path) -> None:
-    from .stage import cast
-
     played, model = cast([mates("mate"), "Well."])
     async with opened(tmp_path, model, private=True) as lead:
         await lead.turn("Go")

@@ -35,7 +35,9 @@ MAX_SUMMARY = 200
 MAX_BYTES = 8 * MAX_TEXT
 """Bytes of a message in a file, at most."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_ORIGIN = re.compile(rf"{ORIGIN}:({NAME.pattern}):(\d{{1,15}})")
+HERE = "@here"
+"""Behind a sender's name: the numbers of this process, which are not those of its files."""
+_ORIGIN = re.compile(rf"{ORIGIN}:({NAME.pattern}(?:{HERE})?):(\d{{1,15}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,19 @@ class Letter:
     approve: bool | None = None  # in an answer: yes or no
     number: int = 0
     at: float = 0.0
+    here: bool = False  # it never was in a file
+
+    @property
+    def series(self) -> str:
+        """Whose numbers its own is one of."""
+        return f"{self.sender}{HERE}" if self.here else self.sender
 
     def message(self) -> UserMessage:
         """As the recipient's model gets it."""
         name = f' from="{self.sender}" type="{self.kind}"'
         answer = "" if self.approve is None else f' approve="{str(self.approve).lower()}"'
         text = framed("agent-message", self.text, f"{name}{answer}")
-        origin = f"{ORIGIN}:{self.sender}:{self.number}" if self.number else ORIGIN
-        return UserMessage((text_block(text),), origin)
+        return UserMessage((text_block(text),), f"{ORIGIN}:{self.series}:{self.number}")
 
 
 class MailKeys(Protocol):
@@ -115,6 +122,7 @@ def checked(letter: Letter) -> Letter:
 def encode(letter: Letter, key: bytes) -> bytes:
     """The bytes of a file."""
     value = asdict(letter)
+    value.pop("here")
     return json.dumps({**value, "mac": _signature(value, key)}, ensure_ascii=False).encode()
 
 
@@ -160,7 +168,7 @@ def named(name: str) -> str:
 
 
 def delivered(entries: Iterable[Entry]) -> dict[str, int]:
-    """The newest number of each sender that a transcript holds."""
+    """The newest number of each series that a transcript holds."""
     found: dict[str, int] = {}
     for entry in entries:
         record = entry.record

@@ -43,19 +43,20 @@ class Tray:
                 where=self.owner,
                 do="Go on without an answer, or wait until some are read",
             )
-        if letter.sender not in self._newest:  # numbers go on where an earlier run ended
-            self._newest[letter.sender] = delivered(self._view().entries).get(letter.sender, 0)
-        self._newest[letter.sender] += 1
-        sent = replace(letter, number=self._newest[letter.sender])
+        sent = replace(letter, here=True)
+        if sent.series not in self._newest:  # numbers go on where an earlier run ended
+            self._newest[sent.series] = delivered(self._view().entries).get(sent.series, 0)
+        self._newest[sent.series] += 1
+        sent = replace(sent, number=self._newest[sent.series])
         self._letters.append(sent)
         return sent
 
     def waiting(self, delivered: Mapping[str, int]) -> list[Letter]:
-        found = [one for one in self._letters if one.number > delivered.get(one.sender, 0)]
+        found = [one for one in self._letters if one.number > delivered.get(one.series, 0)]
         return found[:MAX_TAKEN]
 
     def clear(self, delivered: Mapping[str, int]) -> None:
-        self._letters = [n for n in self._letters if n.number > delivered.get(n.sender, 0)]
+        self._letters = [n for n in self._letters if n.number > delivered.get(n.series, 0)]
 
 
 class Post:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from anyio import to_thread
-
 from reverie.agent.mail.abroad import BRIDGE, SOCKET
 from reverie.agent.mail.letters import LEAD, Letter, LetterKind
 from reverie.agent.subagents.crew import Crew, Wanted
@@ -130,7 +128,7 @@ def send_tool(
             if abroad is None:
                 raise NotAvailable("only a lead writes to other sessions", where=letter.to[:80])
             return Output(await abroad.send(letter))
-        names = await to_thread.run_sync(send, letter)
+        names = send(letter)
         return Output(f"Sent to {', '.join(names)}" if names else "There is nobody to send to")
 
     return Tool(
