@@ -210,3 +210,50 @@ async def test_a_changed_worktree_is_kept_and_named(tmp_path: Path) -> None:
     assert not (tmp_path / "project/b.py").exists()
     assert not (tmp_path / "project/c.py").exists()
     assert git(tmp_path / "project", "status", "--porcelain") == ""
+
+
+async def test_an_agent_that_floods_is_bounded(tmp_path: Path) -> None:
+    flood = [call("SendMessage", {"to": "lead", "message": f"news {n}"}) for n in range(130)]
+    played, model = cast(
+        [
+            agents({"prompt": "task flood: go", "mode": "background", "name": "flooder"}),
+            "Started.",
+            "I see.",
+        ],
+        flood=[flood, "sent"],
+    )
+    async with opened(tmp_path, model) as lead:
+        await lead.turn("Go")
+        while lead.at_work:
+            await anyio.lowlevel.checkpoint()
+        told = results(played.requests("flood")[1])
+        assert told.count("Sent to lead") == 100
+        assert sum("100 messages of yours wait there already" in text for text in told) == 30
+        await lead.turn("And?")
+        assert texts(played.requests("lead")[2]).count("<agent-message") == 20  # at once
+
+
+async def test_a_broadcast_reaches_all_the_others(tmp_path: Path) -> None:
+    free = anyio.Event()
+
+    async def held() -> Any:
+        await free.wait()
+        return [call("List", {})]
+
+    wanted = [
+        {"prompt": f"task {name}: go", "mode": "background", "name": name}
+        for name in ("one", "two")
+    ]
+    played, model = cast(
+        [agents(*wanted), [call("SendMessage", {"to": "*", "message": "Stop"})], "Told."],
+        one=[held, "one stops"],
+        two=[held, "two stops"],
+    )
+    async with opened(tmp_path, model) as lead:
+        await lead.turn("Go")
+        free.set()
+        while lead.at_work:
+            await anyio.lowlevel.checkpoint()
+    assert results(played.requests("lead")[2]) == ["Sent to one, two"]
+    for name in ("one", "two"):
+        assert "Stop" in texts(played.requests(name)[1])

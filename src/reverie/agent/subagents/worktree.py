@@ -17,6 +17,7 @@ from anyio import to_thread
 from reverie.errors import InvalidInput, NotAvailable, StoreError
 from reverie.light import dataclass
 from reverie.store.files import Folder
+from reverie.text.counts import plural
 from reverie.tools.process import Command, Gathered, run
 
 FOLDER = ".reverie/worktrees"
@@ -52,10 +53,10 @@ class Kept:
             return "Its worktree was not changed, and is removed."
         more = len(self.changed) - MAX_SHOWN
         files = ", ".join(self.changed[:MAX_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-        commits = f"{self.commits:,} commits" if self.commits != 1 else "1 commit"
-        parts = [f"{commits} on the branch {self.branch}"] if self.commits else []
+        parts = [f"branch {self.branch}"]
+        parts += [plural(self.commits, "commit")] if self.commits else []
         parts += [f"not committed: {files}"] if self.changed else []
-        return f"Its worktree is kept: {self.path} (branch {self.branch}; {'; '.join(parts)})."
+        return f"Its worktree is kept: {self.path} ({'; '.join(parts)})."
 
 
 async def make(top: Path, name: str, environ: Mapping[str, str]) -> Worktree:
