@@ -57,6 +57,9 @@ def test_an_answer_that_is_no_such_phrase_is_not_shown(text: str, shown: str) ->
     assert phrase(text) == shown
 
 
+PHRASE = "Listing files of the project"
+
+
 class Asked(Cast):
     """A cast in which summaries are a part of their own."""
 
@@ -73,9 +76,10 @@ async def rounds(tmp: Path, clock: StandingClock, environ: dict[str, str]) -> tu
         return [call("List", {})]
 
     async def ends() -> str:
-        for _ in range(200):  # let whoever was asked answer
-            await anyio.lowlevel.checkpoint()
-            said.append(lead.crew.members["worker"].doing)
+        with anyio.fail_after(10):  # let whoever was asked answer
+            while played.requests("summary") and lead.crew.members["worker"].doing != PHRASE:
+                await anyio.lowlevel.checkpoint()
+        said.append(lead.crew.members["worker"].doing)
         return "done"
 
     said: list[str] = []
@@ -83,7 +87,7 @@ async def rounds(tmp: Path, clock: StandingClock, environ: dict[str, str]) -> tu
     played = Asked(
         [agents(wanted), "Started."],
         work=[lists, lists, lists, lists, ends],
-        summary=["Listing files of the project"],
+        summary=[PHRASE],
     )
     engine = Engine(played)
     async with opened(tmp, SimulatedModel(engine), clock=clock, environ=environ) as lead:
@@ -106,7 +110,7 @@ async def test_a_model_is_asked_every_half_minute_on_the_agents_own_prefix(tmp_p
         before = [w for w in played.requests("work") if len(w["messages"]) < len(body["messages"])]
         prefix = len(json.dumps(before[-1]["messages"])) // 4
         assert entry.charge.read >= prefix * 0.5
-    assert shown == "Listing files of the project"
+    assert shown == PHRASE
 
 
 async def test_before_its_time_nobody_is_asked(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -229,7 +231,7 @@ class Reader:
 @pytest.mark.parametrize("kind", ["tray", "mailbox"])
 def test_what_was_given_and_not_recorded_is_given_again(place: Place, kind: str) -> None:
     reader = Reader()
-    box = place.box if kind == "mailbox" else Tray("mate", lambda: reader.view)
+    box = place.box if kind == "mailbox" else Tray("mate", partial(next, count(1)))
     post = Post(lambda: reader.view, [box])
     for n in range(6):
         box.put(Letter("lead", "mate", f"m{n}"))
@@ -245,7 +247,7 @@ def test_what_was_given_and_not_recorded_is_given_again(place: Place, kind: str)
 
 def test_a_letter_of_this_process_does_not_stand_for_one_in_a_file(place: Place) -> None:
     reader = Reader()
-    tray = Tray("mate", lambda: reader.view)
+    tray = Tray("mate", partial(next, count(1)))
     post = Post(lambda: reader.view, [tray, place.box])
     place.put("in a file")
     tray.put(Letter("lead", "mate", "said here"))

@@ -29,11 +29,10 @@ class Box(Protocol):
 class Tray:
     """A box in this process: nothing outlives it."""
 
-    def __init__(self, owner: str, view: Callable[[], View]) -> None:
+    def __init__(self, owner: str, next_number: Callable[[], int]) -> None:
         self.owner = owner
-        self._view = view
+        self._next_number = next_number  # of all letters in this process
         self._letters: list[Letter] = []
-        self._newest: dict[str, int] = {}
 
     def put(self, letter: Letter) -> Letter:
         checked(letter)
@@ -43,11 +42,7 @@ class Tray:
                 where=self.owner,
                 do="Go on without an answer, or wait until some are read",
             )
-        sent = replace(letter, here=True)
-        if sent.series not in self._newest:  # numbers go on where an earlier run ended
-            self._newest[sent.series] = delivered(self._view().entries).get(sent.series, 0)
-        self._newest[sent.series] += 1
-        sent = replace(sent, number=self._newest[sent.series])
+        sent = replace(letter, here=True, number=self._next_number())
         self._letters.append(sent)
         return sent
 

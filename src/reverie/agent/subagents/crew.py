@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -24,7 +25,15 @@ from anyio.lowlevel import RunVar
 
 from reverie.agent.mail.abroad import BRIDGE_SENDER, SESSION_SENDER
 from reverie.agent.mail.lead import LeadMail, is_there
-from reverie.agent.mail.letters import EVERYBODY, LEAD, MAX_TEXT, Letter, LetterKind, named
+from reverie.agent.mail.letters import (
+    EVERYBODY,
+    LEAD,
+    MAX_TEXT,
+    Letter,
+    LetterKind,
+    delivered,
+    named,
+)
 from reverie.agent.mail.post import Box, Post, Tray
 from reverie.agent.subagents import worktree
 from reverie.agent.subagents.doing import doing, summary
@@ -94,7 +103,7 @@ class Wanted:
 class _AtWork:
     """An agent in this process."""
 
-    tray: Tray | None = None
+    tray: Tray
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     over: anyio.Event = field(default_factory=anyio.Event)
 
@@ -118,7 +127,9 @@ class Crew:
         self.members: dict[str, Member] = {}
         self.teammates: Teammates | None = None
         self.abroad: Abroad | None = None
-        self.inbox = Tray(LEAD, lambda: session.view)
+        newest = max(delivered(session.view.entries).values(), default=0)
+        self._numbers = count(newest + 1)  # one series for all: none comes twice, resumed or forked
+        self.inbox = Tray(LEAD, self._next_number)
         self._box = box
         self._send_tool = send_tool
         folder = None if ground.library is None else ground.library.folder
@@ -222,6 +233,9 @@ class Crew:
             f"SendMessage to {member.name} reaches it."
         )
 
+    def _next_number(self) -> int:
+        return next(self._numbers)
+
     def _take_place(self, member: Member) -> None:
         try:
             self._limit.acquire_on_behalf_of_nowait(member.id)
@@ -261,7 +275,7 @@ class Crew:
         return tree
 
     def _begin(self, member: Member) -> None:
-        self._at_work[member.name] = _AtWork()
+        self._at_work[member.name] = _AtWork(Tray(member.name, self._next_number))
         self._roster.write(member)
 
     # --- its work
@@ -390,8 +404,7 @@ class Crew:
 
     def _at(self, member: Member, agent: Hired) -> Hired:
         """The agent with its letters, watched."""
-        tray = Tray(member.name, lambda: agent.worker.view)
-        self._at_work[member.name].tray = tray
+        tray = self._at_work[member.name].tray
         agent.letters = Post(lambda: agent.worker.view, [tray]).letters
         agent.on_event = partial(self._saw, member, agent)
         return agent
@@ -460,7 +473,7 @@ class Crew:
             return (LEAD,)
         member = self.find(letter.to)
         at_work = self._at_work.get(letter.to)
-        if at_work is not None and at_work.tray is not None:
+        if at_work is not None:
             at_work.tray.put(letter)
         elif member.mode == "teammate" and member.is_open and self.teammates is not None:
             self.teammates.send(letter)
