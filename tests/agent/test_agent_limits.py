@@ -19,7 +19,7 @@ from tests.loop.stage import NOON
 
 from .stage import agents, cast, git, opened, project_in, results
 
-pytestmark = [pytest.mark.spec("10.agents")]
+pytestmark = [pytest.mark.spec("10.limits")]
 
 
 class StandingClock:

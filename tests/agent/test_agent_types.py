@@ -19,7 +19,7 @@ from reverie.agent.subagents.types import (
 from reverie.errors import NotFound
 from reverie.world import Notice
 
-pytestmark = [pytest.mark.spec("10.agents")]
+pytestmark = [pytest.mark.spec("10.types")]
 TOOLS = ("Read", "Write", "Edit", "Bash", "Grep", "Glob", "List", "ReadBack")
 OPUS = "claude-opus-5-5"
 

@@ -23,7 +23,7 @@ from tests.session.compacts import a_summary
 
 from .stage import agents, cast, environ_in, opened, project_in, results, texts
 
-pytestmark = [pytest.mark.spec("10.agents")]
+pytestmark = [pytest.mark.spec("10.leading")]
 HEAD = 3_000
 """Bytes that agents add to the head of a session that has them."""
 KEEPER = """\

@@ -38,7 +38,7 @@ from reverie.transcript.records import Entry
 from reverie.transcript.view import EMPTY, View
 from reverie.world import Notice
 
-pytestmark = [pytest.mark.spec("10.agents")]
+pytestmark = [pytest.mark.spec("10.mail")]
 KEYS = LeadKeys(b"k" * 32)
 
 

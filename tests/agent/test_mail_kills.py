@@ -23,7 +23,7 @@ import pytest
 from tests.loop.stage import alive
 from tests.tally import counted
 
-pytestmark = [pytest.mark.spec("10.agents")]
+pytestmark = [pytest.mark.spec("10.mail")]
 PROGRAM = "tests.agent.mail_course"
 _TEXT = re.compile(r"(\w+) (\w+) (\d+)")
 

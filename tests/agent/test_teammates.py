@@ -21,7 +21,7 @@ from tests.loop.stage import alive, gone, until
 
 from .stage import Cast, agents, cast, environ_in, opened, project_in, results, texts
 
-pytestmark = [pytest.mark.spec("10.agents")]
+pytestmark = [pytest.mark.spec("10.teammates")]
 PROGRAM = "reverie.agent.subagents.teammate"
 
 
