@@ -19,7 +19,7 @@ from reverie.transcript.records import Started
 
 from .stage import Cast, agents, environ_in, opened, results
 
-pytestmark = [pytest.mark.spec("10.forks"), pytest.mark.spec("14")]
+pytestmark = [pytest.mark.spec("10.forks")]
 FORKS = 8
 INSTRUCTION = '{"type":"text","text":"fork task'
 WORDS = "the ledger of the seventh quarter names each account once and its balance twice; "

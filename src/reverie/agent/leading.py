@@ -10,7 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from reverie.agent.mail.abroad import Abroad
+import anyio
+
+from reverie.agent.mail.abroad import Abroad, Bridge
 from reverie.agent.mail.letters import LEAD, Letter
 from reverie.agent.place import Place
 from reverie.agent.subagents.crew import Crew
@@ -20,6 +22,7 @@ from reverie.agent.subagents.types import AgentType, AgentTypes, find_types
 from reverie.errors import NotAvailable
 from reverie.session.attachments import announced, reminded
 from reverie.session.session import Session
+from reverie.settings import Settings
 from reverie.tools import Registry, Tool, Toolbox
 from reverie.transcript.records import Attached
 from reverie.transcript.view import View
@@ -80,14 +83,32 @@ async def crew_of(
     )
     crew = Crew(session, model, lambda: box, ground, lambda: types, crew_send_tool)
     crew.abroad = Abroad(session.id, place.home, crew.deliver)
+    warned = partial(_warned, world.say)
     try:
+        crew.abroad.bridge = await _bridge(session.id, ground.settings, warned)
         if not session.interactive or ground.library is None:
             yield crew  # it can write to others; nobody writes to what is over soon
             return
-        async with crew.abroad.listening(partial(_warned, world.say)):
+        async with crew.abroad.listening(warned):
             yield crew
     finally:
         await crew.aclose()
+        if crew.abroad.bridge is not None:
+            with anyio.CancelScope(shield=True):
+                await crew.abroad.bridge.aclose()
+
+
+async def _bridge(session: str, settings: Settings, warned: Callable[[str], None]) -> Bridge | None:
+    """The bridge that the settings name; where it cannot be had, that is said."""
+    if not settings.bridge_url:
+        return None
+    from reverie.agent.mail.nats import NatsBridge
+
+    try:
+        return await NatsBridge.connected(settings.bridge_url, settings.bridge_name or session)
+    except NotAvailable as error:
+        warned(str(error))
+        return None
 
 
 def _warned(say: Say, text: str) -> None:

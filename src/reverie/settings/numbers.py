@@ -254,6 +254,8 @@ class Settings:
     agent_shutdown_seconds: float = number(
         30, "10", "time a teammate has to answer a request to shut down", 0, SECONDS, LESS
     )
+    bridge_url: str | None = text("10", "NATS server that carries messages to other machines")
+    bridge_name: str | None = text("10", "name there, for `bridge:NAME`; unset: the session's id")
 
     # Instruction files
     instruction_characters: int = whole(

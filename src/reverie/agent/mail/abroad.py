@@ -41,7 +41,9 @@ MAX_PATH = 100
 """Bytes of a socket's path that every system takes."""
 SECONDS = 5.0
 """Time for one letter, from the connection to the answer."""
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+FULL = 1.0
+"""Seconds until a letter off a bridge is tried again, where the mailbox is full."""
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 Deliver = Callable[[Letter], Letter]
 
@@ -65,13 +67,22 @@ class Arrived(Protocol):
 
     @property
     def number(self) -> int:
-        """Its place among all that ever arrived here."""
+        """Its place among all that ever came from its source."""
         ...
+
+    @property
+    def source(self) -> str: ...
 
     @property
     def data(self) -> bytes: ...
 
-    async def done(self) -> None: ...
+    async def done(self) -> None:
+        """It is safe here."""
+        ...
+
+    async def wait(self) -> None:
+        """It cannot be taken yet."""
+        ...
 
 
 @contextlib.contextmanager
@@ -114,7 +125,7 @@ class Abroad:
         self.session = session
         self._folder = home / FOLDER
         self._deliver = deliver
-        self._bridge = bridge
+        self.bridge = bridge
 
     @property
     def address(self) -> Path:
@@ -129,14 +140,16 @@ class Abroad:
             raise InvalidInput("other sessions get plain messages alone", where=letter.to[:80])
         if letter.to.startswith(SOCKET):
             return await self._by_socket(letter)
-        if self._bridge is None:
+        if self.bridge is None:
             raise NotAvailable(
-                "no bridge to other machines is set up", where=letter.to[:80], do="See bridge_url"
+                "no bridge to other machines is set up",
+                where=letter.to[:80],
+                do="The setting bridge_url names one",
             )
         to = letter.to.removeprefix(BRIDGE)
         if not _ID.fullmatch(to):
             raise InvalidInput("this names no end of a bridge", where=clean(letter.to)[:80])
-        await self._bridge.send(to, self._encoded(letter))
+        await self.bridge.send(to, self._encoded(letter))
         return f"Handed over to the bridge for {to}"
 
     def _encoded(self, letter: Letter) -> bytes:
@@ -195,8 +208,8 @@ class Abroad:
                         await stream.aclose()
 
         tasks.start_soon(serve)
-        if self._bridge is not None:
-            tasks.start_soon(partial(self._received, self._bridge, say))
+        if self.bridge is not None:
+            tasks.start_soon(partial(self._received, self.bridge, say))
         try:
             yield
         finally:
@@ -228,16 +241,24 @@ class Abroad:
     async def _receive(self, bridge: Bridge, say: Callable[[str], None]) -> None:
         async for arrived in bridge.letters():
             try:
-                letter = received(arrived.data, BRIDGE_SENDER, arrived.number)
-                await to_thread.run_sync(self._deliver, letter)
-            except NotAvailable:  # its mailbox is full: it stays with the bridge
-                continue
+                letter = received(arrived.data, BRIDGE_SENDER, arrived)
+                await self._taken(letter, arrived)
             except ReverieError as error:
                 say(f"a letter off the bridge was refused: {error}")
             await arrived.done()
 
+    async def _taken(self, letter: Letter, arrived: Arrived) -> None:
+        """Into the mailbox; while that is full it is tried again, and no later one goes before."""
+        while True:
+            try:
+                await to_thread.run_sync(self._deliver, letter)
+                return
+            except NotAvailable:
+                await arrived.wait()
+                await anyio.sleep(FULL)
 
-def received(data: bytes, prefix: str, number: int = 0) -> Letter:
+
+def received(data: bytes, prefix: str, arrived: Arrived | None = None) -> Letter:
     """A letter from another session, its sender named so that no agent is meant."""
     if len(data) > MAX_BYTES:
         raise InvalidInput(f"a letter has at most {MAX_BYTES:,} bytes")
@@ -253,10 +274,11 @@ def received(data: bytes, prefix: str, number: int = 0) -> Letter:
     if not sender or not isinstance(text, str) or not isinstance(summary, str):
         raise InvalidInput("this is no letter")
     when = float(at) if isinstance(at, (int, float)) else 0.0
-    # all that comes over a bridge is one sender: its numbers are the bridge's own
-    name = f"{prefix}{sender}" if not number else f"{prefix}in"
-    told = f"[from {sender}] {text}" if number else text
-    return checked(Letter(name, LEAD, told, summary[:200], number=number, at=when))
+    if arrived is None:
+        return checked(Letter(f"{prefix}{sender}", LEAD, text, summary[:200], at=when))
+    # all that comes from one source is one sender: its numbers are the source's own
+    name, told = f"{prefix}{arrived.source}", f"[from {sender}] {text}"
+    return checked(Letter(name, LEAD, told, summary[:200], number=arrived.number, at=when))
 
 
 async def _line(stream: ByteStream) -> bytes:
