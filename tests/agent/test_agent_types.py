@@ -16,7 +16,7 @@ from reverie.agent.subagents.types import (
     find_types,
     is_cheaper,
 )
-from reverie.errors import NotFound
+from reverie.errors import InvalidInput
 from reverie.world import Notice
 
 pytestmark = [pytest.mark.spec("10.types")]
@@ -115,7 +115,7 @@ def test_a_link_is_not_followed(files: Files, tmp_path: Path) -> None:
 
 
 def test_an_unknown_type_is_told_with_those_there_are(files: Files) -> None:
-    with pytest.raises(NotFound, match=r"no such type.*wizard.*general, explore"):
+    with pytest.raises(InvalidInput, match=r"no such type.*wizard.*general, explore"):
         files.found().get("wizard")
 
 

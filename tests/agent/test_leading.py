@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reverie.agent.agent import AgentOptions, open_agent
-from reverie.errors import NotFound
+from reverie.errors import InvalidInput
 from reverie.session.library import SessionDisk
 from reverie.simulator import call
 from reverie.store.journal import BadLine
@@ -132,7 +132,7 @@ async def test_a_chat_as_nobody_is_refused(tmp_path: Path) -> None:
     options = AgentOptions(
         tmp_path / "project", home=tmp_path / "home", environ=environ_in(tmp_path), agent="wizard"
     )
-    with pytest.raises(NotFound, match="no such type of agent"):
+    with pytest.raises(InvalidInput, match="no such type of agent"):
         async with open_agent(options, ScriptedModel(["never"])):
             pass
 

@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from reverie.errors import NotFound
+from reverie.errors import InvalidInput
 from reverie.light import dataclass
 from reverie.memory.format.frontmatter import parse
 from reverie.memory.paths import SCOPES, Scope
@@ -109,7 +109,7 @@ class AgentTypes:
         found = self._by_name.get(name)
         if found is None:
             known = ", ".join(self._by_name)
-            raise NotFound(
+            raise InvalidInput(
                 "there is no such type of agent",
                 where=clean(name)[:80] or "(no name)",
                 do=f"There are: {known}",
