@@ -8,8 +8,10 @@ from typing import Any
 
 import anyio
 import pytest
+from click.testing import CliRunner
 
 from reverie.agent.agent import AgentOptions, open_agent
+from reverie.apps.cli.app import build
 from reverie.errors import InvalidInput
 from reverie.session.library import SessionDisk
 from reverie.simulator import call
@@ -220,3 +222,38 @@ async def test_an_agents_transcript_is_whole_and_collapsed_like_any_other(tmp_pa
     sizes = [len(json.dumps(body)) for body in played.requests("read")]
     assert max(sizes) < 6 * 2_500 * 16
     assert "line of file" not in json.dumps(played.requests("lead")[-1])
+
+
+async def test_agents_of_a_private_session_leave_nothing(tmp_path: Path) -> None:
+    project_in(tmp_path)
+    wanted = {"prompt": "task look", "mode": "background", "name": "looker"}
+    played, model = cast([agents(wanted), "Started.", "I see."], look=["nothing kept"])
+    async with opened(tmp_path, model, private=True) as lead:
+        await lead.turn("Go")
+        with anyio.fail_after(10):
+            while lead.at_work:
+                await anyio.lowlevel.checkpoint()
+        await lead.turn("And?")
+    assert "nothing kept" in texts(played.requests("lead")[2])
+    home = tmp_path / "home"
+    kept = [path for path in home.rglob("*") if path.is_file()] if home.exists() else []
+    assert not any(b"nothing kept" in path.read_bytes() for path in kept)
+    assert not any(path.suffix in (".jsonl", ".sock") for path in kept)
+
+
+async def test_words_that_are_forgotten_go_from_what_agents_left(tmp_path: Path) -> None:
+    played, model = cast(
+        [agents({"prompt": "task look for Zanzibar", "description": "Find Zanzibar"}), "Done."],
+        look=["Zanzibar is in a.py"],
+    )
+    async with opened(tmp_path, model) as lead:
+        await lead.turn("Go")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**environ_in(tmp_path), "REVERIE_HOME": str(tmp_path / "home")}.items():
+            patch.setenv(name, value)
+        patch.chdir(tmp_path / "project")
+        done = CliRunner().invoke(build(), ["memory", "forget", "Zanzibar", "--yes"])
+        assert done.exit_code == 0, done.output
+    left = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert not any(b"Zanzibar" in path.read_bytes() for path in left)
+    assert len(played.asked) == 3

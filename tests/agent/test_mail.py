@@ -210,6 +210,12 @@ def test_a_letters_text_cannot_close_its_frame() -> None:
     assert block.text.count("</agent-message>") == 1
 
 
+def test_numbers_go_on_behind_a_transcript_whose_mail_is_gone(place: Place) -> None:
+    place.box.clear({"lead": 5, "stranger@here": 9})  # a copy of a session begins with no mail
+    assert place.put("next").number == 6
+    assert place.texts(lead=5) == ["next"]
+
+
 # --- one end
 
 

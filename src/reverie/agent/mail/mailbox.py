@@ -19,7 +19,16 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reverie.agent.mail.letters import MAX_BYTES, Letter, MailKeys, checked, decode, encode, named
+from reverie.agent.mail.letters import (
+    MAX_BYTES,
+    NAME,
+    Letter,
+    MailKeys,
+    checked,
+    decode,
+    encode,
+    named,
+)
 from reverie.errors import InvalidMessage, NotAvailable, NotFound, ReverieError
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
@@ -114,8 +123,11 @@ class Mailbox:
         return found
 
     def clear(self, delivered: Mapping[str, int]) -> None:
-        """What was delivered is not needed any more: the cursor first, then the files."""
-        for sender in self._senders():
+        """What was delivered is not needed any more: the cursor first, then the files. Where the
+        folder was lost, or the transcript is a copy, numbers go on behind those delivered."""
+        known = (name for name in delivered if NAME.fullmatch(name))
+        mine = (name for name in known if self._keys.key(name, self.owner) is not None)
+        for sender in dict.fromkeys((*self._senders(), *mine)):
             newest = delivered.get(sender, 0)
             if newest > self._cursor(sender):
                 self._root.write(f"{self.owner}/{sender}/{CURSOR}", str(newest).encode(), twin="")

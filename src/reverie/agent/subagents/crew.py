@@ -203,6 +203,7 @@ class Crew:
                     "a private session has no teammates", do="Use an agent in the background"
                 )
             self._mail = LeadMail(library.path / self.session.id, self.ground.say)
+            self._mail.own.clear(self._post.delivered)
             self._boxes.append(self._mail.own)
         return self._mail
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from reverie import __version__, layers
 from reverie.agent.memory import AgentMemory, AgentPlace, open_agent_memory
 from reverie.agent.place import SEALED_ROUNDS, Place, head_context
@@ -194,8 +196,11 @@ async def hired(ground: Ground, wanted: Hire, model: Model) -> AsyncGenerator[Hi
             async with Toolbox(registry, policy, context) as box:
                 yield Hired(worker, model, AllowedTools(box), ground.limits)
         finally:
-            await worker.settled()
-            worker.close()
+            with anyio.CancelScope(shield=True):
+                try:
+                    await worker.settled()
+                finally:
+                    worker.close()
     finally:
         if memory is not None:
             memory.close()
