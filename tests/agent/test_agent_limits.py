@@ -207,11 +207,11 @@ async def test_leaving_the_session_ends_its_agents(tmp_path: Path, mode: str) ->
     assert json.loads(kept_file.read_text())["state"] == "cancelled"
 
 
-async def test_cancelled_at_any_point_nothing_runs_on(tmp_path: Path) -> None:
+async def test_cancelled_at_any_point_nothing_runs_on(tmp_path: Path, scale: Any) -> None:
     """The turn is cancelled after each number of steps of the event loop in turn."""
     project_in(tmp_path)
     left, steps = 0, 0
-    for steps in range(0, 400, 8):
+    for steps in range(0, 4_000, scale.pick(230, 10)):
         _played, model = cast(
             [agents({"prompt": "task one"}, {"prompt": "task two", "mode": "background"}), "Done."],
             one=[[call("List", {})], "fine"],

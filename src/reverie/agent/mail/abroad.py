@@ -224,7 +224,7 @@ class Abroad:
             if not _same_user(stream):
                 raise PathRefused("only the same user may write here")
             letter = received(await _line(stream), SESSION_SENDER)
-            await to_thread.run_sync(self._deliver, letter)
+            self._deliver(letter)
             answer: dict[str, Any] = {"ok": True}
         except ReverieError as error:
             answer = {"ok": False, "error": str(error)}
@@ -251,7 +251,7 @@ class Abroad:
         """Into the mailbox; while that is full it is tried again, and no later one goes before."""
         while True:
             try:
-                await to_thread.run_sync(self._deliver, letter)
+                self._deliver(letter)
                 return
             except NotAvailable:
                 await arrived.wait()

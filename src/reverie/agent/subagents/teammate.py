@@ -40,7 +40,7 @@ from reverie.clock import SystemClock
 from reverie.errors import InvalidInput, NotAvailable, NotFound
 from reverie.session.budget import Budget, weight
 from reverie.session.library import Library
-from reverie.session.turn import ToolStarted, TurnEvent
+from reverie.session.turn import ToolStarted, TurnEvent, TurnResult
 from reverie.settings import environment
 from reverie.store.files import Folder
 from reverie.store.home import tool_results_folder
@@ -134,7 +134,10 @@ class Teammate:
         """A turn, and what it brings, sent to the lead."""
         agent.rounds = 0
         self._tell(agent, "running")
-        result = await agent.work(task)
+        minutes = self.ground.settings.agent_minutes
+        result = TurnResult("limit", reason=f"it took over {minutes:g} minutes")
+        with anyio.move_on_after(minutes * 60):
+            result = await agent.work(task)
         await agent.worker.sync()
         await self._bring(agent, outcome_text(result))
         self._tell(agent, "idle", leaving=self._leaving)
