@@ -229,6 +229,7 @@ async def test_an_agent_that_floods_is_bounded(tmp_path: Path) -> None:
         told = results(played.requests("flood")[1])
         assert told.count("Sent to lead") == 100
         assert sum("100 messages of yours wait there already" in text for text in told) == 30
+        assert lead.crew.inbox._letters[-1].text == "sent"  # its result is not turned away
         await lead.turn("And?")
         assert texts(played.requests("lead")[2]).count("<agent-message") == 20  # at once
 

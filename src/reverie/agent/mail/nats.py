@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from reverie.agent.mail.letters import MAX_BYTES
@@ -64,20 +64,20 @@ class NatsBridge:
         try:
             import nats
             from nats.errors import Error
-            from nats.js.api import StreamConfig
+            from nats.js.api import DiscardPolicy, StreamConfig
         except ModuleNotFoundError as error:
             raise NotAvailable(
                 "a bridge needs nats-py", do=f"{install_command('nats-py')}"
             ) from error
         try:
-            client = await nats.connect(
+            client: Any = await cast("Any", nats).connect(
                 url, connect_timeout=SECONDS, max_reconnect_attempts=1, error_cb=_quiet
             )
             client.options["max_reconnect_attempts"] = -1  # once it was there, it is waited for
         except (Error, OSError, ValueError, TimeoutError) as error:
             where = url.rpartition("@")[2]
             raise NotAvailable(f"the bridge does not answer: {error}", where=where) from error
-        context = client.jetstream(timeout=SECONDS)
+        context: Any = client.jetstream(timeout=SECONDS)
         stream = await context.add_stream(
             StreamConfig(
                 STREAM,
@@ -86,7 +86,7 @@ class NatsBridge:
                 max_msg_size=MAX_BYTES,
                 max_msgs_per_subject=MAX_KEPT,
                 discard_new_per_subject=True,
-                discard="new",  # pyright: ignore[reportArgumentType]
+                discard=DiscardPolicy.NEW,
             )
         )
         # numbers begin again with a stream that was made anew: they are a series of their own

@@ -30,7 +30,6 @@ from reverie.agent.mail.letters import (
     LEAD,
     MAX_TEXT,
     Letter,
-    LetterKind,
     delivered,
     named,
 )
@@ -170,9 +169,7 @@ class Crew:
                 lost.append(member)
             self.members[member.name] = member
         for member in lost:
-            self._tell(
-                self._letter(member, f"This agent is lost: {LOST}. {_where(member)}".strip())
-            )
+            self.tell(member, f"This agent is lost: {LOST}. {_where(member)}".strip())
             self._say(f"{member.name} is lost: {LOST}", "warning")
         return tuple(lost)
 
@@ -284,7 +281,7 @@ class Crew:
     async def _behind(self, member: Member, work: Callable[[], Awaitable[str]]) -> None:
         text, fault = await alone(work(), "")
         told = text or f"[It failed: {fault}]"
-        self._tell(self._letter(member, told))
+        self.tell(member, told)
         self._say(f"{member.name} {member.state}: {member.about}", "info")
 
     async def _run(
@@ -484,11 +481,10 @@ class Crew:
             )
         return (letter.to,)
 
-    def _letter(self, member: Member, text: str, kind: LetterKind = "result") -> Letter:
+    def tell(self, member: Member, text: str) -> None:
+        """A letter to the lead in the name of one of its agents."""
         now = self.ground.clock.now()
-        return Letter(member.name, LEAD, bounded(text), member.about, kind, at=now)
-
-    def _tell(self, letter: Letter) -> None:
+        letter = Letter(member.name, LEAD, bounded(text), member.about, "result", at=now)
         self.inbox.put(letter)
 
     def _say(self, text: str, level: Any) -> None:

@@ -67,6 +67,7 @@ class Teammates:
         self._keys = mail.keys
         self._running: dict[str, _Running] = {}
         self._tasks = OwnTasks()
+        self._closing = False
 
     # --- one more
 
@@ -261,10 +262,15 @@ class Teammates:
             ForkEnded("agent", member.id, running.usage, member.requests, outcome)
         )
         self._crew.ended(member)
+        if not self._closing:
+            why = f": {member.reason}" if member.reason else ""
+            tree = f" Its worktree is {member.worktree}." if member.worktree else ""
+            self._crew.tell(member, f"[This teammate is over, {member.state}{why}.{tree}]")
         self._say(f"{member.name} {member.state}" + (f": {member.reason}" if member.reason else ""))
 
     async def aclose(self) -> None:
         """End all of them, the newest first."""
+        self._closing = True
         for name in reversed(tuple(self._running)):
             await self.end(name)
         await self._tasks.aclose()
