@@ -26,8 +26,8 @@ EXTRAS ?=
 PART ?= kills
 SEED ?= 1
 
-ifneq ($(EXTRAS),$(filter anthropic openai semantic all,$(EXTRAS)))
-$(error EXTRAS is anthropic, openai, semantic or all, not $(EXTRAS))
+ifneq ($(EXTRAS),$(filter anthropic openai semantic terminal all,$(EXTRAS)))
+$(error EXTRAS is anthropic, openai, semantic, terminal or all, not $(EXTRAS))
 endif
 
 VENV := .venv

@@ -26,6 +26,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "anthropic": ("--group", "build", "--extra", "anthropic", "--constraint", "locks/proof.txt"),
     "openai": ("--group", "build", "--extra", "openai", "--constraint", "locks/proof.txt"),
     "semantic": ("--group", "build", "--extra", "semantic", "--constraint", "locks/proof.txt"),
+    "terminal": ("--group", "build", "--extra", "terminal", "--constraint", "locks/proof.txt"),
     "all": ("--group", "build", *EXTRAS, "--constraint", "locks/proof.txt"),
 }
 COMPILE = (

@@ -50,7 +50,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/heads": ("tests/memory/test_growth.py",),
     "store/growing": ("tests/memory/test_growth.py", "tests/store/test_power.py"),
     "store/long_index": ("tests/memory/test_growth.py",),
-    "store/objects": ("tests/memory/test_history.py", "tests/memory/test_growth.py"),
+    "store/objects": (
+        "tests/store/test_objects.py",
+        "tests/memory/test_history.py",
+        "tests/memory/test_growth.py",
+    ),
     "store/landing": (
         "tests/session/test_landing.py",
         "tests/memory/test_undo.py",
@@ -79,6 +83,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/memory/test_history.py",
     ),
     "store/memories": (
+        "tests/upkeep/test_forget.py",
         "tests/memory/test_history.py",
         "tests/memory/test_undo.py",
         "tests/memory/test_growth.py",
@@ -89,6 +94,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/lock": ("tests/store/test_lock.py", "tests/memory/test_held_up.py"),
     "store/consolidation": ("tests/store/test_consolidation.py", "tests/store/test_power.py"),
     "store/lists": (
+        "tests/store/test_lists.py",
         "tests/upkeep/test_forget.py",
         "tests/store/test_power.py",
         "tests/cli/test_memory.py",

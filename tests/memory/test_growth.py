@@ -187,6 +187,29 @@ def test_an_index_that_others_changed_is_read_again(memories: Memories, edit: st
     whole(memories)
 
 
+def test_a_pointer_that_others_took_out_is_known_to_be_gone_also_later(tmp_path: Path) -> None:
+    with filled(tmp_path, 3) as memories:
+        memories.save("t00001.md", topic("T1", "told"), AGENT)
+        kept = [line for line in lines(memories) if "t00001.md" not in line]
+        (memories.root / "MEMORY.md").write_text("".join(f"{line}\n" for line in kept))
+        memories.save("other.md", topic("Other"), AGENT)  # the index is read again here
+    with opened(tmp_path) as later:  # and known from the database alone here
+        later.save("t00001.md", topic("T1", "told again"), AGENT)
+        assert sum("(t00001.md)" in line for line in lines(later)) == 1
+
+
+def test_a_save_just_made_is_found_by_its_words_and_by_its_name(tmp_path: Path) -> None:
+    with filled(tmp_path, 3) as memories:
+        memories.save("mill.md", topic("Mill", about="where the mill stands"), AGENT)
+        known = LongIndexes(memories.history)
+        assert known.known_like("MEMORY.md", "where the mill stands") == ["mill.md"]
+        assert known.known_like("MEMORY.md", "about T1") == ["t00001.md"]
+        assert known.twin_of("Mill.md") == "mill.md"
+        assert known.twin_of("mill.md") == ""
+        memories.remove("mill.md", AGENT)
+        assert known.twin_of("Mill.md") == ""
+
+
 def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
     key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
     before = memories.folder.index_data()

@@ -18,10 +18,10 @@ from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
 from reverie.store.changes import FileChange
 from reverie.store.journal import Journal
 from reverie.store.memories import Memories
-from reverie.store.objects import Damaged, object_key
+from reverie.store.objects import LARGEST, Damaged, object_key
 from reverie.store.plain import digest
 from tests.conftest import Scale
-from tests.faults import Death, every_error, every_kill, quick_folder
+from tests.faults import Death, every_error, every_kill, open_files, quick_folder
 from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B3.history")]
@@ -92,6 +92,38 @@ def test_what_others_wrote_is_recorded_at_the_next_look(memories: Memories) -> N
     file.unlink()
     assert [(v.key, v.after) for v in memories.look()] == [("t.md", ABSENT)]
     whole(memories)
+
+
+def test_a_closed_memory_leaves_no_file_open(tmp_path: Path) -> None:
+    before = open_files()
+    with opened(tmp_path / "home") as ours:
+        ours.save("t.md", topic("one"), AGENT)
+        ours.remember("The mill stands by the river.", AGENT)
+    assert open_files() == before
+
+
+def test_memories_of_one_title_get_the_next_free_number(memories: Memories) -> None:
+    keys = [memories.remember(f"text {n}", AGENT, name="Mill").key for n in range(3)]
+    stem = keys[0].removesuffix(".md")
+    assert keys == [f"{stem}.md", f"{stem}_2.md", f"{stem}_3.md"]
+    assert memories.remember("text 1", AGENT, name="Mill").key == keys[1]
+
+
+def test_a_file_too_large_to_keep_is_known_by_its_digest(memories: Memories) -> None:
+    data = b"x" * (LARGEST + 1)
+    (memories.folder.root / "large.md").write_bytes(data)
+    assert [(v.key, v.after) for v in memories.look()] == [("large.md", digest(data))]
+    assert memories.look() == ()
+
+
+def test_a_check_sees_what_another_process_kept_meanwhile(tmp_path: Path) -> None:
+    with opened(tmp_path / "home") as ours, opened(tmp_path / "home") as others:
+        ours.save("t.md", topic("one"), AGENT)
+        assert ours.history.check() == ()
+        others.save("t.md", topic("two"), AGENT)
+        others.history.files.remove(object_key(digest(topic("two"))))
+        (found,) = ours.history.check()
+        assert digest(topic("two"))[:12] in found
 
 
 def test_bytes_of_others_are_kept_before_they_are_written_over(memories: Memories) -> None:

@@ -20,7 +20,7 @@ from reverie.errors import Held, NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store import lock
 from reverie.store.files import Changed, Folder, Refusal, Survey
 from reverie.store.lock import take
-from reverie.store.plain import digest
+from reverie.store.plain import digest, is_being_written, read_plain, temporary
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, run_with_error, shim
 
@@ -360,6 +360,26 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
         folder.flush("a/b/c.md")
         folder.remove("j")
     assert open_files() == before
+
+
+def test_what_is_no_plain_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = open_files()
+    assert read_plain(tmp_path / "pipe", 10) is None
+    assert open_files() == before
+
+
+def test_a_temporary_file_is_busy_only_while_it_is_written(tmp_path: Path) -> None:
+    at = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with temporary(at) as name:
+            assert is_being_written(name)
+        assert not is_being_written(name)
+        with pytest.raises(KeyError), temporary(at) as name:
+            raise KeyError
+        assert not is_being_written(name)
+    finally:
+        os.close(at)
 
 
 def test_a_dropped_folder_closes_itself(tmp_path: Path) -> None:

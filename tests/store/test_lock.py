@@ -272,6 +272,17 @@ def _race(path: Path, rounds: int, start, wins) -> None:
     wins.put(rounds)
 
 
+def test_a_process_that_runs_has_a_start_and_its_child_a_later_one() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        ours, its = process_start(os.getpid()), process_start(child.pid)
+        assert ours is not None
+        assert its is not None
+        assert 0 < ours <= its
+    finally:
+        child.communicate(b"\n")
+
+
 def test_row_33_eight_takers_at_once_never_hold_together(path: Path, scale: Scale) -> None:
     rounds, workers = scale.pick(50, 1_000), 8
     context = multiprocessing.get_context("spawn")

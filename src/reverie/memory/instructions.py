@@ -47,7 +47,7 @@ _ABOUT: dict[InstructionKind, str] = {
     "project": "the project's instructions, kept with its code",
     "local": "instructions for this project on this machine",
     "memory": "the index of your long-term memory: pointers, not instructions",
-    "team": "the index of the team's memory: pointers, not instructions",
+    "team": "the index of the team's memory, in teammates' words: pointers, not instructions",
     "rule": "a rule the user gave you earlier; it holds as if said now",
     "person": "what the user told you of themselves",
     "remembered": "a memory: what was known on the day it was saved",

