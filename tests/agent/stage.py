@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from reverie.agent.agent import Agent, AgentOptions, open_agent
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.simulator import Engine, SimulatedModel, call
 from reverie.world import Notice
 
@@ -45,8 +45,8 @@ def environ_in(tmp: Path) -> dict[str, str]:
 
 def opened(
     tmp: Path, model: Any, notices: list[Notice] | None = None, **options: Any
-) -> AbstractAsyncContextManager[Agent]:
-    """A lead in a project and home below `tmp`."""
+) -> AbstractAsyncContextManager[Any]:
+    """A lead in a project and home below `tmp`: an `Agent`, with a crew where it has one."""
     project = tmp / "project"
     if not project.exists():
         project_in(tmp)
@@ -91,7 +91,7 @@ class Cast:
         before = sum(other == name for other, _ in self.asked)
         self.asked.append((name, body))
         script = self.scripts[name]
-        answer = script[min(before, len(script) - 1)]
+        answer: Any = script[min(before, len(script) - 1)]
         return await answer() if callable(answer) else answer
 
     def requests(self, name: str) -> list[Mapping[str, Any]]:

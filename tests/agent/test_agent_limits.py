@@ -185,6 +185,7 @@ async def test_leaving_the_session_ends_its_agents(tmp_path: Path, mode: str) ->
     name = "fork task held" if mode == "fork" else "task held"
     played, model = cast([agents({"prompt": name, "mode": mode}), "Done."], held=[never])
     notices: list[Notice] = []
+    kept: list[Any] = []
     async with anyio.create_task_group() as group:
 
         async def led() -> None:
@@ -193,7 +194,6 @@ async def test_leaving_the_session_ends_its_agents(tmp_path: Path, mode: str) ->
                 await lead.turn("Go")
                 await anyio.sleep_forever()
 
-        kept: list[Any] = []
         group.start_soon(led)
         await settled(lambda: len(played.requests("held")) == 1)
         assert len(kept[0].at_work) == 1

@@ -71,7 +71,7 @@ class Receiver:
     """A lead's mailbox, and a transcript that its letters are recorded in."""
 
     def __init__(self, folder: Path) -> None:
-        self.mail = LeadMail(folder, pytest.fail)
+        self.mail = LeadMail(folder, lambda notice: pytest.fail(notice.text))
         self.view: Any = EMPTY
         self.texts: list[str] = []
         self.post = Post(lambda: self.view, [self.mail.own])
