@@ -92,7 +92,10 @@ class Cast:
         self.asked.append((name, body))
         script = self.scripts[name]
         answer: Any = script[min(before, len(script) - 1)]
-        return await answer() if callable(answer) else answer
+        if callable(answer):
+            waited: Any = answer()
+            return await waited
+        return answer
 
     def requests(self, name: str) -> list[Mapping[str, Any]]:
         return [body for who, body in self.asked if who == name]
