@@ -9,9 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.agent.subagents.doing import ASK, doing, phrase
+from reverie.agent.subagents.doing import ASK, TAIL, doing, phrase
+from reverie.providers.choose import model_for
 from reverie.simulator import Engine, SimulatedModel, call
+from reverie.testing import provider
 from reverie.world import ToolCall
+from tests.loop.stage import NOON
 
 from .stage import Cast, agents, environ_in, opened
 from .test_agent_limits import StandingClock
@@ -118,3 +121,46 @@ async def test_before_its_time_nobody_is_asked(tmp_path: Path) -> None:
     played, (shown, _) = await rounds(tmp_path, StandingClock(), calm)
     assert played.requests("summary") == []
     assert shown == "Listing the project"
+
+
+class TickingClock:
+    """A clock by which much time passes from one look to the next."""
+
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def now(self) -> float:
+        self.at += 40
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        del seconds
+        await anyio.sleep_forever()
+
+
+async def test_a_cheaper_model_is_asked_on_the_end_alone(tmp_path: Path) -> None:
+    wanted = {"prompt": "task work: go", "mode": "background", "name": "worker"}
+    played = Asked(
+        [agents(wanted), "Started."], work=[[call("List", {})], "done"], summary=[PHRASE]
+    )
+    with provider(played) as server:
+        environ = {
+            **environ_in(tmp_path),
+            "ANTHROPIC_BASE_URL": server.anthropic_url,
+            "ANTHROPIC_API_KEY": "x",
+            "REVERIE_SUMMARY_MODEL": "claude-haiku-4-5",
+        }
+        model = model_for("claude-opus-5-5", environ)
+        assert model is not None
+        async with opened(tmp_path, model, clock=TickingClock(), environ=environ) as lead:
+            await lead.turn("Go")
+            with anyio.fail_after(20):
+                while lead.at_work or not played.requests("summary"):
+                    await anyio.lowlevel.checkpoint()
+        await model.aclose()
+    (body,) = played.requests("summary")
+    assert body["model"] == "claude-haiku-4-5"
+    assert not body.get("tools")
+    (message,) = body["messages"]
+    assert message["content"][0]["text"].endswith(ASK)
+    assert len(message["content"][0]["text"]) <= TAIL + len(ASK) + 100
