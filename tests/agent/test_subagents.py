@@ -146,7 +146,7 @@ async def test_messages_reach_an_agent_at_its_next_tool_round(tmp_path: Path) ->
         await lead.turn("Go")
         while lead.at_work:
             await anyio.lowlevel.checkpoint()
-    assert results(played.requests("lead")[2]) == ["Sent to worker"]
+    assert results(played.requests("lead")[2]) == ["Sent to worker (running)"]
     assert texts(played.requests("look")[1]) == (
         '<agent-message from="lead" type="message">\nLeave the tests alone\n</agent-message>'
     )
@@ -255,6 +255,6 @@ async def test_a_broadcast_reaches_all_the_others(tmp_path: Path) -> None:
         free.set()
         while lead.at_work:
             await anyio.lowlevel.checkpoint()
-    assert results(played.requests("lead")[2]) == ["Sent to one, two"]
+    assert results(played.requests("lead")[2]) == ["Sent to one (running), two (running)"]
     for name in ("one", "two"):
         assert "Stop" in texts(played.requests(name)[1])

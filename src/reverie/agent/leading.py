@@ -51,8 +51,11 @@ def lead_tools(crew: Callable[[], Crew]) -> tuple[Tool, Tool]:
         def now(self) -> float:
             return crew().ground.clock.now()
 
+        def stands(self, name: str) -> str:
+            return crew().stands(name)
+
     lead = Lead()
-    return agent_tool(crew), send_tool(LEAD, lead.deliver, lead, lead.now)
+    return agent_tool(crew), send_tool(LEAD, lead.deliver, lead, lead.now, lead.stands)
 
 
 def types_here(place: Place, tools: Registry, model: str, say: Say) -> AgentTypes:

@@ -173,6 +173,13 @@ class Crew:
             self._say(f"{member.name} is lost: {LOST}", "warning")
         return tuple(lost)
 
+    def stands(self, name: str) -> str:
+        """A name, and how who has it stands."""
+        member = self.members.get(name)
+        if member is None:
+            return name
+        return f"{name} ({member.state}{f': {member.doing}' if member.doing else ''})"
+
     def listed(self) -> str:
         """All of them in lines, for the lead's model."""
         return "\n".join(one.line for one in self.members.values())

@@ -110,6 +110,7 @@ def send_tool(
     send: Callable[[Letter], tuple[str, ...]],
     abroad: WayOut | None,
     now: Callable[[], float],
+    stands: Callable[[str], str] = str,
 ) -> Tool:
     """SendMessage, for one agent: nobody can send in another's name."""
 
@@ -129,7 +130,8 @@ def send_tool(
                 raise NotAvailable("only a lead writes to other sessions", where=letter.to[:80])
             return Output(await abroad.send(letter))
         names = send(letter)
-        return Output(f"Sent to {', '.join(names)}" if names else "There is nobody to send to")
+        told = ", ".join(map(stands, names))
+        return Output(f"Sent to {told}" if names else "There is nobody to send to")
 
     return Tool(
         SEND,
@@ -143,4 +145,5 @@ def send_tool(
 
 def crew_send_tool(crew: Crew, name: str, abroad: WayOut | None = None) -> Tool:
     """SendMessage of an agent in the lead's process, or of the lead itself."""
-    return send_tool(name, crew.send, abroad if name == LEAD else None, crew.ground.clock.now)
+    out = abroad if name == LEAD else None
+    return send_tool(name, crew.send, out, crew.ground.clock.now, crew.stands)
