@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from reverie.agent.mail import mailbox as boxes
 from reverie.agent.mail.abroad import Abroad, own_folder, received
+from reverie.agent.mail.lead import LeadMail
 from reverie.agent.mail.letters import (
     MAX_BYTES,
     MAX_TEXT,
@@ -36,7 +38,7 @@ from reverie.store.files import Folder
 from reverie.transcript.fold import apply
 from reverie.transcript.records import Entry
 from reverie.transcript.view import EMPTY, View
-from reverie.world import Notice
+from reverie.world import Notice, say_nothing
 
 pytestmark = [pytest.mark.spec("10.mail")]
 KEYS = LeadKeys(b"k" * 32)
@@ -214,6 +216,14 @@ def test_numbers_go_on_behind_a_transcript_whose_mail_is_gone(place: Place) -> N
     place.box.clear({"lead": 5, "stranger@here": 9})  # a copy of a session begins with no mail
     assert place.put("next").number == 6
     assert place.texts(lead=5) == ["next"]
+
+
+def test_of_two_that_make_the_sessions_key_at_once_one_wins(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: LeadMail(tmp_path, say_nothing), range(8)))
+    assert len({one.keys.master for one in made}) == 1
+    for one in made:
+        one.close()
 
 
 # --- one end

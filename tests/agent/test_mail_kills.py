@@ -100,6 +100,7 @@ def test_two_that_are_killed_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.doors
+@pytest.mark.timeout(600)
 def test_five_write_two_thousand_letters_and_are_killed(tmp_path: Path, scale: Any) -> None:
     mates, letters, kills = scale.pick((5, 2_000, 40), (20, 10_000, 200))
     course(tmp_path, mates, letters, kills, scale.seed)

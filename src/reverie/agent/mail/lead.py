@@ -12,7 +12,7 @@ from pathlib import Path
 from reverie.agent.mail.letters import LEAD, LeadKeys, Letter
 from reverie.agent.mail.mailbox import Mailbox
 from reverie.errors import NotFound
-from reverie.store.files import Folder
+from reverie.store.files import Changed, Folder
 from reverie.world import Say
 
 MAIL = "mail"
@@ -42,11 +42,16 @@ def is_there(session: Path) -> bool:
 
 
 def _master(folder: Folder) -> bytes:
+    made = secrets.token_bytes(KEY_BYTES)
     try:
         found = folder.read(KEY, 2 * KEY_BYTES)
     except NotFound:
-        found = b""
-    if len(found) != KEY_BYTES:
-        found = secrets.token_bytes(KEY_BYTES)
-        folder.write(KEY, found)
+        try:
+            folder.write(KEY, made, exclusive=True)
+            return made
+        except Changed:  # somebody else was quicker
+            found = folder.read(KEY, 2 * KEY_BYTES)
+    if len(found) != KEY_BYTES:  # damaged: what was signed with it is lost either way
+        folder.write(KEY, made)
+        return made
     return found
