@@ -52,7 +52,7 @@ from reverie.agent.subagents.roster import LOST, AgentMode, Member, Roster
 from reverie.agent.subagents.types import AgentType, AgentTypes
 from reverie.agent.subagents.worktree import Worktree
 from reverie.alone import alone
-from reverie.errors import InvalidInput, NotAvailable, NotFound
+from reverie.errors import InvalidInput, NotAvailable, NotFound, ReverieError
 from reverie.session.budget import weight
 from reverie.session.fork import AgentOutcome
 from reverie.session.jobs import OwnTasks
@@ -165,7 +165,7 @@ class Crew:
             if member.is_open:
                 member.state, member.reason = "lost", LOST
                 member.ended = self.ground.clock.now()
-                self._roster.write(member)
+                self.changed(member)
                 lost.append(member)
             self.members[member.name] = member
         for member in lost:
@@ -325,9 +325,7 @@ class Crew:
             member.worktree = kept.path if kept else str(tree.path)
             result = f"{result}\n\n{kept or f'Its worktree {tree.path} stays: {fault}'}".strip()
         member.ended, member.result = self.ground.clock.now(), result
-        _, fault = await alone(_as_async(lambda: self._roster.write(member)), None)
-        if fault:
-            self._say(f"how {member.name} ended could not be written: {fault}", "warning")
+        self.changed(member)
         return result
 
     async def _within_time(
@@ -520,10 +518,14 @@ class Crew:
         """A teammate is over."""
         self._limit.release_on_behalf_of(member.id)
         member.ended = self.ground.clock.now()
-        self._roster.write(member)
+        self.changed(member)
 
     def changed(self, member: Member) -> None:
-        self._roster.write(member)
+        """How an agent stands is written down; where that fails it is said, and work goes on."""
+        try:
+            self._roster.write(member)
+        except ReverieError as error:
+            self._say(f"how {member.name} stands could not be written: {error}", "warning")
 
     async def aclose(self) -> None:
         """End all of them, the newest first, and wait until they are gone."""
@@ -540,10 +542,6 @@ class Crew:
             await self._tasks.aclose()
             if self._mail is not None:
                 self._mail.close()
-
-
-async def _as_async(write: Callable[[], None]) -> None:
-    write()
 
 
 @asynccontextmanager
