@@ -67,12 +67,23 @@ FACES = (
         "async_memory.py",
         """\
 import builtins
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from reverie.api.toolset import Toolset
-from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.api.values import (
+    Answered,
+    Change,
+    Checked,
+    Dreamt,
+    Forgotten,
+    Found,
+    Pending,
+    Saved,
+    Undone,
+)
 from reverie.world import Model""",
     ),
     Face(

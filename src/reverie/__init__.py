@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.turns import Event, Turn
     from reverie.api.values import Found, MatchedRule, Saved
+    from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
@@ -55,6 +56,7 @@ __all__ = [
     "tool_result",
     "tools",
     "user",
+    "wrap",
 ]
 
 _PLACES = {
@@ -78,6 +80,7 @@ _PLACES = {
     "Session": "reverie.api.session",
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
+    "wrap": "reverie.api.wrap",
     "Toolset": "reverie.api.toolset",
     "fit": "reverie.api.fitting",
     "tools": "reverie.api.toolset",

@@ -32,6 +32,19 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer in the words of memories and past sessions, each sentence with where it stands.
+    Not `known`: nothing there answers the question, and there are no sources."""
+
+    text: str
+    known: bool
+    sources: tuple[Found, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """What became of a text: `saved`, `unchanged` (it is there already), `queued` (a person has
     to look at it first) or `removed`. `change` is what `undo` takes."""

@@ -9,7 +9,7 @@ and the fleet call these. A job that has landed before does nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,19 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from anyio import to_thread
 
-from reverie.errors import Held, InvalidMessage, NotFound
+from reverie.errors import Held, NotFound
 from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store import fences
 from reverie.store.addresses import address_folders
 from reverie.store.fences import Fence
-from reverie.store.journal import unseal
 from reverie.store.memories import Memories, history_folder
-from reverie.transcript import recorded
-from reverie.transcript.codec import decode
-from reverie.transcript.recorded import is_ours
-from reverie.transcript.records import Entry, Started
 from reverie.upkeep import transfer
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.place import ProjectPlace, find_session
@@ -241,29 +236,9 @@ def past_of(given: str, place: ProjectPlace, say: Say = say_nothing) -> PastSess
         session = find_session(library, given)
         entries = library.read(session).entries if library else ()
         return PastSession(session, entries, given, "reverie")
-    lines, faults = transfer.lines_of(path)
-    for fault in faults:
-        say(Notice("learn", f"{given}: {fault}", "warning"))
-    if lines and is_ours(lines[0]):
-        return _ours(lines, path)
-    found = recorded.read(lines, given)
-    name = found.session or path.name.partition(".")[0]
-    return PastSession(name, found.entries, given, found.program, found.cwd)
+    from reverie.upkeep.past_files import past_in
 
-
-def _ours(lines: Sequence[str], path: Path) -> PastSession:
-    from reverie.session.extraction.past import PastSession
-
-    entries: list[Entry] = []
-    for text in lines:
-        found = unseal(text.encode("utf-8", "surrogateescape"))
-        try:
-            entries.append(decode((found[0].decode() if found else text), lambda _: None))
-        except (InvalidMessage, UnicodeDecodeError):
-            continue  # a head whose parts lie elsewhere, or a torn line: nobody's words
-    started = next((e.record for e in entries if isinstance(e.record, Started)), None)
-    name = started.session if started else path.name.partition(".")[0]
-    return PastSession(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
+    return past_in(path, lambda text: say(Notice("learn", text, "warning")))
 
 
 # Hygiene and sync

@@ -74,6 +74,14 @@ COMMANDS = {
     "fleet": LazyCommand(
         f"{HERE}.fleet:app", "Run background work over many projects, on one host or many."
     ),
+    "mcp": LazyCommand(f"{HERE}.mcp:mcp", "Serve a project's memory to MCP clients."),
+    "install": LazyCommand(
+        f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."
+    ),
+    "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
+    "proxy": LazyCommand(
+        f"{HERE}.proxy:proxy", "Give an agent in use memory and context by one URL."
+    ),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
     "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }
