@@ -17,10 +17,16 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from reverie import layers
+from reverie.agent.leading import AgentNews, crew_of, lead_tools, types_here
 from reverie.agent.mcp import AgentServers, agent_servers
+from reverie.agent.memory import AgentMemory
 from reverie.agent.path_rules import PathRules
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
+from reverie.agent.role import role_of
+from reverie.agent.subagents.crew import Crew
+from reverie.agent.subagents.roster import Member
+from reverie.agent.subagents.types import AgentTypes
 from reverie.clock import SystemClock
 from reverie.errors import NotAvailable, StoreError
 from reverie.session.attachments import Attachments
@@ -48,7 +54,6 @@ from reverie.tools import (
     PermissionPolicy,
     PermissionRoots,
     PermissionRule,
-    ReadLog,
     Registry,
     StoredResults,
     Tool,
@@ -107,6 +112,8 @@ class AgentOptions:
     system: str = SYSTEM
     settings: Settings | None = None  # instead of those that are found
     layers: Layers | None = None  # instead of those that run before a request
+    agents: bool = False  # whether it may have agents of its own
+    agent: str = ""  # the type of agent it is, where it is one of those
 
 
 @dataclass
@@ -122,6 +129,7 @@ class Agent:
     spend: Spend = field(default_factory=Spend)
     inbox: Inbox = field(default_factory=Inbox)
     rules: ProjectRules | None = None  # of the user's, that calls are held against
+    crew: Crew | None = None
 
     async def turn(
         self, said: str | Sequence[Addable], on_event: OnEvent = ignore_event
@@ -158,17 +166,31 @@ class Agent:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What runs in the background: the session's own jobs, then commands."""
+        """What runs in the background: agents, the session's own jobs, then commands."""
         shells = self._shells()
-        return (*self.session.jobs.running, *(shells.running if shells else ()))
+        agents = (one.name for one in self.at_work)
+        return (*agents, *self.session.jobs.running, *(shells.running if shells else ()))
+
+    @property
+    def at_work(self) -> tuple[Member, ...]:
+        """Its agents that are not over."""
+        return () if self.crew is None else self.crew.running
+
+    @property
+    def over(self) -> tuple[Member, ...]:
+        """Its agents that are."""
+        known = () if self.crew is None else self.crew.members.values()
+        return tuple(one for one in known if not one.is_open)
 
     def _shells(self) -> BackgroundShells | None:
         found = self.toolbox.context.shells
         return found if isinstance(found, BackgroundShells) else None
 
     async def kill(self, name: str) -> bool:
-        """End a background job or command; False where there is none of that name."""
+        """End an agent, a background job or command; False where there is none of that name."""
         shells = self._shells()
+        if self.crew is not None and await self.crew.kill(name):
+            return True
         if self.session.jobs.cancel(name):
             return True
         if shells is not None and name in shells.running:
@@ -196,7 +218,10 @@ async def open_agent(
     if wanted.settings is not None:
         place = replace(place, settings=wanted.settings)
     tools, timer = registry or standard(), clock or SystemClock()
-    memories = None if wanted.private else open_memories(place, timer, say)
+    role = role_of(wanted.agent, place, tools, model.name, timer, say)
+    if role.type is not None:
+        tools, wanted = role.tools, replace(wanted, system=role.system)
+    memories = None if wanted.private or wanted.agent else open_memories(place, timer, say)
     await pull_at_start(memories, place.team, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
     found = (
@@ -207,15 +232,18 @@ async def open_agent(
         )
     )
     snip = snip_tool(lambda: own[0].session)
-    for tool in (*_memory_tools(memories, place.flags), *found, snip):
+    leading = wanted.agents and place.settings.agent_depth > 0 and not place.settings.simple
+    lead = lead_tools(lambda: _crew(own[0])) if leading else ()
+    for tool in (*_memory_tools(memories, place.flags), *found, snip, *lead):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await looked_up(model)
     async with (
         agent_servers(place, say) as servers,
         _closing(memories),
+        _closing(role.memory),
         shared_while_open(memories, place.team, say),
-        _joined(servers, tools, place, lambda: own[0].toolbox.context.reads) as attachments,
+        _joined(servers, tools, place, own) as attachments,
         Session.open(
             place.cwd,
             model=model,
@@ -251,11 +279,18 @@ async def open_agent(
         rules = (
             None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
         )
-        policy = _policy(place, session, wanted.mode, asker, memories, rules)
-        context = _context(place, session, memories)
-        async with _opened(Toolbox(tools, policy, context)) as box:
+        policy = _policy(place, session, wanted.mode, asker, role.memory or memories, rules)
+        context = _context(place, session, memories, role.memory)
+        types = types_here(place, tools, model.name, say) if leading else AgentTypes(())
+        async with (
+            _opened(Toolbox(tools, policy, context)) as box,
+            _led(session, model, box, place, types, leading, rules) as crew,
+        ):
             hooks = _hooks(place, session)
             agent = Agent(session, model, box, hooks, attachments, wanted.limits, rules=rules)
+            if crew is not None:
+                agent.crew, agent.inbox = crew, Inbox(crew.letters)
+                crew.resume()
             own.append(agent)
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
@@ -290,15 +325,40 @@ def _hooks(place: Place, session: Session) -> Hooks:
 
 @asynccontextmanager
 async def _joined(
-    servers: AgentServers, tools: Registry, place: Place, reads: Callable[[], ReadLog]
+    servers: AgentServers, tools: Registry, place: Place, own: Sequence[Agent]
 ) -> AsyncGenerator[Attachments]:
     """What an agent is told by itself; the servers' tools have joined its own."""
     servers.join(tools)
     settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
     rules = path_rules(place.cwd, settings, home=place.home, environ=place.environ)
-    sources = (servers, PathRules(rules, place.top, reads))
-    yield Attachments(place.top, bytes_each=each, sources=sources)
+    agents = AgentNews(lambda: own[0].crew if own else None)
+    reads = PathRules(rules, place.top, lambda: own[0].toolbox.context.reads)
+    yield Attachments(place.top, bytes_each=each, sources=(servers, reads, agents))
+
+
+@asynccontextmanager
+async def _led(
+    session: Session,
+    model: Model,
+    box: Toolbox,
+    place: Place,
+    types: AgentTypes,
+    leading: bool,
+    rules: ProjectRules | None,
+) -> AsyncGenerator[Crew | None]:
+    """The crew of a session that may have one."""
+    if not leading:
+        yield None
+        return
+    async with crew_of(session, model, box, place, types, rules) as crew:
+        yield crew
+
+
+def _crew(agent: Agent) -> Crew:
+    if agent.crew is None:
+        raise NotAvailable("this session has no agents", where=agent.session.id)
+    return agent.crew
 
 
 def _fresh_head(
@@ -322,7 +382,7 @@ def _fresh_head(
 
 
 @asynccontextmanager
-async def _closing(held: Memories | None) -> AsyncGenerator[None]:
+async def _closing(held: Memories | AgentMemory | None) -> AsyncGenerator[None]:
     try:
         yield
     finally:
@@ -343,7 +403,7 @@ def _policy(
     session: Session,
     mode: Verdict,
     asker: Asker | None,
-    memories: Memories | None,
+    memories: Memories | AgentMemory | None,
     held: ProjectRules | None,
 ) -> PermissionPolicy:
     rules, problems = load_rules(home=place.home, root=place.root)
@@ -352,7 +412,8 @@ def _policy(
         session.world.say(Notice("permissions", problem, "warning"))
     ground = PermissionRoots.of(place.top, Path(place.user), place.home)
     stored = tool_results_folder(session.library.path, session.id)
-    own = () if memories is None else (Path(os.path.realpath(memories.root)),)
+    root = memories.folder if isinstance(memories, AgentMemory) else memories and memories.root
+    own = () if root is None else (Path(os.path.realpath(root)),)
     readable = (Path(os.path.realpath(stored)), *own)
     ground = replace(ground, readable=readable, writable=own)
 
@@ -396,7 +457,9 @@ def thinking_options(settings: Settings, known: Capabilities) -> dict[str, Any]:
     return options
 
 
-def _context(place: Place, session: Session, memories: Memories | None) -> ToolContext:
+def _context(
+    place: Place, session: Session, memories: Memories | None, role: AgentMemory | None = None
+) -> ToolContext:
     stored: StoredResults | None = None
     sources: tuple[SealedCalls, ...] = ()
     if session.budget is not None:  # nothing is stored, nor a folder opened, where it is private
@@ -406,7 +469,9 @@ def _context(place: Place, session: Session, memories: Memories | None) -> ToolC
     return ToolContext(
         place.top,
         place.cwd,
-        LoggingFiles(
+        role.files(place.cwd, place.user, session.id)
+        if role is not None
+        else LoggingFiles(
             place.cwd,
             place.user,
             memories=memories,

@@ -227,6 +227,8 @@ async def _said(turn: Turn) -> None:
             turn.talk.world.say(Notice("rules", f"calls are not held: {fault}", "warning"))
             turn.rules = None
     now = turn.talk.world.clock.now()
+    for letter in turn.inbox.letters():
+        await turn.talk.add(letter)
     due = turn.attachments.at_turn(turn.talk.view, now) if turn.attachments else ()
     await turn.talk.append(*due)
     await turn.attach_verdicts()
@@ -346,7 +348,7 @@ async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
 
 
 async def _joined(turn: Turn) -> None:
-    """What the user said meanwhile, each as a message of its own."""
+    """What the user and other agents said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
         for said in turn.inbox.take():
             await turn.talk.add(said)

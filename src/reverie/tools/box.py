@@ -235,7 +235,7 @@ async def bounded(tool: Tool, value: Input, context: ToolContext) -> Output:
     seconds = context.settings.tool_seconds
     none = Output("")
     most = seconds + GRACE if tool.times_itself else seconds
-    with anyio.move_on_after(most):
+    with anyio.move_on_after(float("inf") if tool.waits else most):
         output, error = await alone(tool.run(value, context), none)
         if error:
             return Output(f"{tool.name} failed: {error}", is_error=True)

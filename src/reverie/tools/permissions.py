@@ -140,12 +140,19 @@ class PermissionPolicy:
     ) -> None:
         """`concern` says why a person is to be asked about a call, whatever the rules allow."""
         self.ground = ground
-        self.mode = mode
+        self.mode: Verdict = mode
         self.rules = list(rules)
         self._asker = asker
         self._keep = keep
         self._concern = concern
         self._asking = anyio.Lock()
+
+    def on(self, ground: PermissionRoots, *more: PermissionRule) -> PermissionPolicy:
+        """The same rules, with some more, and the same person, on other folders."""
+        other = PermissionPolicy(ground, mode=self.mode, asker=self._asker, keep=self._keep)
+        other.rules = [*self.rules, *more] if more else self.rules
+        other._asking = self._asking
+        return other
 
     async def check(
         self, tool: Tool, value: Input, files: Files, foresee: Foresee | None = None

@@ -71,6 +71,9 @@ COMMANDS = {
     ),
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
+    "fleet": LazyCommand(
+        f"{HERE}.fleet:app", "Run background work over many projects, on one host or many."
+    ),
     "mcp": LazyCommand(f"{HERE}.mcp:mcp", "Serve a project's memory to MCP clients."),
     "install": LazyCommand(
         f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."

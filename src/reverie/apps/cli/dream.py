@@ -11,7 +11,6 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -219,23 +218,13 @@ def status(dream: str, as_json: bool, project: Path) -> None:
 
 def _gates(place: ProjectPlace, memories: Memories) -> str:
     """Why none is due, or nothing."""
-    from reverie.layers.dreaming import Gates
-    from reverie.session.dream.watch import touched, undistilled
     from reverie.store.consolidation import Consolidation
+    from reverie.upkeep.tasks import dream_gates
 
-    settings = place.loaded().settings
-    lock = Consolidation.of(memories.root, time.time, settings)
-    seen = lock.look()
+    seen = Consolidation.of(memories.root, time.time, place.settings).look()
     if seen.state == "held":
         return f"one is running now, in process {seen.pid}"
-    library = place.library()
-
-    def counted(since: float) -> int:
-        return touched(library, since) if library else 0
-
-    days = partial(undistilled, memories)
-    gates = Gates(place.flags(), lock.last, counted, None, days)
-    return gates.shut(settings, time.time())
+    return dream_gates(place, memories, time.time())
 
 
 @app.command()

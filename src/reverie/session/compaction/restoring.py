@@ -315,8 +315,11 @@ RESTORED: tuple[tuple[str, RestoreStep], ...] = (
     ("metadata", _metadata),  # which session this is
     ("files", _files),  # those read last, from the disk
     ("skills", _skills),  # those that were invoked
-    ("attachments", _told),  # the list of skills, the plan, the date, what MCP servers say
+    (
+        "attachments",
+        _told,
+    ),  # skills, the plan, the date, what MCP servers say, agents and their types
     ("hooks", _hooks),  # SessionStart, then PostCompact
 )
-"""What comes back, in this order. Schemas of tools that were loaded late and the list of agents
-belong behind the skills."""
+"""What comes back, in this order. Schemas of tools that were loaded late belong behind the
+skills."""

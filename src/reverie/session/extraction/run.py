@@ -13,7 +13,8 @@ Nothing here raises into a turn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
 from functools import partial
@@ -33,6 +34,8 @@ from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
 from reverie.session.host import Host
+from reverie.store import fences
+from reverie.store.fences import Fence
 from reverie.store.keys import beneath
 from reverie.store.memories import Memories
 from reverie.tools import AnyFiles, ToolContext, standard
@@ -66,6 +69,7 @@ class ExtractionContext:
     guards: Guards
     source: WordsSource
     dry: bool = False
+    fence: Fence | None = None  # where it is a job that may be tried again
 
     @classmethod
     def of(cls, host: Host) -> ExtractionContext:
@@ -203,13 +207,24 @@ async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
 
     def work() -> LandedDrafts:
         # Its own way in: who writes is kept with the door, and the main agent uses the other.
-        with _same(ground.memories, ground.world) as memories:
+        with _same(ground.memories, ground.world) as memories, _in_time(memories, ground.fence):
             pointers = not layer.skips_index(ground.world)
             return landing.land(
                 run.drafts, memories, run.heard(), ground.source, dry=ground.dry, pointers=pointers
             )
 
     return await to_thread.run_sync(work) if run.drafts else LandedDrafts()
+
+
+@contextmanager
+def _in_time(memories: Memories, fence: Fence | None) -> Generator[None]:
+    """Nobody else lands meanwhile, and a try that came too late does not."""
+    if fence is None:
+        yield
+        return
+    with memories.folder.locked():
+        fences.check(memories, fence)
+        yield
 
 
 def _same(memories: Memories, world: World) -> Memories:
