@@ -87,9 +87,12 @@ def test_a_yes_at_the_end_of_a_turn_raises_the_level(
 
 
 def test_a_no_is_kept_and_what_waits_is_asked_in_the_next_session(
-    tmp: Path, monkeypatch: pytest.MonkeyPatch
+    tmp: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked(typed(tmp, ["hello", "", "more", "again"], monkeypatch)) == 1
+    prompts = typed(tmp, ["hello", "say something else"], monkeypatch)
+    assert [LATER in one for one in prompts] == [False, True, False]
+    assert capsys.readouterr().out.count("fine") == 3 + 2  # typed ahead, it was a turn of its own
     assert asked(typed(tmp, ["hello", "n", "more"], monkeypatch)) == 1
     assert asked(typed(tmp, ["hello", "more"], monkeypatch)) == 0
     assert level(tmp) == "remind"

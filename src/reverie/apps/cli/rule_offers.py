@@ -38,7 +38,9 @@ class RuleOffers:
             return
         self._asked.add(offer.file)
         wanted = self._screen.confirm(offer.question)
-        if wanted is None:
+        if isinstance(wanted, str):
+            if wanted:  # typed ahead: it is for the agent
+                agent.inbox.put(wanted)
             return
         now = agent.session.world.clock.now()
         done = partial(_raised, memories) if wanted else partial(_declined, rules, now=now)

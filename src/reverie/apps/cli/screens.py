@@ -214,14 +214,14 @@ class LineScreen:
         except EOFError:
             return False
 
-    def confirm(self, question: str) -> bool | None:
-        """A question that may wait: None where the person says neither yes nor no."""
+    def confirm(self, question: str) -> bool | str:
+        """A question that may wait: where the person says neither yes nor no, what they say."""
         self.line(question, "bold yellow")
         try:
-            said = self._answer("[y]es  [n]o, and never ask again  [Enter] later: ").lower()
+            said = self._answer("[y]es  [n]o, and never ask again  [Enter] later: ")
         except (EOFError, KeyboardInterrupt):
-            return None
-        return {"y": True, "yes": True, "n": False, "no": False}.get(said)
+            return ""
+        return {"y": True, "yes": True, "n": False, "no": False}.get(said.lower(), said)
 
     def _answer(self, prompt: str) -> str:
         try:
