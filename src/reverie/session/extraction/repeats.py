@@ -56,7 +56,7 @@ def said_again(words: Sequence[WordsSaid], memories: Memories, session: str) -> 
     rules = _rules(memories)
     found: list[Repeat] = []
     for said in words:
-        older = [one for one in rules if _began(one.key, memories) < said.at]
+        older = [one for one in rules if _is_older(one.key, said, memories, session)]
         for sentence in sentences(said.text)[:MAX_SENTENCES] if older else ():
             match = _repeated(sentence[:MAX_SENTENCE], older)
             if match is None or any(one.key == match.key for one in found):
@@ -83,12 +83,18 @@ def _rules(memories: Memories) -> list[TopicFile]:
     return found
 
 
-def _began(key: str, memories: Memories) -> float:
-    """When a memory was first saved: what made it does not say it again."""
+def _is_older(key: str, said: WordsSaid, memories: Memories, session: str) -> bool:
+    """Whether a rule was there before these words: what made it does not say it again, and what
+    was counted is not counted twice."""
     try:
-        return next((one.at for one in memories.history.log(key)), 0.0)
+        versions = memories.history.log(key)
     except (NotFound, StoreError):
-        return 0.0
+        return True
+    if any(
+        one.origin.session == session and said.source in one.origin.messages for one in versions
+    ):
+        return False
+    return not versions or versions[0].at < said.at
 
 
 def _repeated(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
