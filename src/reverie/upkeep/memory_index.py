@@ -182,8 +182,6 @@ def _where(query: MemoryQuery) -> tuple[str, list[Any]]:
         given.append(" AND ".join('"' + word.replace('"', '""') + '"' for word in long))
     for word in query.words:
         if len(word) < SHORTEST:
-            parts.append(
-                "rank IN (SELECT rowid FROM memory_text WHERE instr(memory_text.text, ?))"
-            )
+            parts.append("rank IN (SELECT rowid FROM memory_text WHERE instr(memory_text.text, ?))")
             given.append(word)
     return (f" WHERE {' AND '.join(parts)}" if parts else ""), given

@@ -74,9 +74,7 @@ def dated(hits: Sequence[RecallHit], memory: MemoryFolder | None, now: float) ->
     return [replace(hit, saved=times.at(hit.file)) for hit in hits]
 
 
-def _meaning(
-    place: ProjectPlace, index: MemoryIndex, text: str, say: Say
-) -> Meaning | None:
+def _meaning(place: ProjectPlace, index: MemoryIndex, text: str, say: Say) -> Meaning | None:
     """What the query means to the model of the setting; None where none is named, or, which is
     said, where it gives no answer."""
     model = embeddings_by(place.loaded().settings, place.environ)

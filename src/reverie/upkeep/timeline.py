@@ -36,6 +36,7 @@ KINDS = ("head", "sealed", "user", "assistant", "results", "memory")
 """What stands in a window: system and tools, lines that stand for others, what the user and the
 assistant said, tool results, and what was attached."""
 SAID = 160
+_TOLD = ("extract_memories", "session_memory", "compact")
 MAX_LISTED = 40
 
 Values = dict[str, Any]
@@ -133,6 +134,8 @@ class _Course:
                 return _extracted(record)
             case Recalled():
                 return _recalled(record)
+            case ForkEnded() if record.source in _TOLD:
+                return None  # what it did stands there already; what it cost, by its source
             case ForkEnded():
                 facts = {"source": record.source, "agent": record.agent}
                 facts |= {"outcome": record.outcome, "requests": record.requests}
@@ -148,7 +151,9 @@ class _Course:
         then, now = kinds_of(before, self.known), kinds_of(self.view, self.known)
         told: Values = {"layer": "2", "kind": "sealed", "reason": record.reason}
         told |= {"why": record.why, "before": then, "after": now}
-        stands = [block.get("text") or text_of(block.value) for s in record.by for block in s.blocks]
+        stands = [
+            block.get("text") or text_of(block.value) for s in record.by for block in s.blocks
+        ]
         told["text"] = "\n\n".join(stands)
         if record.boundary is not None:
             told |= {"layer": "4", "kind": "compaction", **_audit(record.boundary)}

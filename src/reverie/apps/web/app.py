@@ -89,9 +89,7 @@ def _message(desk: Desk, status: int, what: str, do: str = "", where: str = "") 
 
 async def _form(request: Request) -> dict[str, tuple[str, ...]]:
     body = await read_body(request, MAX_FORM)
-    found = parse_qs(
-        body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2_000
-    )
+    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2_000)
     return {name: tuple(values) for name, values in found.items()}
 
 

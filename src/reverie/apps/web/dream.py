@@ -57,7 +57,9 @@ def _chosen(found: list[Dream], name: str) -> Dream | None:
     if name:
         fits = [one for one in found if one.id.startswith(name.lower())]
         if len(fits) != 1:
-            raise NotFound("There is no such dream", where=name, do="The list shows those there are")
+            raise NotFound(
+                "There is no such dream", where=name, do="The list shows those there are"
+            )
         return fits[0]
     return next((one for one in found if one.status == "waiting"), None)
 

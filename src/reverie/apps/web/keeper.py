@@ -52,7 +52,8 @@ class Keeper:
                 return
             changed = desk.memories.refresh(memories)
             state = "".join(
-                f"{one.id}{one.status}{one.phase}{one.tools}" for one in dreams(dreams_folder(memories))
+                f"{one.id}{one.status}{one.phase}{one.tools}"
+                for one in dreams(dreams_folder(memories))
             )
         if changed or not desk.base.fact("score"):
             with desk.memory() as memories:

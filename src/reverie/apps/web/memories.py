@@ -218,7 +218,11 @@ def save(desk: Desk, ask: Ask) -> Response:
 
 def _edited(file: TopicFile, values: dict[str, str]) -> bytes:
     """The file with what the form says; what the form does not know of stays."""
-    for name, value in (("name", file.name), ("description", file.description), ("type", file.type)):
+    for name, value in (
+        ("name", file.name),
+        ("description", file.description),
+        ("type", file.type),
+    ):
         given = " ".join(values[name].split())
         if given != value:
             file = file.with_value(given, name)

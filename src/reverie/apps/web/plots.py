@@ -55,7 +55,10 @@ class PlotMark:
 
 
 WIDE, NARROW = PlotFrame("at-wide", 1160, 300, 46, 6), PlotFrame("at-narrow", 362, 216, 36, 3)
-LOW_WIDE, LOW_NARROW = PlotFrame("at-wide", 1160, 180, 46, 6), PlotFrame("at-narrow", 362, 150, 36, 3)
+LOW_WIDE, LOW_NARROW = (
+    PlotFrame("at-wide", 1160, 180, 46, 6),
+    PlotFrame("at-narrow", 362, 150, 36, 3),
+)
 _SHAPES = {
     "seal": ("k-sealed", "h10l-5 8z", -5),
     "stored": ("k-results", "h8v8h-8z", -4),
@@ -103,7 +106,9 @@ def _stacked(
         below = over
     parts += [_mark(x_of(mark.at), mark) for mark in marks]
     if at:
-        parts.append(Markup('<path class="cursor" d="M{:.1f} 20V{}"/>').format(x_of(at), frame.base))
+        parts.append(
+            Markup('<path class="cursor" d="M{:.1f} 20V{}"/>').format(x_of(at), frame.base)
+        )
     parts.append(
         Markup('<path class="base" d="M{} {}H{}"/>').format(frame.left, frame.base, frame.right)
     )

@@ -20,13 +20,13 @@ RESULTS = 10
 CLOSEST = 3
 MAX_TURNS = 12
 SIGNALS = {
-    "file": ("k-user", "file name"),
+    "path": ("k-user", "file name"),
     "name": ("k-assistant", "name"),
-    "description": ("k-sealed", "description"),
-    "body": ("k-results", "text"),
-    "meaning": ("k-memory", "meaning"),
+    "about": ("k-sealed", "description"),
+    "text": ("k-results", "text"),
+    "near": ("k-memory", "words side by side"),
+    "meaning": ("acc", "meaning"),
     "recency": ("k-head", "recency"),
-    "type": ("ghost2", "type"),
 }
 
 

@@ -59,7 +59,9 @@ def _decided(memories: Memories) -> list[Version]:
     return [
         one
         for one in versions
-        if one.origin.kind == "accept" and one.at >= since and one.id not in undone
+        if one.origin.kind == "accept"
+        and one.at >= since
+        and one.id not in undone
         and not one.key.endswith("MEMORY.md")
     ][:MAX_ITEMS]
 

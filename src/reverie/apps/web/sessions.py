@@ -106,6 +106,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         breaks=breaks,
         counts=counts,
         money=_money(row, told),
+        follows=not ask.query,
         resume=f"reverie chat --resume {name[:8]}",
         folder=shlex.quote(str(desk.place.root)),
         said="",
@@ -176,9 +177,7 @@ def _window(
     return stacked(rows, classes, label, marks=_flags(events, breaks, len(rows)), at=at)
 
 
-def _flags(
-    events: Sequence[Values], breaks: Sequence[Values], requests: int
-) -> list[PlotMark]:
+def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) -> list[PlotMark]:
     marks: list[PlotMark] = []
     for one in events:
         shape = _SHAPES.get(one.get("kind", ""))
@@ -220,7 +219,9 @@ def _words(one: Values) -> Values:
 
 def _sealed(one: Values) -> tuple[str, str]:
     then, now = sum(one["before"].values()), sum(one["after"].values())
-    what = {"snip": "Taken out", "folded": "Sealed lines folded"}.get(one["reason"], "Old rounds sealed")
+    what = {"snip": "Taken out", "folded": "Sealed lines folded"}.get(
+        one["reason"], "Old rounds sealed"
+    )
     return f"{what}: {num(then)} tokens became {num(now)}.", one["why"]
 
 

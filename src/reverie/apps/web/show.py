@@ -181,9 +181,7 @@ def _address(token: Token) -> str:
 
 def difference(before: str, after: str) -> list[tuple[str, Markup]]:
     """Lines with what happened to them (`r`, `a`, `h` or nothing); changed words are marked."""
-    rows = list(
-        difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
-    )[2:]
+    rows = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
     out: list[tuple[str, Markup]] = []
     at = 0
     while at < len(rows):
