@@ -56,7 +56,7 @@ class Derived:
         self.path = path
         self.queries = 0
         self._lock = threading.RLock()
-        self._base = _opened(path)
+        self._base, self._on_disk = _opened(path)
 
     def close(self) -> None:
         with self._lock:
@@ -79,7 +79,7 @@ class Derived:
     def writing(self) -> Generator[sqlite3.Connection]:
         """One step: all of it is kept, or nothing."""
         with self._lock:
-            self._must_be_there()
+            self.must_be_there()
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 yield self._base
@@ -98,26 +98,28 @@ class Derived:
         found = self.rows("SELECT value FROM about WHERE name = ? LIMIT 1", (name,))
         return str(found[0][0]) if found else ""
 
-    def _must_be_there(self) -> None:
-        """A file that was deleted under us is made again."""
-        if self.path.name and not self.path.exists():
-            self._again()
+    def must_be_there(self) -> None:
+        """Make a file again that was deleted under us: what is forgotten must not live on."""
+        with self._lock:
+            if self._on_disk and not self.path.exists():
+                self._again()
 
     def _again(self) -> None:
         self._base.close()
         discard(self.path)
-        self._base = _opened(self.path)
+        self._base, self._on_disk = _opened(self.path)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _opened(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """The database, and whether it is on the disk."""
     for _ in range(2):
         try:
-            return _ready(path)
+            return _ready(path), True
         except sqlite3.DatabaseError:
             discard(path)
         except OSError:
             break
-    return _made(_connected(":memory:"))
+    return _made(_connected(":memory:")), False
 
 
 def _ready(path: Path) -> sqlite3.Connection:

@@ -61,6 +61,7 @@ class MemoryIndex:
 
     def refresh(self, memories: Memories) -> list[str]:
         """Read what has changed; gives the files that did."""
+        self.base.must_be_there()
         stamps = dict(_stamps(memories))
         known = {row[0]: row[1] for row in self.base.rows("SELECT file, stamp FROM memory")}
         stale = [key for key, stamp in stamps.items() if known.get(key) != stamp]

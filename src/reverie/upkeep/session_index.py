@@ -60,6 +60,7 @@ class SessionIndex:
 
     def refresh(self, step: Callable[[int, int], None] | None = None) -> list[str]:
         """Read what has changed; gives the ids of sessions that did."""
+        self.base.must_be_there()
         files = {file.id: file for file in self.library.sessions()}
         known = {row[0]: row[1] for row in self.base.rows("SELECT id, stamp FROM session")}
         stale = [file for file in files.values() if known.get(file.id) != file.stamp]

@@ -78,6 +78,8 @@ def refusal(request: Request) -> str:
         return "It was asked for under another name than its own."
     ours = f"http://{host}"
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    if origin == "null" and site == "same-origin":
+        origin = ours  # a browser says null where pages tell no referrer; this it cannot be made to
     if origin is not None and origin != ours:
         return "It was asked for by the page of another site."
     if request.method in ("GET", "HEAD"):
