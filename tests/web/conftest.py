@@ -127,9 +127,9 @@ def reply(text: str, *calls: dict[str, Any], read: int = 0) -> dict[str, Any]:
     }
 
 
-async def talk(project: Path, said: str, rounds: int = 3) -> str:
+async def talk(folder: Path, said: str, rounds: int = 3) -> str:
     """A session with a stored result; gives its id."""
-    async with Session.open(project, model="test-model", system="Be brief.") as session:
+    async with Session.open(folder, model="test-model", system="Be brief.") as session:
         await session.add(user(said))
         for n in range(rounds):
             call = {"type": "tool_use", "id": f"t{n}", "name": "Bash", "input": {"command": "ls"}}

@@ -19,6 +19,11 @@ def drained(client: Client) -> list[str]:
     return found
 
 
+async def silent() -> dict[str, Any]:
+    await anyio.sleep_forever()
+    return {}
+
+
 async def test_a_name_waits_once_and_too_many_are_one_reload() -> None:
     client = Client()
     for _ in range(1_000):
@@ -42,7 +47,7 @@ async def test_there_is_room_for_so_many_pages() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await EventStream(hub)({}, anyio.sleep_forever, send)
+    await EventStream(hub)({}, silent, send)
     assert sent[0]["status"] == 503
     assert held[0] is not None
     hub.leave(held[0])
@@ -77,6 +82,6 @@ async def test_a_reader_that_never_reads_is_let_go() -> None:
         if message["type"] == "http.response.body":
             await anyio.sleep_forever()
 
-    await EventStream(hub)({}, anyio.sleep_forever, send)
+    await EventStream(hub)({}, silent, send)
     assert hub.dropped == 1
     assert not hub.clients

@@ -112,9 +112,9 @@ def test_text_on_its_ground_can_be_read() -> None:
         for ink in ("ink", "dim", "faint", "accent", "ok", "warn", "bad"):
             for ground in ("bg", "card", "sunk"):
                 assert _contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
-        for name in colours:
+        for name, colour in colours.items():
             if name.startswith(("k-", "c-")) or name == "edge-strong":
-                assert _contrast(colours[name], colours["card"]) >= 3.0, name
+                assert _contrast(colour, colours["card"]) >= 3.0, name
 
 
 def _contrast(one: str, other: str) -> float:

@@ -28,10 +28,10 @@ PAGE = 50
 SessionSort = Literal["at", "title", "turns", "requests", "tokens", "hit_rate", "saved"]
 SORTS: tuple[SessionSort, ...] = get_args(SessionSort)
 _COLUMNS = (
-    "id, stamp, title, at, began, size, messages, turns, tokens, faults, error, program, model, "
-    "requests, uncached, read, written, output, hit_rate, cost, breaks, compactions, seals, "
-    "stored, folded"
-).split(", ")
+    *("id", "stamp", "title", "at", "began", "size", "messages", "turns", "tokens", "faults"),
+    *("error", "program", "model", "requests", "uncached", "read", "written", "output"),
+    *("hit_rate", "cost", "breaks", "compactions", "seals", "stored", "folded"),
+)
 _LISTED = ", ".join(f"session.{name}" for name in _COLUMNS if name not in ("stamp", "folded"))
 _PUT = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"
 _WHERE = {"": "", "breaks": "breaks > 0", "compacted": "compactions > 0"}

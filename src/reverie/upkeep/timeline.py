@@ -7,7 +7,7 @@ session), each answer stands for one, and breaks are said to be unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -32,7 +32,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.view import EMPTY, Item, View
 
-KINDS = ("head", "sealed", "user", "assistant", "results", "memory")
+KINDS: tuple[str, ...] = ("head", "sealed", "user", "assistant", "results", "memory")
 """What stands in a window: system and tools, lines that stand for others, what the user and the
 assistant said, tool results, and what was attached."""
 SAID = 160
@@ -44,7 +44,7 @@ Values = dict[str, Any]
 
 def kinds_of(view: View, known: dict[int, tuple[Item, Values]] | None = None) -> dict[str, int]:
     """Rough tokens in the window by kind; `known` spares counting an item twice."""
-    counts = dict.fromkeys(KINDS, 0)
+    counts: dict[str, int] = dict.fromkeys(KINDS, 0)
     counts["head"] = view.head_tokens
     seen = {} if known is None else known
     for item in view.items:
@@ -128,18 +128,10 @@ class _Course:
                 return _decided(record, self.tools)
             case Replaced():
                 return self._replaced(record, before)
-            case NotesTaken():
-                return {"layer": "3", "kind": "notes", "tokens": record.tokens}
-            case Extracted():
-                return _extracted(record)
-            case Recalled():
-                return _recalled(record)
-            case ForkEnded() if record.source in _TOLD:
-                return None  # what it did stands there already; what it cost, by its source
+            case NotesTaken() | Extracted() | Recalled():
+                return _remembered(record)
             case ForkEnded():
-                facts = {"source": record.source, "agent": record.agent}
-                facts |= {"outcome": record.outcome, "requests": record.requests}
-                return {"layer": "7", "kind": "fork", **facts, "tokens": record.usage.total}
+                return _fork(record)
             case Failed():
                 return {"layer": record.layer, "kind": "failed", "error": record.error}
             case RequestRefused():
@@ -168,6 +160,24 @@ def _decided(record: ResultDecided, tools: Mapping[str, str]) -> Values | None:
         facts |= {"path": record.path, "size": record.size}
         return {"layer": "1", "kind": "stored", **facts}
     return {"layer": "2", "kind": "cleared", **facts}
+
+
+def _remembered(record: NotesTaken | Extracted | Recalled) -> Values | None:
+    match record:
+        case NotesTaken():
+            return {"layer": "3", "kind": "notes", "tokens": record.tokens}
+        case Extracted():
+            return _extracted(record)
+        case Recalled():
+            return _recalled(record)
+
+
+def _fork(record: ForkEnded) -> Values | None:
+    if record.source in _TOLD:
+        return None  # what it did stands there already; what it cost, by its source
+    facts = {"source": record.source, "agent": record.agent, "outcome": record.outcome}
+    facts |= {"requests": record.requests, "tokens": record.usage.total}
+    return {"layer": "7", "kind": "fork", **facts}
 
 
 def _extracted(record: Extracted) -> Values | None:
@@ -216,8 +226,3 @@ def counted(events: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         kind = event.get("kind", "turn")
         found[kind] = found.get(kind, 0) + 1
     return found
-
-
-def steps(found: Mapping[str, Any], at: int) -> Iterator[Mapping[str, Any]]:
-    """What happened for one request."""
-    yield from (event for event in found["events"] if event["request"] == at)

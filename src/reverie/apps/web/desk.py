@@ -188,9 +188,9 @@ def _templates(desk: Desk) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= show.FILTERS
+    made.filters.update(show.FILTERS)  # pyright: ignore[reportUnknownMemberType]
     root = desk.place.root
-    made.globals |= {
+    known: dict[str, Any] = {
         "project": root.name or "/",
         "folder": show.homely(root),
         "screens": SCREENS,
@@ -199,6 +199,7 @@ def _templates(desk: Desk) -> jinja2.Environment:
         "said_words": SAID,
         "layer_names": show.LAYERS,
     }
+    made.globals.update(known)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from starlette.responses import Response
 
@@ -128,9 +127,9 @@ def run(desk: Desk, ask: Ask) -> Response:
     command += ["--project", str(desk.place.root)]
 
     def work() -> None:
-        subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, env=dict(desk.place.environ)
-        )
+        environ = dict(desk.place.environ)
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ, check=False)
         desk.hub.tell("dream")
 
     desk.start("dream", work)

@@ -138,10 +138,9 @@ def _area(
         return f"{frame.base - value * high:.1f}"
 
     path = [f"M{frame.left} {y(below[0])}"]
-    for n, value in enumerate(over):
-        path.append(f"V{y(value)}H{frame.left + (n + 1) * unit:.1f}")
-    for n in range(len(below) - 1, -1, -1):
-        path.append(f"V{y(below[n])}H{frame.left + n * unit:.1f}")
+    path += [f"V{y(v)}H{frame.left + (n + 1) * unit:.1f}" for n, v in enumerate(over)]
+    back = range(len(below) - 1, -1, -1)
+    path += [f"V{y(below[n])}H{frame.left + n * unit:.1f}" for n in back]
     return Markup('<path class="{}" d="{}z"><title>{}</title></path>').format(
         name, "".join(path), words
     )

@@ -15,7 +15,7 @@ from reverie.providers.prices import dollars
 from reverie.text.counts import plural
 from reverie.transcript.records import Usage
 from reverie.upkeep.place import find_session
-from reverie.upkeep.session_index import PAGE, SORTS, SessionQuery, SessionSort
+from reverie.upkeep.session_index import PAGE, SORTS, SessionQuery
 from reverie.upkeep.timeline import Values, counted
 
 MAX_EVENTS = 50
@@ -43,7 +43,7 @@ def listed(desk: Desk, ask: Ask) -> Response:
     query = SessionQuery(
         ask.query.get("q", "")[:200],
         ask.query.get("only", "")[:20],
-        cast("SessionSort", name) if name in SORTS else "at",
+        name if name in SORTS else "at",
         sort.startswith("-"),
         ask.page,
     )

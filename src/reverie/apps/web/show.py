@@ -35,10 +35,22 @@ LAYERS = {
 MAX_SHOWN = 16_000
 _HIDDEN = re.compile(r"⟦U\+[^⟧]*⟧")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-_BLOCKS = {"paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li"}
-_BLOCKS |= {"blockquote": "blockquote", "heading": "h3"}
-_INLINE = {"strong_open": "<b>", "strong_close": "</b>", "em_open": "<em>", "em_close": "</em>"}
-_INLINE |= {"softbreak": "<br>", "hardbreak": "<br>"}
+_BLOCKS = {
+    "paragraph": "p",
+    "bullet_list": "ul",
+    "ordered_list": "ol",
+    "list_item": "li",
+    "blockquote": "blockquote",
+    "heading": "h3",
+}
+_INLINE = {
+    "strong_open": "<b>",
+    "strong_close": "</b>",
+    "em_open": "<em>",
+    "em_close": "</em>",
+    "softbreak": "<br>",
+    "hardbreak": "<br>",
+}
 
 
 # --- counts and times

@@ -78,7 +78,8 @@ def diff(memories: Memories, dream: Dream) -> Iterator[str]:
 
 def unified(key: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
     """One file's unified diff."""
-    rows = [(side or b"").decode("utf-8", "replace").splitlines() for side in (before, after)]
+    old, new = ((side or b"").decode("utf-8", "replace") for side in (before, after))
+    rows = old.splitlines(), new.splitlines()
     yield from difflib.unified_diff(*rows, f"a/{key}", f"b/{key}", lineterm="")
 
 
