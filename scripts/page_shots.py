@@ -65,7 +65,7 @@ def shots(tab: Any, base: str, session: str) -> None:
         "recall": "/recall?q=Where+are+bugs+tracked%3F",
         "dream": "/dream",
     }
-    views = ((1280, 900, "light"), (1280, 900, "dark"), (390, 844, "light"), (390, 844, "dark"))
+    views = ((1280, 900, "light"), (390, 844, "dark"))
     OUT.mkdir(exist_ok=True)
     for name, path in places.items():
         for width, height, theme in views:

@@ -154,7 +154,8 @@ def _grid(frame: PlotFrame, top: float, high: float) -> Markup:
         y = frame.base - value * high
         out.append(
             Markup(
-                '<path class="grid" d="M{} {:.1f}H{}"/><text class="end" x="{}" y="{:.1f}">{}</text>'
+                '<path class="grid" d="M{} {:.1f}H{}"/>'
+                '<text class="end" x="{}" y="{:.1f}">{}</text>'
             ).format(frame.left, y, frame.right, frame.left - 7, y + 4, short(value))
         )
         value += step

@@ -23,7 +23,7 @@ SIGNALS = {
     "path": ("k-user", "file name"),
     "name": ("k-assistant", "name"),
     "about": ("k-sealed", "description"),
-    "text": ("k-results", "text"),
+    "body": ("k-results", "text"),
     "near": ("k-memory", "words side by side"),
     "meaning": ("acc", "meaning"),
     "recency": ("k-head", "recency"),

@@ -245,6 +245,11 @@ def _learned(one: Values) -> tuple[str, str]:
     return (f"Learned: {files}." if files else "Nothing new to learn."), one["why"]
 
 
+def _agent(one: Values) -> tuple[str, str]:
+    asked = f"{plural(one['requests'], 'request')}, {short(one['tokens'])} tokens"
+    return f"{one['source'].replace('_', ' ')}: {one['outcome']}, {asked}.", ""
+
+
 _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
     "stored": lambda one: (
         f"A result of {num(one['size'])} bytes stored; the context holds its beginning.",
@@ -259,11 +264,7 @@ _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
     ),
     "learned": _learned,
     "recall": _recall,
-    "fork": lambda one: (
-        f"{one['source'].replace('_', ' ')}: {one['outcome']}, "
-        f"{plural(one['requests'], 'request')}, {short(one['tokens'])} tokens.",
-        "",
-    ),
+    "fork": _agent,
     "failed": lambda one: ("It failed, and the session went on without it.", one["error"]),
     "refused": lambda one: ("The provider refused a request.", one["error"]),
 }
