@@ -225,10 +225,10 @@ def test_row_68_text_of_others_is_inert_everywhere(page: Page) -> None:
                     assert value.startswith(("/", "#")), (place, value)
                     assert not value.startswith("//"), (place, value)
         assert len(re.findall(r"<script", text)) == 3, place
-        assert "\x1b" not in text
         assert "{{ 7*7 }}" in text or "hostile" not in place, place
-        if place not in (f"/memories/edit/{key}",):
+        if place != f"/memories/edit/{key}":  # a form keeps every character of a text
             assert "\u202e" not in text, place
+            assert "\x1b" not in text, place
 
 
 def parsed(text: str) -> list[tuple[str, list[tuple[str, str | None]]]]:
@@ -345,6 +345,7 @@ def test_a_dream_is_looked_at_accepted_in_part_and_undone(page: Page, run: Run) 
 def test_when_the_next_dream_is_due_is_said_as_people_say_it(page: Page, run: Run) -> None:
     run("dream", "run")
     assert run("dream", "status", "--json").json()["next"] == "the next is due in 24 hours"
+    page.look()
     assert "The next is due in 24 hours" in page.visitor.get("/dream").text
 
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ class Derived:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.queries = 0
+        self._kept: dict[Any, Any] = {}
         self._lock = threading.RLock()
         self._base, self._on_disk = _opened(path)
 
@@ -75,11 +76,19 @@ class Derived:
         """The first row of an answer that always has one."""
         return self.rows(query, given)[0]
 
+    def kept(self, name: Any, make: Callable[[], Any]) -> Any:
+        """What `make` gives, asked for once between two changes."""
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = make()
+            return self._kept[name]
+
     @contextlib.contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
         """One step: all of it is kept, or nothing."""
         with self._lock:
             self.must_be_there()
+            self._kept.clear()
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 yield self._base
@@ -106,6 +115,7 @@ class Derived:
 
     def _again(self) -> None:
         self._base.close()
+        self._kept.clear()
         discard(self.path)
         self._base, self._on_disk = _opened(self.path)
 

@@ -106,7 +106,9 @@ class MemoryIndex:
     def page(self, query: MemoryQuery) -> tuple[list[Values], int]:
         """Fifty rows, the newest first, and how many there are in all."""
         where, given = _where(query)
-        count = self.base.one(f"SELECT count(*) FROM memory{where} LIMIT 1", given)[0]
+        counting = f"SELECT count(*) FROM memory{where} LIMIT 1"
+        key = (counting, *given)
+        count: int = self.base.kept(key, lambda: self.base.one(counting, given)[0])
         rows = self.base.rows(
             f"SELECT {_LISTED}, (SELECT group_concat(DISTINCT kind) FROM finding WHERE"
             f" finding.file = memory.file) AS findings FROM memory{where}"
@@ -117,6 +119,9 @@ class MemoryIndex:
 
     def sums(self) -> Values:
         """How many there are, of each kind, and what a check said."""
+        return dict(self.base.kept("memories", self._sums))
+
+    def _sums(self) -> Values:
         row = self.base.one(
             "SELECT count(*) AS memories, (SELECT count(*) FROM finding) AS findings,"
             " (SELECT count(DISTINCT file) FROM finding) AS files,"

@@ -117,7 +117,9 @@ class SessionIndex:
     def page(self, query: SessionQuery) -> tuple[list[Values], int]:
         """Fifty rows, and how many there are in all."""
         where, given = _where(query)
-        count = self.base.one(f"SELECT count(*) FROM session{where} LIMIT 1", given)[0]
+        counting = f"SELECT count(*) FROM session{where} LIMIT 1"
+        key = (counting, *given)
+        count: int = self.base.kept(key, lambda: self.base.one(counting, given)[0])
         order = f"saved {_way(query)}, at DESC" if query.sort == "saved" else _order(query)
         rows = self.base.rows(
             f"SELECT {_LISTED}, 1 - saving.cost / nullif(saving.naive, 0) AS saved FROM session"
@@ -129,6 +131,9 @@ class SessionIndex:
 
     def sums(self) -> Values:
         """What stands over the list."""
+        return dict(self.base.kept("sessions", self._sums))
+
+    def _sums(self) -> Values:
         row = self.base.one(
             "SELECT count(*) AS sessions, sum(requests) AS requests, sum(read) AS read,"
             " sum(uncached + read + written) AS input, sum(breaks > 0) AS broken,"
@@ -139,6 +144,27 @@ class SessionIndex:
 
     def programs(self) -> list[tuple[str, int]]:
         """How many sessions ran here, and how many came from elsewhere."""
+        return list(self.base.kept("programs", self._programs))
+
+    def find(self, given: str) -> str:
+        """The session that an id, or the beginning of one, names."""
+        rows = self.base.rows(
+            "SELECT id FROM session WHERE id >= ? AND id < ? LIMIT 2", (given, given + "\x7f")
+        )
+        if len(rows) == 1 and given:
+            return rows[0][0]
+        raise NotFound(
+            "Several sessions begin like this" if rows else "There is no such session here",
+            where=given,
+            do="The list of sessions shows those there are",
+        )
+
+    def newest(self) -> str:
+        """The id of the newest session, or nothing."""
+        rows = self.base.rows("SELECT id FROM session ORDER BY at DESC, id LIMIT 1")
+        return rows[0][0] if rows else ""
+
+    def _programs(self) -> list[tuple[str, int]]:
         rows = self.base.rows(
             "SELECT program, count(*) FROM session GROUP BY program ORDER BY 2 DESC LIMIT 6"
         )

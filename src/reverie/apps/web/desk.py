@@ -82,6 +82,7 @@ class Desk:
         self.running: dict[str, threading.Thread] = {}
         self.reading: tuple[int, int] = (0, 0)
         self.said: list[str] = []
+        self.due = ""  # when the next dream is due, as last looked at
         self._memory: Memories | None = None
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         self._lock = threading.RLock()

@@ -21,7 +21,6 @@ from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import told
 from reverie.store.memories import Memories
-from reverie.upkeep.dreams import next_dream
 from reverie.upkeep.timeline import Values
 
 MAX_LISTED = 50
@@ -35,7 +34,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         running = [_running(one) for one in found if one.status == "running"]
         chosen = _chosen(found, ask.path.get("id", ""))
         files = _files(memories, chosen) if memories and chosen else []
-        due = next_dream(desk.place, memories) if memories else "there is no memory yet"
+        due = desk.due if memories else "there is no memory yet"
     return desk.page(
         "dream.html",
         screen="dream",

@@ -12,6 +12,7 @@ import time
 from reverie.apps.web.desk import Desk
 from reverie.errors import ReverieError
 from reverie.session.dream.branch import dreams, dreams_folder
+from reverie.upkeep.dreams import next_dream
 
 LEAST = 1.0
 REST = 4.0
@@ -51,6 +52,7 @@ class Keeper:
             if memories is None:
                 return
             changed = desk.memories.refresh(memories)
+            desk.due = next_dream(desk.place, memories)
             state = "".join(
                 f"{one.id}{one.status}{one.phase}{one.tools}"
                 for one in dreams(dreams_folder(memories))

@@ -76,7 +76,9 @@ def _told(why: Mapping[str, float]) -> str:
 def _ledger(desk: Desk, ask: Ask) -> dict[str, Any]:
     """What recall did in one session, turn by turn: the one asked for, else the newest."""
     try:
-        name = ask.query.get("session", "") or desk.library.newest()
+        if not desk.sessions.newest():
+            return {"turns": [], "session": ""}
+        name = ask.query.get("session", "") or desk.sessions.newest()
         turns = ledgers(desk.library.read(name).entries)
     except NotFound:
         return {"turns": [], "session": ""}

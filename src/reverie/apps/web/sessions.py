@@ -14,7 +14,6 @@ from reverie.apps.web.show import num, short
 from reverie.providers.prices import dollars
 from reverie.text.counts import plural
 from reverie.transcript.records import Usage
-from reverie.upkeep.place import find_session
 from reverie.upkeep.session_index import PAGE, SORTS, SessionQuery
 from reverie.upkeep.timeline import Values, counted
 
@@ -69,7 +68,7 @@ def listed(desk: Desk, ask: Ask) -> Response:
 
 
 def shown(desk: Desk, ask: Ask) -> Response:
-    name = find_session(desk.library, ask.path["id"])
+    name = desk.sessions.find(ask.path["id"])
     row, told = desk.sessions.session(name)
     requests = cast("list[Values]", told["requests"])
     events = cast("list[Values]", told["events"])
@@ -275,7 +274,7 @@ _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
 
 def stored(desk: Desk, ask: Ask) -> Response:
     """A stored result read back, from a place in it on."""
-    name = find_session(desk.library, ask.path["id"])
+    name = desk.sessions.find(ask.path["id"])
     _, told = desk.sessions.session(name)
     call = ask.path["call"]
     found = next(
