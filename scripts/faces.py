@@ -67,12 +67,23 @@ FACES = (
         "async_memory.py",
         """\
 import builtins
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from reverie.api.toolset import Toolset
-from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.api.values import (
+    Answered,
+    Change,
+    Checked,
+    Dreamt,
+    Forgotten,
+    Found,
+    Pending,
+    Saved,
+    Undone,
+)
 from reverie.world import Model""",
     ),
     Face(
@@ -117,11 +128,13 @@ from typing import Any, Protocol
 from reverie.api.memory import Memory
 from reverie.api.toolset import Toolset
 from reverie.api.turns import Event, Turn
+from reverie.api.values import MatchedRule
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.turn import TurnEnding
 from reverie.wire.given import Addable
 from reverie.wire.replies import Reply
 from reverie.wire.sending import Request
+from reverie.world import ToolCall
 '''
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -83,6 +83,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/memory/test_history.py",
     ),
     "store/memories": (
+        "tests/upkeep/test_forget.py",
         "tests/memory/test_history.py",
         "tests/memory/test_undo.py",
         "tests/memory/test_growth.py",
@@ -93,6 +94,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/lock": ("tests/store/test_lock.py", "tests/memory/test_held_up.py"),
     "store/consolidation": ("tests/store/test_consolidation.py", "tests/store/test_power.py"),
     "store/lists": (
+        "tests/store/test_lists.py",
         "tests/upkeep/test_forget.py",
         "tests/store/test_power.py",
         "tests/cli/test_memory.py",

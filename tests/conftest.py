@@ -43,6 +43,7 @@ NEED = re.compile(r"needs ([\w.-]+):")
 PACKAGES = {
     "bwrap": "bubblewrap",
     "git": "git",
+    "ip": "iproute2",
     "python3": "python3",
     "rg": "ripgrep",
     "tmux": "tmux",

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from reverie.api.session import Session
     from reverie.api.toolset import Owner, Toolset, tools
     from reverie.api.turns import Event, Turn
-    from reverie.api.values import Found, Saved
+    from reverie.api.values import Found, MatchedRule, Saved
+    from reverie.api.wrap import wrap
     from reverie.errors import ReverieError
     from reverie.settings import Settings
     from reverie.wire.given import tool_result, user
@@ -35,6 +36,7 @@ __all__ = [
     "Fitted",
     "Fitter",
     "Found",
+    "MatchedRule",
     "Memory",
     "Model",
     "Notice",
@@ -54,6 +56,7 @@ __all__ = [
     "tool_result",
     "tools",
     "user",
+    "wrap",
 ]
 
 _PLACES = {
@@ -64,6 +67,7 @@ _PLACES = {
     "Turn": "reverie.api.turns",
     "blocking": "reverie.api.bridge",
     "Found": "reverie.api.values",
+    "MatchedRule": "reverie.api.values",
     "Memory": "reverie.api.memory",
     "Fitted": "reverie.api.fitting",
     "Fitter": "reverie.api.fitting",
@@ -76,6 +80,7 @@ _PLACES = {
     "Session": "reverie.api.session",
     "Settings": "reverie.settings",
     "report": "reverie.api.report",
+    "wrap": "reverie.api.wrap",
     "Toolset": "reverie.api.toolset",
     "fit": "reverie.api.fitting",
     "tools": "reverie.api.toolset",

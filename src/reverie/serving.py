@@ -15,6 +15,7 @@ import ipaddress
 import socket
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -79,7 +80,8 @@ def is_loopback(host: str) -> bool:
 def listen(host: str, port: int) -> socket.socket:
     """A bound socket; the caller closes it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP: else asyncio leaves Nagle's algorithm on, and every answer waits for 40 ms.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
@@ -134,6 +136,7 @@ class Server(uvicorn.Server):
         application: ASGIApp,
         ready: Callable[[], None],
         header_seconds: float = HEADER_SECONDS,
+        grace_seconds: int = GRACE_SECONDS,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -144,21 +147,38 @@ class Server(uvicorn.Server):
                 log_level="critical",
                 access_log=False,
                 lifespan="off",
-                timeout_graceful_shutdown=GRACE_SECONDS,
+                timeout_graceful_shutdown=grace_seconds,
             )
         )
         self._ready = ready
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """A signal that was answered by stopping is not raised again: the door closes first."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
 
 
+def _told(ready: Callable[[str], None], listening: socket.socket) -> None:
+    ready(url_of(listening))
+
+
 async def serve(
-    application: ASGIApp, listening: socket.socket, ready: Callable[[str], None]
+    application: ASGIApp,
+    listening: socket.socket,
+    ready: Callable[[str], None],
+    *,
+    grace_seconds: int = GRACE_SECONDS,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, or until cancelled; requests under way are finished."""
-    server = Server(application, lambda: ready(url_of(listening)))
+    """Serve until SIGINT or SIGTERM, or until cancelled; requests under way are finished, for so
+    many seconds."""
+    told = partial(_told, ready, listening)
+    server = Server(application, told, grace_seconds=grace_seconds)
     try:
         await server.serve(sockets=[listening])
     finally:

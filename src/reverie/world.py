@@ -305,7 +305,7 @@ class WayBack:
             return f"and is whole in {self.file(reference)}\n{self.tool} of that file gives it."
         where = f"is stored whole in {path}" if self.files else "is kept whole"
         if not self.tool:
-            return f"and {where}{f'; {self.reader} reads it' if self.reader else ''}"
+            return f"and {where}{f'; {self.reader} reads it.' if self.reader else ''}"
         return (
             f"and {where}\n{self.tool} with {reference} gives the rest: "
             "offset reads on from a line, query finds lines."

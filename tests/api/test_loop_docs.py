@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spec("18.loop-docs")
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "loop.md").read_text(encoding="utf-8")
+WRAP = (ROOT / "docs" / "wrap.md").read_text(encoding="utf-8")
 PREAMBLE = """
 from typing import Any
 TOOLS: list[Any] = []
@@ -39,6 +40,7 @@ def blocks(text: str) -> list[str]:
 EXAMPLES = [
     *((f"README.md, block {n}", code) for n, code in enumerate(blocks(README))),
     *((f"docs/loop.md, block {n}", code) for n, code in enumerate(blocks(PAGE))),
+    *((f"docs/wrap.md, block {n}", code) for n, code in enumerate(blocks(WRAP))),
 ]
 
 
@@ -94,13 +96,17 @@ async def test_an_example_runs_as_it_stands(
             async with anthropic.AsyncAnthropic() as client:
                 return await client.messages.create(**request.anthropic())
 
+        typed = iter(["Hello there", "And once more", ""])
         space: dict[str, Any] = {"TOOLS": TOOLS["messages"], "run": run, "send": send}
+        space["input"] = lambda _: next(typed)
         done = eval(compiled(code, name), space)
         if inspect.isawaitable(done):
             await done
         client = space.get("client")
         if client is not None:
-            await client.close()
+            ended = client.close()
+            if inspect.isawaitable(ended):
+                await ended
     assert {e.status for e in sim.log} <= {200}
     if "run(call.name" in code:
         assert ran == [{"n": 1}]

@@ -67,9 +67,7 @@ def test_the_core_asks_for_little(wheel: Path) -> None:
         "rich",
     ]
     assert set(told.get_all("Provides-Extra") or []) == {
-        "anthropic",
-        "openai",
-        "semantic",
-        "server",
-        "team",
+        *("anthropic", "openai", "semantic", "terminal"),
+        *("proxy", "web", "mcp", "server", "team", "bridge", "fleet", "otel"),
+        *("pydantic-ai", "langchain", "openai-agents", "claude-agent"),
     }

@@ -36,7 +36,7 @@ def test_nothing_is_made_by_looking(run: Run, home: Path) -> None:
 def test_a_session_in_a_line(run: Run, made: str, project: Path, home: Path) -> None:
     found = run("sessions", "list", "--json").json()
     (row,) = found["sessions"]
-    keys = {"id", "title", "at", "size", "messages", "turns", "tokens", "faults"}
+    keys = {"id", "title", "at", "size", "messages", "turns", "tokens", "faults", "agents"}
     assert set(row) == keys | {"project", "path", "error"}
     assert (row["id"], row["messages"], row["turns"], row["faults"]) == (made, 7, 1, 0)
     assert run("sessions", "list", "--all", "--json").json()["sessions"] == [row]

@@ -93,12 +93,30 @@ def test_a_team_of_two(server: tuple[Person, str], tmp_path: Path) -> None:
         "conflicts": [],
     }
     assert "ines wrote deploy.md (version 1)" in tomas.run("team", "log")
+    tomas.run("memory", "undo")
+    left = json.loads(tomas.run("team", "status", "--json"))
+    assert (left["taken_back"], left["to_push"], left["to_pull"]) == (["deploy.md"], [], [])
+    assert left["folder"] == str(tomas.shared())
+    assert "team/releases.md saved" in tomas.run(
+        *("memory", "add", "--team", "--name", "releases", "Releases are tagged on Fridays.")
+    )
+    said = tomas.run("team", "sync")
+    assert "nothing pulled; 2 files pushed: MEMORY.md, releases.md" in said
+    assert "no line of team/MEMORY.md" not in said
+    (ines.shared() / "releases.md").write_text("Releases are tagged on Mondays.\n")
+    said = ines.run("team", "sync")
+    lost = Path(said.split("yours is kept in ")[1].splitlines()[0])
+    assert lost.read_text() == "Releases are tagged on Mondays.\n"
     token = json.loads(keeper.run("team", "token", "list", "--json"))[0]
     assert "digest" not in token
     keeper.run("team", "token", "revoke", token["id"])
     told = ines.fail("team", "sync")
     assert "401" in told
     assert "Make a new token" in told
+    assert "Nothing was refused." in tomas.run("team", "log", "--refused")
+    kept = Path(keeper.environ["REVERIE_HOME"]) / "team" / "team.sqlite3"
+    refused = keeper.run("team", "log", "--refused", "--database", str(kept))
+    assert f"ines ({token['id']}): 1 time 401, without a valid token" in refused
     keeper.run("team", "backup", str(tmp_path / "backup.jsonl"))
     keeper.run(
         *("team", "restore", str(tmp_path / "backup.jsonl")),

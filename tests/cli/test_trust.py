@@ -164,7 +164,7 @@ def test_an_answer_of_nothing_is_a_no(
     local(project, hostile(project))
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     place = ProjectPlace.of(project)
-    offer(place)
+    offer(place, project)
     assert local_file(place).origin.trusted is trusted
 
 
@@ -205,3 +205,25 @@ def test_a_file_outside_is_approved_by_name_and_keys_never(
     key.write_text("k")
     assert run("trust", "--include", key, "--json").error["type"] == "PathRefused"
     assert not IncludeApprovals(home).approved(canonical_root(project), key)
+
+
+def test_servers_and_claude_hooks_of_a_project_are_shown_and_trusted(
+    run: Run, project: Path, home: Path
+) -> None:
+    servers = {"mcpServers": {"files": {"command": "npx", "args": ["files", "\x1b[2J"]}}}
+    (project / ".mcp.json").write_text(json.dumps(servers))
+    (project / ".claude").mkdir()
+    hook = {"hooks": [{"type": "command", "command": "./guard.sh"}]}
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [hook]}}))
+    asked = run("trust", input="n\n", code=1)
+    assert "start the MCP server files: npx files" in asked.out
+    assert "\x1b" not in asked.out
+    done = run("trust", input="y\ny\n", code=0)
+    assert "run at Stop: ./guard.sh" in done.out
+    assert "nothing needs your trust" in run("trust", code=0).out
+    (project / ".mcp.json").write_text(json.dumps({**servers, "more": 1}))
+    assert "has changed since it was approved" in run("trust", input="n\n", code=1).out
+    assert run("trust", "--json", code=2).error["do"] == "Give --yes"
+    run("trust", "--json", "--yes", code=0)
+    assert "Forgotten" in run("trust", "--forget", code=0).out
+    assert "nobody has approved it" in run("trust", input="n\n", code=1).out

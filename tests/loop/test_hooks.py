@@ -48,6 +48,17 @@ def hooked(tmp: Path, *hooks: Hook, seconds: float = 30.0) -> tuple[Hooks, list[
 # --- what a hook is told and what it may say
 
 
+async def test_plain_text_is_context_but_no_verdict_on_a_call(tmp_path: Path) -> None:
+    hooks, heard = hooked(tmp_path, *(Hook(e, "echo 'two tests fail'") for e in EVENTS))
+    for event in EVENTS:
+        verdict = await hooks.run(event, tool_name="Bash")
+        judges = event == "PreToolUse"
+        assert verdict.blocked is judges
+        assert verdict.context == (() if judges else ("two tests fail",))
+    assert [one.text for one in heard] == [heard[0].text]
+    assert "not JSON" in heard[0].text
+
+
 async def test_a_hook_is_told_what_happens_as_json(tmp_path: Path) -> None:
     hooks, heard = hooked(tmp_path, Hook("PreToolUse", "cat > told.json"))
     said = await hooks.run("PreToolUse", tool_name="Bash", tool_input={"command": "é\u2028"})
@@ -115,7 +126,6 @@ async def test_a_matcher_chooses_tools_by_their_whole_name(tmp_path: Path) -> No
         ("head -c 3000000 /dev/zero", 30, "printed more than"),
         ("head -c 3000000 /dev/zero >&2", 30, "printed more than"),
         ("yes", 30, "printed more than"),
-        ("echo no json", 30, "not JSON"),
         ("echo '[1]'", 30, "not a JSON object"),
         ("""echo '{"decision": "maybe"}'""", 30, "decision must be"),
         ("python3 -c 'print(\"[\" * 100000)'", 30, "not used"),

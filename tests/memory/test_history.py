@@ -21,7 +21,7 @@ from reverie.store.memories import Memories
 from reverie.store.objects import LARGEST, Damaged, object_key
 from reverie.store.plain import digest
 from tests.conftest import Scale
-from tests.faults import Death, every_error, every_kill, quick_folder
+from tests.faults import Death, every_error, every_kill, open_files, quick_folder
 from tests.memory.folders import index_faults
 
 pytestmark = [pytest.mark.spec("B3.history")]
@@ -92,6 +92,21 @@ def test_what_others_wrote_is_recorded_at_the_next_look(memories: Memories) -> N
     file.unlink()
     assert [(v.key, v.after) for v in memories.look()] == [("t.md", ABSENT)]
     whole(memories)
+
+
+def test_a_closed_memory_leaves_no_file_open(tmp_path: Path) -> None:
+    before = open_files()
+    with opened(tmp_path / "home") as ours:
+        ours.save("t.md", topic("one"), AGENT)
+        ours.remember("The mill stands by the river.", AGENT)
+    assert open_files() == before
+
+
+def test_memories_of_one_title_get_the_next_free_number(memories: Memories) -> None:
+    keys = [memories.remember(f"text {n}", AGENT, name="Mill").key for n in range(3)]
+    stem = keys[0].removesuffix(".md")
+    assert keys == [f"{stem}.md", f"{stem}_2.md", f"{stem}_3.md"]
+    assert memories.remember("text 1", AGENT, name="Mill").key == keys[1]
 
 
 def test_a_file_too_large_to_keep_is_known_by_its_digest(memories: Memories) -> None:

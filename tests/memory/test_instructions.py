@@ -316,7 +316,7 @@ BARRED = (
     ".aws/credentials",
     ".gnupg/x.md",
     ".reverie/projects/-other/memory/a.md",
-    ".claude/CLAUDE.md",
+    ".claude/projects/-other/memory/a.md",
     ".codex/AGENTS.md",
     ".gemini/GEMINI.md",
     ".cursor/rules.md",

@@ -38,6 +38,7 @@ SPEC_15: dict[str, tuple[object, tuple[str, ...]]] = {
     "team_memory": (False, ("TEAMMEM",)),
     "daily_log": (False, ("KAIROS",)),
     "context_collapse": (True, ("CONTEXT_COLLAPSE",)),
+    "rules": (True, ()),
     "history_snip": (True, ("HISTORY_SNIP",)),
 }
 SWITCHES = [name for name, flag in FLAGS.items() if flag.kind == "switch"]
@@ -196,12 +197,13 @@ def test_a_repository_can_only_switch_off(place: Place, name: str, source: str) 
     assert any("can only switch off" in str(problem) for problem in flags.problems())
 
 
-def test_a_repository_cannot_switch_off_what_saves_money(place: Place) -> None:
+def test_a_repository_cannot_switch_off_what_saves_money_or_guards(place: Place) -> None:
     dear = {name: False for name, flag in FLAGS.items() if not flag.committed_off}
     assert set(dear) == {
         "session_memory_compaction",
         "time_microcompact",
         "cache_edit_microcompact",
+        "rules",
     }
     place.write("project", dear)
     flags = place.flags()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from reverie.apps.team.server import app
+from reverie.serving import serving
 from reverie.team.database import Database, open_database
 from reverie.team.store import TeamStore
 
+REPO = "acme/reader"
+PATH = "/api/team_memory"
 _numbers = itertools.count(1)
 
 
@@ -66,3 +72,27 @@ def hand() -> Hand:
 @pytest.fixture
 def store(database: Database, hand: Hand) -> TeamStore:
     return TeamStore(database, now=hand)
+
+
+class Talk:
+    """A client that says whatever it likes."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self.http = httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {token}"})
+
+    def get(self, more: str = "", repo: str = REPO, **headers: str) -> httpx2.Response:
+        return self.http.get(f"{PATH}?repo={repo}{more}", headers=headers)
+
+    def put(self, body: object, tag: str | None, repo: str = REPO) -> httpx2.Response:
+        headers = {"Content-Type": "application/json"}
+        if tag is not None:
+            headers["If-Match"] = tag
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.http.put(f"{PATH}?repo={repo}", content=content, headers=headers)
+
+
+@pytest.fixture
+def url(store: TeamStore) -> Iterator[str]:
+    with serving(app(store, body_seconds=2), header_seconds=2) as found:
+        yield found

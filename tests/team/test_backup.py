@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from reverie.errors import InvalidInput
-from reverie.team.backup import read_backup, write_backup
+from reverie.team.backup import KIND, read_backup, write_backup
 from reverie.team.database import Database, open_database
+from reverie.team.migrations import STEPS
 from reverie.team.store import TeamStore
 from reverie.team.values import BEGINNING, Draft, HttpRefusal, sha256_of
 
@@ -75,3 +77,20 @@ def test_a_backup_that_is_not_whole_changes_nothing(
         read_backup(store.database, file)
     assert store.contents(HERE).tag == BEGINNING
     assert store.list_tokens() == []
+
+
+def test_a_backup_of_an_older_version_is_taken_and_of_a_newer_one_not(
+    database: Database, tmp_path: Path, hand: Hand
+) -> None:
+    file = tmp_path / "backup.jsonl"
+    store = TeamStore(database, now=hand)
+    for steps in (0, len(STEPS) + 1, 1):
+        file.write_text(
+            json.dumps({"kind": KIND, "steps": steps})
+            + '\n["repositories", "acme", "acme/reader", "x", 7, 0, 0]\n{"rows": 1}\n'
+        )
+        if steps != 1:
+            with pytest.raises(InvalidInput):
+                read_backup(store.database, file)
+    assert read_backup(store.database, file) == 1
+    assert store.tag(HERE).endswith('-7"')

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,13 @@ from reverie.team.client import Hostile, Offline, Stale
 from reverie.team.git import BRANCH, GitRemote
 from reverie.team.round import SyncReport, sync
 from reverie.team.sync import SyncMode
-from reverie.team.values import BEGINNING, Draft, sha256_of
+from reverie.team.values import BEGINNING, Draft, RemoteState, sha256_of
 
 from .conftest import Hand
 
 pytestmark = [pytest.mark.spec("11.git"), pytest.mark.needs("git")]
+EMPTY = RemoteState(BEGINNING, {})
+COMMANDS = {"ls-remote", "fetch", "cat-file", "ls-tree", "rev-parse", "init"}
 
 
 def git(*words: str, cwd: Path) -> bytes:
@@ -148,3 +151,25 @@ def test_a_remote_that_is_away_or_none(tmp_path: Path) -> None:
             continue
         with pytest.raises(InvalidInput):
             remote(tmp_path, tmp_path / "mine", bad)
+
+
+def test_what_is_here_already_is_neither_fetched_nor_read_again(
+    hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, reader = remote(hub, tmp_path / "a"), remote(hub, tmp_path / "b")
+    tag = writer.put([Draft("a.md", "one", sha256_of("one"))], (writer.hashes() or EMPTY).tag)
+    asked: list[str] = []
+    run = subprocess.run
+
+    def counted(words: list[str], **more: Any) -> Any:
+        asked.append(next(one for one in words if one in COMMANDS))
+        return run(words, **more)
+
+    reader.hashes()
+    monkeypatch.setattr(subprocess, "run", counted)
+    assert reader.hashes(tag) is None
+    assert asked == ["ls-remote"]
+    state = reader.state()
+    assert state is not None
+    assert dict(state.contents) == {"a.md": "one"}
+    assert asked == ["ls-remote", "ls-remote", "cat-file"]  # the last: whether it is here

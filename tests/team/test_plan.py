@@ -75,8 +75,8 @@ def test_a_tombstone_removes_only_what_was_left_alone() -> None:
     found = plan(
         {"a": "1", "b": "2", "c": "1"}, {"a": "1", "b": "1"}, dead, SyncMode(deletions=True)
     )
-    assert found.remove == ("a", "c")
-    assert found.push == ("b",)
+    assert found.remove == ["a", "c"]
+    assert found.push == ["b"]
 
 
 @given(st.lists(st.integers(0, BATCH_BYTES - 10), max_size=30))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
 from reverie.store.memories import Memories
-from reverie.team.client import Offline, Permanent, Stale, TeamClient
+from reverie.team.client import Answer, Offline, Permanent, Stale, TeamClient
 from reverie.team.database import open_database
 from reverie.team.round import SyncReport, sync
 from reverie.team.store import TeamStore
@@ -263,3 +265,83 @@ def test_what_tells_of_the_user_never_reaches_the_shared_folder(
     assert got.pulled == []
     assert "private" in got.blocked["me.md"]
     assert not tomas.has("me.md")
+
+
+def test_both_add_to_the_index_and_no_line_is_lost(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    ines.write("MEMORY.md", "- [Start](start.md) — first\n")
+    ines.sync()
+    tomas.sync()
+    ines.write("MEMORY.md", "- [Start](start.md) — first\n- [Deploy](deploy.md) — Tuesdays\n")
+    ines.sync()
+    tomas.write("MEMORY.md", "- [Start](start.md) — first\n- [Tests](tests.md) — with make\n")
+    got = tomas.sync()
+    assert (got.conflicts, got.lost) == (["MEMORY.md"], {})
+    ines.sync()
+    for line in ("(start.md)", "(deploy.md) — Tuesdays", "(tests.md) — with make"):
+        assert ines.read("MEMORY.md").count(line) == tomas.read("MEMORY.md").count(line) == 1
+
+
+def test_a_file_put_there_by_hand_is_shared_and_said_to_be_in_no_index(mates: list[Mate]) -> None:
+    ines, tomas = mates
+    ines.write("MEMORY.md", "- [Start](start.md) — first\n")
+    for name in ("start", "deploy"):
+        ines.write(f"{name}.md", f"---\nname: {name}\ndescription: x\n---\nText.\n")
+    ines.write("waits.md", "---\nname: waits\ntrust: unverified\n---\nText.\n")
+    ines.write("table.csv", "a,b\n")
+    got = ines.sync()
+    assert len(got.pushed) == 5
+    assert got.unlisted == ["deploy.md"]
+    assert ines.sync().unlisted == []  # said once
+    assert tomas.sync().unlisted == []  # and to whoever wrote it
+
+
+@pytest.mark.parametrize("named", [{}, {"a.md": "x\x1b[2J"}, {"a.md": "x" * 101}])
+def test_an_author_whom_the_server_does_not_know_is_named_so_and_not_trusted(
+    mates: list[Mate], named: dict[str, str]
+) -> None:
+    """Nothing that such a file says is more than a stranger's words, also when it comes again
+    with an author that is known."""
+    ines, tomas = mates
+    ines.write("a.md", "Deploys go out on Tuesdays.\n")
+    ines.sync()
+    kept = tomas.client._send  # pyright: ignore[reportPrivateUsage]
+
+    def told(*given: Any) -> Answer:
+        answer = kept(*given)
+        body = json.loads(answer.body) | {"authors": named} if answer.body else {}
+        return Answer(answer.status, answer.headers, json.dumps(body).encode())
+
+    tomas.client._send = told  # type: ignore[method-assign]
+    assert tomas.sync().pulled == ["a.md"]
+    assert tomas.memories.trust("team/a.md") is Trust.UNTRUSTED
+    assert tomas.memories.history.log("team/a.md")[-1].origin.note == "by somebody unknown"
+    tomas.client._send = kept  # type: ignore[method-assign]
+    ines.write("a.md", "Deploys go out on Wednesdays.\n")
+    ines.sync()
+    assert tomas.sync().pulled == ["a.md"]
+    assert tomas.memories.trust("team/a.md") is Trust.UNTRUSTED
+    assert tomas.memories.history.log("team/a.md")[-1].origin.note == "by ines"
+
+
+def test_a_push_of_more_batches_than_a_token_may_write_waits_and_goes_on(
+    tmp_path: Path, hand: Hand
+) -> None:
+    store = TeamStore(open_database(str(tmp_path / "slow.sqlite3")), now=hand)
+    text, _ = store.create_token(org="acme", repo=REPO, author="ines")
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        hand.now += seconds
+
+    with serving(app(store)) as url:
+        ines = Mate(tmp_path / "ines", url, text, hand)
+        ines.client = TeamClient(url, text, REPO, sleep=sleep)
+        for n in range(45):
+            ines.write(f"n{n:02}.md", f"{n:02} " * 40_000)
+        assert len(ines.sync().pushed) == 45
+        ines.memories.close()
+    assert waited == [1.0, 1.0]
+    assert len(store.hashes(("acme", REPO)).checksums) == 45
+    store.close()

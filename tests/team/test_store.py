@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from reverie.errors import InvalidInput, NotFound
-from reverie.team.database import Database
+from reverie.team.database import Database, DatabaseAway, Transaction, open_database
 from reverie.team.migrations import STEPS, migrate
+from reverie.team.refusals import ROWS, RefusedRequest
 from reverie.team.store import TeamStore, TooFast
 from reverie.team.tokens import Token
 from reverie.team.values import BATCH_BYTES, BEGINNING, Draft, HttpRefusal, sha256_of
@@ -184,3 +187,94 @@ def test_steps_are_taken_once_and_newer_ones_are_refused(database: Database) -> 
     )
     with pytest.raises(InvalidInput, match="newer"):
         migrate(database)
+
+
+def test_a_database_of_the_first_version_gets_what_is_new_and_keeps_what_it_has(
+    database: Database, hand: Hand
+) -> None:
+    def old(within: Transaction) -> None:
+        within.rows("CREATE TABLE migrations (number BIGINT PRIMARY KEY)")
+        for statement in STEPS[0]:
+            within.rows(statement)
+        within.rows("INSERT INTO migrations (number) VALUES (1)")
+        within.rows("INSERT INTO repositories VALUES ('acme', 'acme/reader', 'x', 7, 0, 0)")
+
+    database.run(old, writes=True)
+    store = TeamStore(database, now=hand)
+    assert store.tag(HERE) == '"x-7"'
+    assert store.all_refusals() == []
+
+
+@pytest.mark.spec("11.refused")
+def test_what_was_refused_is_counted_by_hour_and_seen_by_whom_it_concerns(
+    store: TeamStore, hand: Hand
+) -> None:
+    ines, tomas = writer(store), writer(store)
+    lead = writer(store, "*")
+    other = writer(store, "zeta/app", "zeta")
+    for token, times in ((ines, 3), (tomas, 2), (other, 1)):
+        for _ in range(times):
+            store.refused.count(RefusedRequest(412, token.id, token.org, token.repo))
+    store.refused.count(RefusedRequest(401, ines.id))  # a wrong secret, or a token that is over
+    store.refused.count(RefusedRequest(401, "0123456789ab"))  # no token of ours: nobody's name
+    store.refused.write()
+    hand.now += 3600
+    store.refused.count(RefusedRequest(412, ines.id, "acme", "acme/reader"))
+
+    def seen(token: Token, repo: str = "acme/reader") -> list[tuple[str, int, int]]:
+        found = store.refusals(token, repo)
+        return sorted((one.token, one.status, one.times) for one in found)
+
+    own = sorted([(ines.id, 401, 1), (ines.id, 412, 1), (ines.id, 412, 3)])
+    assert seen(ines) == own
+    assert seen(tomas) == [(tomas.id, 412, 2)]
+    assert seen(lead) == sorted([*own, (tomas.id, 412, 2)])
+    assert seen(lead, "acme/else") == [(ines.id, 401, 1)]
+    assert seen(other, "zeta/app") == [(other.id, 412, 1)]
+    everything = store.all_refusals()
+    assert len(everything) == 6
+    assert [one.status for one in everything if not one.token] == [401]
+    assert {one.author for one in everything} == {"ines", ""}
+
+
+@pytest.mark.spec("11.refused")
+def test_a_flood_of_refusals_is_few_writes_and_few_rows(database: Database, hand: Hand) -> None:
+    store = TeamStore(database, now=hand)
+    token = writer(store, "*")
+    due = [
+        store.refused.count(RefusedRequest(412, token.id, "acme", f"acme/r{n}")) for n in range(500)
+    ]
+    assert due == [True] * 500  # nothing was written yet
+    store.refused.write()
+    assert len(store.all_refusals(1_000)) == 101  # the rest is counted without its repository
+    assert sum(one.times for one in store.all_refusals(1_000)) == 500
+    assert store.refused.count(RefusedRequest(412)) is False
+    for turn in range(30):
+        hand.now += 1
+        for n in range(100):
+            store.refused.count(RefusedRequest(412, token.id, "acme", f"acme/r{turn}-{n}"))
+        store.refused.write()
+    rows = store.all_refusals(10_000)
+    assert ROWS - 100 <= len([one for one in rows if one.org == "acme"]) <= ROWS
+    assert rows[0].repo.startswith("acme/r29-")
+
+
+def test_a_database_that_is_away_keeps_no_refusal_from_being_answered(
+    tmp_path: Path, hand: Hand
+) -> None:
+    store = TeamStore(open_database(str(tmp_path / "team.sqlite3")), now=hand)
+    kept = store.refused._database  # pyright: ignore[reportPrivateUsage]
+
+    class Away:
+        kind = "sqlite"
+
+        def run(self, *given: object, **more: object) -> None:
+            raise DatabaseAway("away")
+
+    store.refused._database = Away()  # type: ignore[assignment]
+    store.refused.count(RefusedRequest(401))
+    store.refused.write()
+    store.refused._database = kept
+    store.refused.write()
+    assert [one.times for one in store.all_refusals()] == [1]
+    store.close()

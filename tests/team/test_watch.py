@@ -90,3 +90,17 @@ async def test_what_stays_wrong_is_not_tried_until_something_changes() -> None:
     await keep_pushing(times(2), push, said.append)
     assert tries == 2
     assert "no token" in said[0].text
+
+
+async def test_a_file_that_is_not_shared_is_told_once_with_the_reason() -> None:
+    said: list[Notice] = []
+
+    async def push() -> SyncReport:
+        return SyncReport(blocked={"key.md": "it looks as if this held a secret"})
+
+    told: set[str] = set()
+    await keep_pushing(times(3), push, said.append, told=told)
+    assert [one.text for one in said] == [
+        "key.md is not shared, since it looks as if this held a secret"
+    ]
+    assert told == {"key.md"}

@@ -17,13 +17,22 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from reverie import layers
+from reverie.agent.leading import AgentNews, crew_of, lead_tools, types_here
+from reverie.agent.mcp import AgentServers, agent_servers
+from reverie.agent.memory import AgentMemory
+from reverie.agent.path_rules import PathRules
 from reverie.agent.place import Place, head_context, open_memories, system_prompt
 from reverie.agent.recall_tools import recall_tools
+from reverie.agent.role import role_of
+from reverie.agent.subagents.crew import Crew
+from reverie.agent.subagents.roster import Member
+from reverie.agent.subagents.types import AgentTypes
 from reverie.clock import SystemClock
 from reverie.errors import NotAvailable, StoreError
 from reverie.session.attachments import Attachments
 from reverie.session.compaction.restoring import Restoring
 from reverie.session.compaction.summariser import looked_up
+from reverie.session.context import path_rules
 from reverie.session.conversation import Layers
 from reverie.session.extraction.log import LoggingFiles, log_tools
 from reverie.session.hooks import Hooks, hooks_for
@@ -32,10 +41,12 @@ from reverie.session.loop import run_turn
 from reverie.session.opening import Head
 from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.select import sealed, selector_for
+from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.session import Session
 from reverie.session.team import pull_at_start, shared_while_open
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
 from reverie.settings import Flags, Settings, environment
+from reverie.settings.claude import claude_settings
 from reverie.store.home import tool_results_folder
 from reverie.store.memories import Memories
 from reverie.tools import (
@@ -101,6 +112,8 @@ class AgentOptions:
     system: str = SYSTEM
     settings: Settings | None = None  # instead of those that are found
     layers: Layers | None = None  # instead of those that run before a request
+    agents: bool = False  # whether it may have agents of its own
+    agent: str = ""  # the type of agent it is, where it is one of those
 
 
 @dataclass
@@ -115,6 +128,8 @@ class Agent:
     limits: TurnLimits = field(default_factory=TurnLimits)
     spend: Spend = field(default_factory=Spend)
     inbox: Inbox = field(default_factory=Inbox)
+    rules: ProjectRules | None = None  # of the user's, that calls are held against
+    crew: Crew | None = None
 
     async def turn(
         self, said: str | Sequence[Addable], on_event: OnEvent = ignore_event
@@ -130,7 +145,15 @@ class Agent:
             hooks=self.hooks,
             attachments=self.attachments,
             inbox=self.inbox,
+            rules=self._turn_rules(),
         )
+
+    def _turn_rules(self) -> TurnRules | None:
+        session = self.session
+        if self.rules is None or not session.world.flags.get("rules"):
+            return None
+        world = session.world
+        return TurnRules(self.rules, world.say, world.clock.now, session.id, can_ask=True)
 
     @property
     def memories(self) -> Memories | None:
@@ -143,17 +166,31 @@ class Agent:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What runs in the background: the session's own jobs, then commands."""
+        """What runs in the background: agents, the session's own jobs, then commands."""
         shells = self._shells()
-        return (*self.session.jobs.running, *(shells.running if shells else ()))
+        agents = (one.name for one in self.at_work)
+        return (*agents, *self.session.jobs.running, *(shells.running if shells else ()))
+
+    @property
+    def at_work(self) -> tuple[Member, ...]:
+        """Its agents that are not over."""
+        return () if self.crew is None else self.crew.running
+
+    @property
+    def over(self) -> tuple[Member, ...]:
+        """Its agents that are."""
+        known = () if self.crew is None else self.crew.members.values()
+        return tuple(one for one in known if not one.is_open)
 
     def _shells(self) -> BackgroundShells | None:
         found = self.toolbox.context.shells
         return found if isinstance(found, BackgroundShells) else None
 
     async def kill(self, name: str) -> bool:
-        """End a background job or command; False where there is none of that name."""
+        """End an agent, a background job or command; False where there is none of that name."""
         shells = self._shells()
+        if self.crew is not None and await self.crew.kill(name):
+            return True
         if self.session.jobs.cancel(name):
             return True
         if shells is not None and name in shells.running:
@@ -181,7 +218,10 @@ async def open_agent(
     if wanted.settings is not None:
         place = replace(place, settings=wanted.settings)
     tools, timer = registry or standard(), clock or SystemClock()
-    memories = None if wanted.private else open_memories(place, timer, say)
+    role = role_of(wanted.agent, place, tools, model.name, timer, say)
+    if role.type is not None:
+        tools, wanted = role.tools, replace(wanted, system=role.system)
+    memories = None if wanted.private or wanted.agent else open_memories(place, timer, say)
     await pull_at_start(memories, place.team, say)
     own: list[Agent] = []  # for what is given to the session and acts on the agent it is part of
     found = (
@@ -192,14 +232,18 @@ async def open_agent(
         )
     )
     snip = snip_tool(lambda: own[0].session)
-    for tool in (*_memory_tools(memories, place.flags), *found, snip):
+    leading = wanted.agents and place.settings.agent_depth > 0 and not place.settings.simple
+    lead = lead_tools(lambda: _crew(own[0])) if leading else ()
+    for tool in (*_memory_tools(memories, place.flags), *found, snip, *lead):
         if tools.get(tool.name) is None:
             tools.add(tool)
     await looked_up(model)
-    attachments = _attachments(place)
     async with (
+        agent_servers(place, say) as servers,
         _closing(memories),
+        _closing(role.memory),
         shared_while_open(memories, place.team, say),
+        _joined(servers, tools, place, own) as attachments,
         Session.open(
             place.cwd,
             model=model,
@@ -222,7 +266,7 @@ async def open_agent(
                 lambda: own[0].hooks,
                 attachments,
                 lambda: own[0].toolbox.context,
-                partial(_fresh_head, place, wanted, timer, memories, say),
+                partial(_fresh_head, place, wanted, timer, memories, say, servers, tools),
                 lambda: own[0].session.world,
             ),
             memories=memories,
@@ -232,11 +276,21 @@ async def open_agent(
             before_a_request=layers.BEFORE_A_REQUEST if wanted.layers is None else wanted.layers,
         ) as session,
     ):
-        policy = _policy(place, session, wanted.mode, asker, memories)
-        context = _context(place, session, memories)
-        async with _opened(Toolbox(tools, policy, context)) as box:
+        rules = (
+            None if memories is None else ProjectRules(memories, place.root, place.cwd, place.user)
+        )
+        policy = _policy(place, session, wanted.mode, asker, role.memory or memories, rules)
+        context = _context(place, session, memories, role.memory)
+        types = types_here(place, tools, model.name, say) if leading else AgentTypes(())
+        async with (
+            _opened(Toolbox(tools, policy, context)) as box,
+            _led(session, model, box, place, types, leading, rules) as crew,
+        ):
             hooks = _hooks(place, session)
-            agent = Agent(session, model, box, hooks, attachments, wanted.limits)
+            agent = Agent(session, model, box, hooks, attachments, wanted.limits, rules=rules)
+            if crew is not None:
+                agent.crew, agent.inbox = crew, Inbox(crew.letters)
+                crew.resume()
             own.append(agent)
             source = "resume" if wanted.resume else "startup"
             verdict = await agent.hooks.run("SessionStart", source=source)
@@ -264,27 +318,71 @@ def _hooks(place: Place, session: Session) -> Hooks:
         seconds=settings.hook_seconds,
         simple=settings.simple,
         say=session.world.say,
+        claude=claude_settings(place.home, place.top, place.environ),
+        transcript=str(session.library.path / f"{session.id}.jsonl"),
     )
 
 
-def _attachments(place: Place) -> Attachments:
+@asynccontextmanager
+async def _joined(
+    servers: AgentServers, tools: Registry, place: Place, own: Sequence[Agent]
+) -> AsyncGenerator[Attachments]:
+    """What an agent is told by itself; the servers' tools have joined its own."""
+    servers.join(tools)
     settings = place.settings
     each = settings.restore_skill_tokens * settings.text_bytes_per_token
-    return Attachments(place.top, bytes_each=each)
+    rules = path_rules(place.cwd, settings, home=place.home, environ=place.environ)
+    agents = AgentNews(lambda: own[0].crew if own else None)
+    reads = PathRules(rules, place.top, lambda: own[0].toolbox.context.reads)
+    yield Attachments(place.top, bytes_each=each, sources=(servers, reads, agents))
+
+
+@asynccontextmanager
+async def _led(
+    session: Session,
+    model: Model,
+    box: Toolbox,
+    place: Place,
+    types: AgentTypes,
+    leading: bool,
+    rules: ProjectRules | None,
+) -> AsyncGenerator[Crew | None]:
+    """The crew of a session that may have one."""
+    if not leading:
+        yield None
+        return
+    async with crew_of(session, model, box, place, types, rules) as crew:
+        yield crew
+
+
+def _crew(agent: Agent) -> Crew:
+    if agent.crew is None:
+        raise NotAvailable("this session has no agents", where=agent.session.id)
+    return agent.crew
 
 
 def _fresh_head(
-    place: Place, wanted: AgentOptions, clock: Clock, memories: Memories | None, say: Say
+    place: Place,
+    wanted: AgentOptions,
+    clock: Clock,
+    memories: Memories | None,
+    say: Say,
+    servers: AgentServers,
+    tools: Registry,
 ) -> Head:
-    """The system prompt and the surroundings as they are now."""
+    """The system prompt and the surroundings as they are now, and the tools where servers
+    announced others."""
+    if servers.changed:
+        servers.join(tools)
     return Head(
         system=system_prompt(place, wanted.system, memories, say),
+        tools=tools.definitions() if servers.changed else (),
         context=head_context(place, clock, memories, say),
     )
 
 
 @asynccontextmanager
-async def _closing(held: Memories | None) -> AsyncGenerator[None]:
+async def _closing(held: Memories | AgentMemory | None) -> AsyncGenerator[None]:
     try:
         yield
     finally:
@@ -305,7 +403,8 @@ def _policy(
     session: Session,
     mode: Verdict,
     asker: Asker | None,
-    memories: Memories | None,
+    memories: Memories | AgentMemory | None,
+    held: ProjectRules | None,
 ) -> PermissionPolicy:
     rules, problems = load_rules(home=place.home, root=place.root)
     rules = (*rules, *(PermissionRule(name) for name in ("Remember", "Forget", "Snip")))
@@ -313,7 +412,8 @@ def _policy(
         session.world.say(Notice("permissions", problem, "warning"))
     ground = PermissionRoots.of(place.top, Path(place.user), place.home)
     stored = tool_results_folder(session.library.path, session.id)
-    own = () if memories is None else (Path(os.path.realpath(memories.root)),)
+    root = memories.folder if isinstance(memories, AgentMemory) else memories and memories.root
+    own = () if root is None else (Path(os.path.realpath(root)),)
     readable = (Path(os.path.realpath(stored)), *own)
     ground = replace(ground, readable=readable, writable=own)
 
@@ -323,7 +423,8 @@ def _policy(
         except StoreError as error:  # the call was allowed all the same
             session.world.say(Notice("permissions", str(error), "warning"))
 
-    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept)
+    concern = None if held is None else held.concern
+    return PermissionPolicy(ground, mode=mode, rules=rules, asker=asker, keep=kept, concern=concern)
 
 
 def _guards(
@@ -356,7 +457,9 @@ def thinking_options(settings: Settings, known: Capabilities) -> dict[str, Any]:
     return options
 
 
-def _context(place: Place, session: Session, memories: Memories | None) -> ToolContext:
+def _context(
+    place: Place, session: Session, memories: Memories | None, role: AgentMemory | None = None
+) -> ToolContext:
     stored: StoredResults | None = None
     sources: tuple[SealedCalls, ...] = ()
     if session.budget is not None:  # nothing is stored, nor a folder opened, where it is private
@@ -366,7 +469,9 @@ def _context(place: Place, session: Session, memories: Memories | None) -> ToolC
     return ToolContext(
         place.top,
         place.cwd,
-        LoggingFiles(
+        role.files(place.cwd, place.user, session.id)
+        if role is not None
+        else LoggingFiles(
             place.cwd,
             place.user,
             memories=memories,

@@ -6,12 +6,23 @@ Every method is the one of the same name, as a coroutine; nothing here runs.
 from __future__ import annotations
 
 import builtins
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from reverie.api.toolset import Toolset
-from reverie.api.values import Change, Checked, Dreamt, Forgotten, Found, Pending, Saved, Undone
+from reverie.api.values import (
+    Answered,
+    Change,
+    Checked,
+    Dreamt,
+    Forgotten,
+    Found,
+    Pending,
+    Saved,
+    Undone,
+)
 from reverie.world import Model
 
 
@@ -38,6 +49,16 @@ class AsyncMemory(Protocol):
         """Keep what is worth keeping in a conversation: by rules, or by a model handed in."""
         ...
 
+    async def learn_recorded(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        model: Model | None = None,
+    ) -> builtins.list[Saved]:
+        """The same from a recorded session of Claude Code, pi or Reverie, from where the last
+        time ended."""
+        ...
+
     async def search(
         self,
         query: str,
@@ -49,8 +70,16 @@ class AsyncMemory(Protocol):
         """What answers a query, best first; `kind="session"` looks in past conversations."""
         ...
 
+    async def ask(self, question: str) -> Answered:
+        """An answer in the words of memories and past sessions, with sources; no model is asked."""
+        ...
+
     async def context(self, query: str = "", *, tokens: int = 2000) -> str:
         """What a prompt should hold of this memory now: the index, and what fits the query."""
+        ...
+
+    async def reminder(self, query: str, *, shown: str = "", tokens: int = 1000) -> str:
+        """What is clearly about a query and does not stand in `shown` yet; "" for nothing."""
         ...
 
     async def get(self, file: str) -> Found:

@@ -11,11 +11,13 @@ from typing import Any, Protocol
 from reverie.api.memory import Memory
 from reverie.api.toolset import Toolset
 from reverie.api.turns import Event, Turn
+from reverie.api.values import MatchedRule
 from reverie.session.compaction.compacting import Compacted
 from reverie.session.turn import TurnEnding
 from reverie.wire.given import Addable
 from reverie.wire.replies import Reply
 from reverie.wire.sending import Request
+from reverie.world import ToolCall
 
 
 class BlockingSession(Protocol):
@@ -64,6 +66,11 @@ class BlockingSession(Protocol):
 
     def handle(self, call: object) -> Any:
         """The result of a call for one of `tools`, in the form the call came in; else None."""
+        ...
+
+    def rules(self, call: ToolCall) -> list[MatchedRule]:
+        """The rules of memory that a call goes against, looked at before it runs; the call is
+        still the caller's to make."""
         ...
 
     def too_long(self, error: Exception) -> Request:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from reverie.api.report import Report
     from reverie.api.toolset import Toolset
     from reverie.api.values import (
+        Answered,
         Change,
         Checked,
         Dreamt,
@@ -103,6 +104,17 @@ class Memory:
 
         return work.learn(self._writer(), messages, model)
 
+    def learn_recorded(
+        self, file: str | os.PathLike[str], *, model: Model | None = None
+    ) -> builtins.list[Saved]:
+        """The same from a recorded session of Claude Code, pi or Reverie, from where the last
+        time ended."""
+        from pathlib import Path
+
+        from reverie.api import work
+
+        return work.learn_recorded(self._writer(), Path(file), model)
+
     def search(
         self,
         query: str,
@@ -116,11 +128,23 @@ class Memory:
 
         return reading.search(self._reader(), query, limit, kind, type)
 
+    def ask(self, question: str) -> Answered:
+        """An answer in the words of memories and past sessions, with sources; no model is asked."""
+        from reverie.api import answering
+
+        return answering.ask(self._reader(), question)
+
     def context(self, query: str = "", *, tokens: int = 2000) -> str:
         """What a prompt should hold of this memory now: the index, and what fits the query."""
         from reverie.api import reading
 
         return reading.context(self._reader(), query, tokens)
+
+    def reminder(self, query: str, *, shown: str = "", tokens: int = 1000) -> str:
+        """What is clearly about a query and does not stand in `shown` yet; "" for nothing."""
+        from reverie.api import reading
+
+        return reading.notes(self._reader(), query, tokens, shown)
 
     # One, all, change, remove
 
@@ -275,6 +299,17 @@ class Memory:
         from reverie.api.notices import log
 
         log(notice)
+
+
+def writer_for_a_model(memory: Memory, *, trusted: bool, tool: str, agent: str = "") -> Writer:
+    """The writer of what a model asks to keep: an agent's word, never a person's."""
+    from dataclasses import replace
+
+    from reverie.memory.trust import Trust
+
+    writer = memory._writer()  # pyright: ignore[reportPrivateUsage]
+    level = Trust.AGENT if trusted else Trust.UNTRUSTED
+    return replace(writer, trust=level, tool=tool, agent=writer.agent or agent)
 
 
 def grounds_of(memory: Memory) -> tuple[Ground, ...]:

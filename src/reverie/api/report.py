@@ -68,6 +68,8 @@ class Reporting(Protocol):
 def report(owner: object, *, days: float | None = None) -> Report:
     """What happened and what it cost, of a memory and everything made of one; of the last `days`,
     or of all time."""
+    if not isinstance(owner, Reporting):  # a wrapped client is its SDK's own but for what sends
+        owner = getattr(owner, "_client", owner)
     if not isinstance(owner, Reporting):
         what = type(owner).__name__
         raise InvalidInput("There is nothing to report on this", where=what, do="Give a Memory")

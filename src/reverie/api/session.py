@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reverie.api.memory import Memory
     from reverie.api.report import Report
     from reverie.api.toolset import Toolset
+    from reverie.api.values import MatchedRule
     from reverie.layers.own import OwnLayer
     from reverie.session.compaction.compacting import Compacted
     from reverie.session.turn import TurnEnding
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from reverie.wire.given import Addable
     from reverie.wire.replies import Reply
     from reverie.wire.sending import Request
-    from reverie.world import Model, Notice
+    from reverie.world import Model, Notice, ToolCall
 
 P = ParamSpec("P")
 READS = 20
@@ -183,6 +184,14 @@ class Session:
         from anyio import to_thread
 
         return await to_thread.run_sync(self._tools.handle, call)
+
+    async def rules(self, call: ToolCall) -> list[MatchedRule]:
+        """The rules of memory that a call goes against, looked at before it runs; the call is
+        still the caller's to make."""
+        self._holding.check()
+        from reverie.api import ruling
+
+        return await ruling.matched(self._begun, call)
 
     # --- the conversation
 

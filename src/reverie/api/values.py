@@ -32,6 +32,19 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer in the words of memories and past sessions, each sentence with where it stands.
+    Not `known`: nothing there answers the question, and there are no sources."""
+
+    text: str
+    known: bool
+    sources: tuple[Found, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """What became of a text: `saved`, `unchanged` (it is there already), `queued` (a person has
     to look at it first) or `removed`. `change` is what `undo` takes."""
@@ -44,6 +57,23 @@ class Saved:
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.file}{f' ({self.reason})' if self.reason else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRule:
+    """A rule of memory that a call goes against. `level` says what it asks for: `remind` (show it
+    once, and run the call where the model makes it again), `ask` the user, or `block`; `reason` is
+    the text for the model, in place of a result; `source` is whose rule it is."""
+
+    name: str
+    level: str
+    text: str
+    file: str
+    source: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, cast
 
 from reverie.agent.memory import AgentPlace, agent_memories
@@ -24,6 +25,7 @@ from reverie.session.dream import doors
 from reverie.session.dream.run import dream as dream_once
 from reverie.session.extraction.past import Learned, PastSession
 from reverie.session.extraction.past import learn as go_through
+from reverie.store.lock import FileLock
 from reverie.store.memories import Memories, history_folder
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage
@@ -36,8 +38,12 @@ from reverie.upkeep.background import (
 )
 from reverie.upkeep.check import check_memory, fix_memory
 from reverie.upkeep.forget import Forgetting
+from reverie.upkeep.past_files import past_in
 from reverie.upkeep.place import ProjectPlace
 from reverie.world import Model, Notice
+
+LEARNING = "learning.lock"
+LEARNING_SECONDS = 50.0
 
 
 def place_of(ground: Ground) -> ProjectPlace:
@@ -54,7 +60,26 @@ def learn(writer: Writer, messages: Sequence[object], model: Model | None) -> li
     entries = tuple(_entries(messages))
     if not entries:
         return []
-    past = PastSession(entries[0].id, entries, program="messages")
+    return _learn(writer, PastSession(entries[0].id, entries, program="messages"), model)
+
+
+def learn_recorded(writer: Writer, path: Path, model: Model | None = None) -> list[Saved]:
+    """The same for a session file, of Claude Code or another program; one that is longer now is
+    gone on with. Two that learn at once wait for each other."""
+    past = past_in(path, lambda text: writer.say(Notice("extraction", text)))
+    if not past.entries:
+        return []
+    writer.ground.claim()
+    with shared().opened(writer.ground, writer.say) as one:
+        lock = FileLock(one.memories.beside.root / LEARNING)
+    lock.acquire(LEARNING_SECONDS)
+    try:
+        return _learn(writer, past, model)
+    finally:
+        lock.release()
+
+
+def _learn(writer: Writer, past: PastSession, model: Model | None) -> list[Saved]:
     place, ground = place_of(writer.ground), writer.ground
     chosen = model or EmbeddedModel()
     with ground.open(writer.say) as memories:

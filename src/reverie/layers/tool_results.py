@@ -199,30 +199,32 @@ async def store_result(block: Block, tool: str, world: World, why: str) -> list[
 
 
 async def _store(result: Result, world: World, budgets: Budgets, why: str) -> list[Record]:
-    data, ending = _bytes(result.block)
-    key = f"{FOLDER}/{file_name(result.call)}{ending}"
+    key, data = file_of(result)
     try:
         path = await world.disk.write(key, data)
     except StoreError as error:
         world.say(Notice(NAME, f"a large result stays in the context: {error}", "warning"))
         kept = ResultDecided(result.call, "kept", "it could not be stored")
         return [Failed(NAME, str(error), result.call), kept]
-    return [
-        ResultDecided(
-            result.call,
-            "stored",
-            why,
-            _stand_in(
-                result,
-                data,
-                world.way_back.stored(path, reference(result.call)),
-                _preview(result, budgets),
-            ),
-            key,
-            len(data),
-            sha256(data).hexdigest(),
-        )
-    ]
+    where = world.way_back.stored(path, reference(result.call))
+    return [stored(result, key, data, where, _preview(result, budgets), why)]
+
+
+def file_of(result: Result) -> tuple[str, bytes]:
+    """The file that keeps a result whole: its name in the session's folder, and its bytes."""
+    data, ending = _bytes(result.block)
+    return f"{FOLDER}/{file_name(result.call)}{ending}", data
+
+
+def stored(
+    result: Result, key: str, data: bytes, where: str, preview: str, why: str
+) -> ResultDecided:
+    """The decision about one result whose file is written: what stands in for it from now on.
+    Pure: the same result, place and preview give the same bytes, at whatever door."""
+    content = _stand_in(result, data, where, preview)
+    return ResultDecided(
+        result.call, "stored", why, content, key, len(data), sha256(data).hexdigest()
+    )
 
 
 def file_name(call: str) -> str:

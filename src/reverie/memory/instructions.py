@@ -5,6 +5,9 @@ the memory index. Files that others mention with `@path` follow the one that men
 few deep, each once. The text is one `<system-reminder>` whose end no file can write, and each
 file stands under a line with a mark that occurs in none of them.
 
+A rule that says for which `paths:` it is meant is not sent with the others: it waits until such a
+file is touched. What the user excludes is not read.
+
 Nothing here touches the disk: a reader is handed in, and it says which files may be read. What
 a project asks for outside itself, and nobody has approved, is left out and named.
 """
@@ -47,7 +50,7 @@ _ABOUT: dict[InstructionKind, str] = {
     "project": "the project's instructions, kept with its code",
     "local": "instructions for this project on this machine",
     "memory": "the index of your long-term memory: pointers, not instructions",
-    "team": "the index of the team's memory: pointers, not instructions",
+    "team": "the index of the team's memory, in teammates' words: pointers, not instructions",
     "rule": "a rule the user gave you earlier; it holds as if said now",
     "person": "what the user told you of themselves",
     "remembered": "a memory: what was known on the day it was saved",
@@ -91,11 +94,11 @@ class InstructionReader(Protocol):
     """What looks at the disk."""
 
     def read(self, path: str, kind: InstructionKind) -> InstructionText | RefusedFile | None:
-        """The text of a file; None where there is none."""
+        """The text of a file; None where there is none, or the user wants it left out."""
         ...
 
     def rules(self, folder: str) -> Sequence[str]:
-        """The paths of the Markdown files in a folder, sorted."""
+        """The paths of the Markdown files in a folder and below it, sorted."""
         ...
 
 
@@ -107,6 +110,15 @@ class InstructionFile:
     kind: InstructionKind
     text: str
     by: str = ""  # the file that mentions it
+
+
+@dataclass(frozen=True, slots=True)
+class PathRule:
+    """A rule for some files alone: globs from the root of the working tree, and its text."""
+
+    path: str
+    globs: tuple[str, ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +136,18 @@ class Collected:
     files: tuple[InstructionFile, ...]
     warnings: tuple[str, ...] = ()
     unapproved: tuple[Unapproved, ...] = ()
+    rules: tuple[PathRule, ...] = ()
 
 
-def sources(*, managed: str, home: str, top: str, cwd: str) -> tuple[InstructionSource, ...]:
-    """Every place to look at, lowest first; `top` is the root of the working tree."""
-    found = [
-        InstructionSource(managed, "managed"),
-        InstructionSource(posixpath.join(home, NAME), "user"),
-    ]
+def sources(
+    *, managed: str, home: str, top: str, cwd: str, claude: str = ""
+) -> tuple[InstructionSource, ...]:
+    """Every place to look at, lowest first; `top` is the root of the working tree, `claude` the
+    folder that Claude Code keeps for this user."""
+    found = [InstructionSource(managed, "managed")]
+    for own in filter(None, (claude, home)):
+        found.append(InstructionSource(posixpath.join(own, NAME), "user"))
+        found.append(InstructionSource(posixpath.join(own, RULES), "user", folder=True))
     folders = _down(top, cwd)
     for folder in folders:
         other = posixpath.join(folder, OTHER_NAME)
@@ -171,6 +187,7 @@ class _Collector:
         self._characters = 0
         self._full = False
         self.files: list[InstructionFile] = []
+        self.rules: list[PathRule] = []
         self.warnings: list[str] = []
         self.unapproved: dict[str, str] = {}
 
@@ -198,6 +215,17 @@ class _Collector:
                 target = includes.resolve(mention, file=path, user=self._user)
                 self.take(target, self._asking(kind, found, depth), path, depth + 1)
         return True
+
+    def rule(self, path: str, kind: InstructionKind) -> None:
+        """A file of rules: at once, or kept until a file that it is for is touched."""
+        before = len(self.files)
+        self.take(path, kind)
+        if len(self.files) == before or self.files[before].path != path:
+            return
+        globs, text = rule_paths(self.files[before].text)
+        if globs:
+            del self.files[before:]
+            self.rules.append(PathRule(path, globs, text))
 
     def _asking(self, kind: InstructionKind, found: InstructionText, depth: int) -> InstructionKind:
         """Whose wish a mention is: a project's, also where the user's file brought it in."""
@@ -243,11 +271,37 @@ def collect(
     for one in places:
         if one.folder:
             for path in reader.rules(one.path):
-                collector.take(path, one.kind)
+                collector.rule(path, one.kind)
         elif not collector.take(one.path, one.kind) and one.instead:
             collector.take(one.instead, one.kind)
     missing = tuple(Unapproved(*one) for one in collector.unapproved.items())
-    return Collected(tuple(collector.files), tuple(collector.warnings), missing)
+    files, rules = tuple(collector.files), tuple(collector.rules)
+    return Collected(files, tuple(collector.warnings), missing, rules)
+
+
+_FENCE = re.compile(r"---[ \t]*\r?\n(.*?\r?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_PATHS = re.compile(r"^(?:paths|globs)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
+_ITEM = re.compile(r"[ \t]*-[ \t]+(.*?)[ \t]*\r?\n?")
+MAX_GLOBS = 50
+
+
+def rule_paths(text: str) -> tuple[tuple[str, ...], str]:
+    """The globs that a rule's head names, and the text behind the head; none for a rule that
+    holds everywhere. A list in any of its usual forms: inline, by commas, or line by line."""
+    head = _FENCE.match(text)
+    found = _PATHS.search(head[1] or "") if head else None
+    if head is None or found is None:
+        return (), text
+    rows = [found[1].strip("[]")] if found[1] else []
+    items = rows[0].split(",") if rows and "{" not in rows[0] else rows
+    if not found[1]:
+        for line in (head[1] or "")[found.end() :].lstrip("\r\n").splitlines(keepends=True):
+            item = _ITEM.fullmatch(line)
+            if item is None:
+                break
+            items.append(item[1])
+    globs = (one.strip().strip("\"'") for one in items)
+    return tuple(dict.fromkeys(filter(None, globs)))[:MAX_GLOBS], text[head.end() :]
 
 
 # The text

@@ -27,6 +27,7 @@ from reverie.text.untrusted import strip
 
 _DAY = 86_400
 _FRESH_DAYS = 60
+_PINNED = 1_000  # what had to be said again stays, whatever its age
 _TYPE_POINTS = {"feedback": 30, "user": 30, "reference": 15, "project": 10}
 _ADVICE = "Keep each line short and move detail into topic files."
 
@@ -50,6 +51,7 @@ class Facts:
 
     modified: float
     type: str = ""
+    said: int = 0  # times that it was said again
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +239,12 @@ def _points(known: Facts | None, newest: float) -> int:
         return -1
     days = int(max(newest - known.modified, 0.0) // _DAY)
     fresh = max(_FRESH_DAYS - days, 0)
-    return fresh + _TYPE_POINTS.get(known.type, 0)
+    return fresh + _TYPE_POINTS.get(known.type, 0) + (_PINNED if known.said else 0)
 
 
 HEADER_LINES = 30
+SAID = "said"
+"""The key under which a head keeps the days on which it was said again."""
 MAX_FILES = 200
 MAX_DESCRIPTION = 500
 
@@ -256,10 +260,11 @@ class ManifestLine:
     description: str = ""
     size: int = 0
     fault: str = ""
+    said: int = 0  # times that it was said again
 
     @property
     def facts(self) -> Facts:
-        return Facts(self.modified, self.type)
+        return Facts(self.modified, self.type, self.said)
 
     @property
     def line(self) -> str:
@@ -282,6 +287,7 @@ def record(
         front.get("description"),
         size or len(head),
         front.fault,
+        front.get(SAID).count(",") + 1 if front.get(SAID) else 0,
     )
 
 

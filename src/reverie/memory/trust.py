@@ -349,3 +349,14 @@ def language_of(text: str) -> str:
     counts = {name: sum(word in known for word in said) for name, known in _TELLING.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else ""
+
+
+def without_orders(text: str) -> tuple[str, str]:
+    """A text without the lines that read like instructions, and a sentence about those."""
+    if len(text) <= _MOST and not reads_like_instruction(text):
+        return text, ""
+    lines = text.split("\n")
+    kept = [line for line in lines if not reads_like_instruction(line)]
+    count = len(lines) - len(kept)
+    said = "1 line that reads" if count == 1 else f"{count} lines that read"
+    return "\n".join(kept), f"({said} like an order left out.)" if count else ""

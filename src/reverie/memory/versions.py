@@ -259,7 +259,7 @@ def trust_in(versions: Iterable[Version], key: str) -> Trust:
             continue
         if version.after == ABSENT:
             level = None
-        elif level is None:
+        elif level is None or version.origin.kind == "accept":  # a person saw all of it
             level = version.origin.trust
         else:
             level = min(level, version.origin.trust)

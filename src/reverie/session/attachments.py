@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Protocol
 
 from reverie.errors import NotFound
 from reverie.light import dataclass
@@ -27,6 +28,8 @@ SKILLS = "skills"
 SKILL = "skill"
 PLAN = "plan"
 SKILLS_FOLDER = ".reverie/skills"
+SKILLS_FOLDERS = (SKILLS_FOLDER, ".claude/skills")
+"""Of two skills of one name, the first counts."""
 SKILL_FILE = "SKILL.md"
 PLAN_FILE = ".reverie/plan.md"
 MAX_SKILLS = 200
@@ -66,7 +69,7 @@ def announced(view: View, kind: str) -> Iterator[str]:
             yield "\n".join(p.block.text for p in item.pieces)
 
 
-def _attached(kind: str, text: str) -> Attached:
+def attached(kind: str, text: str) -> Attached:
     """Every attachment stands in one frame, so that nobody takes it for the user's words."""
     return Attached((text_block(_reminder(text)),), kind)
 
@@ -107,32 +110,40 @@ def date_change(told: str, today: str) -> tuple[Attached, ...]:
     """One attachment when midnight has passed since the date was told."""
     if not told or told == today:
         return ()
-    return (_attached(DATE, f"{date_line(today)} The date has changed since you were last told."),)
+    return (attached(DATE, f"{date_line(today)} The date has changed since you were last told."),)
 
 
 # --- skills
 
 
 def find_skills(root: Path) -> tuple[Skill, ...]:
-    """The project's skills by name; files that cannot be used are left out."""
-    base = root / SKILLS_FOLDER
-    try:
-        names = sorted(os.listdir(base))[:MAX_SKILLS]
-    except OSError:
-        return ()
+    """The project's skills by name, Claude Code's own among them; files that cannot be used are
+    left out."""
     found: dict[str, Skill] = {}
+    for base in SKILLS_FOLDERS:
+        for skill in _skills_in(root, base):
+            if len(found) < MAX_SKILLS:
+                found.setdefault(skill.name, skill)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _skills_in(root: Path, base: str) -> Iterator[Skill]:
+    try:
+        names = sorted(os.listdir(root / base))[:MAX_SKILLS]
+    except OSError:
+        return
     for folder in names:
-        path = base / folder / SKILL_FILE
-        text = _inside(path, base)
+        path = root / base / folder / SKILL_FILE
+        text = _inside(path, root / base)
         if text is None:
             continue
         fields = frontmatter(text)[0]
         name = fields.get("name") or folder
+        if fields.get("disable-model-invocation", "").lower() == "true":
+            continue  # for a person to call by name, in a program that has it
         if _NAME.fullmatch(name) and len(name) <= MAX_NAME:
             about = " ".join(fields.get("description", "").split())[:MAX_ABOUT]
-            shown = f"{SKILLS_FOLDER}/{folder}/{SKILL_FILE}"
-            found.setdefault(name, Skill(name, about or "(not described)", path, shown))
-    return tuple(found[name] for name in sorted(found))
+            yield Skill(name, about or "(not described)", path, f"{base}/{folder}/{SKILL_FILE}")
 
 
 def _inside(path: Path, base: Path) -> str | None:
@@ -161,7 +172,7 @@ def skills_listed(before: Sequence[str], skills: Sequence[Skill]) -> tuple[Attac
     if not fresh:
         return ()
     head = "Skills of this project. Read a skill's file before you do what it is about:"
-    return (_attached(SKILLS, "\n".join((head, *fresh))),)
+    return (attached(SKILLS, "\n".join((head, *fresh))),)
 
 
 def skill_invoked(skill: Skill, most: int) -> Attached:
@@ -170,7 +181,7 @@ def skill_invoked(skill: Skill, most: int) -> Attached:
     if text is None:
         raise NotFound("a skill's file cannot be read", where=str(skill.path))
     body = bounded(frontmatter(text)[1], most)
-    return _attached(SKILL, framed("skill", body, f' name="{skill.name}"'))
+    return attached(SKILL, framed("skill", body, f' name="{skill.name}"'))
 
 
 def bounded(text: str, most: int) -> str:
@@ -192,10 +203,22 @@ def plan_changed(before: Sequence[str], root: Path, most: int) -> tuple[Attached
     if text is None or not text.strip():
         return ()
     plan = framed("plan", bounded(text, most), f' file="{PLAN_FILE}"')
-    return () if before and before[-1] == _reminder(plan) else (_attached(PLAN, plan),)
+    return () if before and before[-1] == _reminder(plan) else (attached(PLAN, plan),)
 
 
 # --- all of them
+
+
+class AttachmentSource(Protocol):
+    """Something else that has to be told: once, and again where the context lost it."""
+
+    def at_turn(self, view: View) -> Sequence[Attached]:
+        """What the context should hold and does not."""
+        ...
+
+    def at_round(self) -> Sequence[Attached]:
+        """What is new since the last round."""
+        ...
 
 
 class Attachments:
@@ -205,8 +228,11 @@ class Attachments:
     long the conversation is.
     """
 
-    def __init__(self, root: Path, *, bytes_each: int) -> None:
+    def __init__(
+        self, root: Path, *, bytes_each: int, sources: Sequence[AttachmentSource] = ()
+    ) -> None:
         self.root = root
+        self.sources = tuple(sources)
         self._bytes = bytes_each
         self._told = ""
 
@@ -216,6 +242,7 @@ class Attachments:
             *self.at_round(now),
             *skills_listed(list(announced(view, SKILLS)), find_skills(self.root)),
             *plan_changed(list(announced(view, PLAN)), self.root, self._bytes),
+            *(one for source in self.sources for one in source.at_turn(view)),
         )
 
     def at_round(self, now: float) -> tuple[Attached, ...]:
@@ -223,7 +250,7 @@ class Attachments:
         changed = date_change(self._told, today)
         if changed:
             self._told = today
-        return changed
+        return (*changed, *(one for source in self.sources for one in source.at_round()))
 
     def invoke(self, name: str) -> Attached:
         """A skill's text, for a user who asked for it by name."""

@@ -24,20 +24,27 @@ from reverie.memory.instructions import (
     InstructionFile,
     InstructionKind,
     InstructionText,
+    PathRule,
     RefusedFile,
 )
 from reverie.memory.ranking import ManifestLine
+from reverie.memory.trust import without_orders
 from reverie.settings import Settings
+from reverie.settings.claude import claude_home, claude_settings, excludes
+from reverie.settings.sources import settings_files
 from reverie.store import keys
 from reverie.store.approvals import IncludeApprovals
 from reverie.store.home import canonical_root
 from reverie.store.memory import MemoryFolder
 from reverie.store.plain import open_plain, read_open
 from reverie.store.private import is_secret
+from reverie.tools import globs
 from reverie.world import Notice, Say, say_nothing
 
 MANAGED = Path("/etc/reverie/CLAUDE.md")
 MAX_RULES = 200
+MAX_DEPTH = 8
+"""Folders below a folder of rules."""
 APPROVE = "To approve a file, answer when a conversation starts here, or approve it by name."
 _SNIFFED = 8 * 1024
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -49,13 +56,29 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 class DiskReader:
     """`instructions.Reader` over the file system; `top` is the root of the working tree."""
 
-    def __init__(self, top: Path, approvals: IncludeApprovals, *, most: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        top: Path,
+        approvals: IncludeApprovals,
+        *,
+        most: int = MAX_BYTES,
+        excludes: Sequence[str] = (),
+    ) -> None:
         self._top = str(top)
         self._approvals = approvals
         self._most = most
+        self._excludes = excludes
+
+    def _is_excluded(self, path: str, kind: InstructionKind) -> bool:
+        """What an administrator gave is always read; the user's own is theirs to exclude."""
+        if kind == "managed" or not self._excludes:
+            return False
+        names = [part for part in os.path.realpath(path).split("/") if part]
+        given = [part for part in path.split("/") if part]
+        return any(_excludes(one, names) or _excludes(one, given) for one in self._excludes)
 
     def read(self, path: str, kind: InstructionKind) -> InstructionText | RefusedFile | None:
-        if "\0" in path:
+        if "\0" in path or self._is_excluded(path, kind):
             return None
         real = os.path.realpath(path)
         if not os.path.lexists(real) or os.path.isdir(real):
@@ -99,12 +122,21 @@ class DiskReader:
         return _found(real, data, max(size, len(data)), self._most)
 
     def rules(self, folder: str) -> Sequence[str]:
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            return ()
-        kept = [name for name in names if name.lower().endswith(".md")]
-        return [os.path.join(folder, name) for name in kept[:MAX_RULES]]
+        found: list[str] = []
+        for base, folders, names in os.walk(folder):  # a folder that is a link is not entered
+            folders.sort()
+            del folders[MAX_RULES:]
+            found += [os.path.join(base, n) for n in names if n.lower().endswith(".md")]
+            if len(found) > MAX_RULES * 10 or base.count("/") - folder.count("/") >= MAX_DEPTH:
+                folders.clear()
+        return sorted(found)[:MAX_RULES]
+
+
+def _excludes(pattern: str, names: Sequence[str]) -> bool:
+    try:
+        return globs.matcher(pattern, folders=True)(names)
+    except globs.BadPattern:
+        return False
 
 
 def _found(real: str, data: bytes, size: int, most: int) -> InstructionText:
@@ -147,10 +179,48 @@ def instruction_files(
     """All instruction files for a session that works in `cwd`."""
     here = Path(os.path.realpath(cwd))
     top = work_root(here)
-    places = instructions.sources(managed=str(managed), home=str(home), top=str(top), cwd=str(here))
+    return _collected(here, top, settings, home, environ, managed)
+
+
+def path_rules(
+    cwd: Path, settings: Settings, *, home: Path, environ: Mapping[str, str]
+) -> tuple[PathRule, ...]:
+    """The rules that wait for a file they are meant for; nothing but folders of rules is read."""
+    here = Path(os.path.realpath(cwd))
+    top = work_root(here)
+    return _collected(here, top, settings, home, environ, MANAGED, rules=True).rules
+
+
+def _collected(
+    here: Path,
+    top: Path,
+    settings: Settings,
+    home: Path,
+    environ: Mapping[str, str],
+    managed: Path,
+    *,
+    rules: bool = False,
+) -> Collected:
+    claude = str(claude_home(environ))
+    places = instructions.sources(
+        managed=str(managed), home=str(home), top=str(top), cwd=str(here), claude=claude
+    )
+    if rules:
+        places = tuple(one for one in places if one.folder and os.path.isdir(one.path))
+    if not places:
+        return Collected(())
     user = environ.get("HOME", "") or os.path.expanduser("~")
-    reader = DiskReader(top, IncludeApprovals(home))
+    reader = DiskReader(top, IncludeApprovals(home), excludes=_left_out(home, top, environ))
     return instructions.collect(places, reader, user=user, top=str(top), settings=settings)
+
+
+def _left_out(home: Path, top: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What the user excludes anywhere; a project may exclude what lies in it."""
+    files = (*settings_files(home=home, root=top), *claude_settings(home, top, environ))
+    own = excludes(tuple(one for one in files if one.origin.trusted))
+    theirs = excludes(tuple(one for one in files if not one.origin.trusted))
+    inside = f"{os.path.realpath(top)}/"
+    return (*own, *(one for one in theirs if one.startswith(inside)))
 
 
 def unapproved_notice(missing: Sequence[instructions.Unapproved]) -> Notice:
@@ -200,14 +270,16 @@ def memory_section(
 def index_files(
     memory: MemoryFolder, *, team: bool = False, scanned: Sequence[ManifestLine] | None = None
 ) -> tuple[InstructionFile, ...]:
-    """The memory index as it is sent, and the team's after it."""
+    """The memory index as it is sent, and the team's after it, without lines that would command:
+    teammates' words are untrusted."""
     found: list[InstructionFile] = []
     kinds: list[tuple[str, InstructionKind]] = [(INDEX, "memory")]
     if team:
         kinds.append((f"{TEAM}/{INDEX}", "team"))
     for key, kind in kinds:
         sent = memory.index_sent(key, scanned)
-        text = "\n\n".join(filter(None, (sent.text.rstrip("\r\n"), sent.warning)))
+        index, left_out = without_orders(sent.text) if kind == "team" else (sent.text, "")
+        text = "\n\n".join(filter(None, (index.rstrip("\r\n"), sent.warning, left_out)))
         if text.strip():
             found.append(InstructionFile(str(memory.root / key), kind, text))
     return tuple(found)

@@ -41,6 +41,7 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import MAIN, Request, Task, render
 from reverie.transcript.view import View
+from reverie.watching import WatchedConversation, is_watched, tell
 from reverie.wire.given import Addable, as_user
 from reverie.wire.replies import Observable, as_reply
 from reverie.world import Layer, Notice, Reply, World
@@ -221,6 +222,8 @@ class Conversation:
             self.view = apply(self.view, entry)
             if isinstance(entry.record, AssistantMessage):
                 self._in_flight = self._shortened = False
+        if is_watched():
+            tell(lambda one: one.saw(self._watched(), entries))
 
     def _stamped(self, records: Sequence[Record]) -> tuple[Entry, ...]:
         leaf, at = self.view.leaf, self.world.clock.now()
@@ -266,6 +269,15 @@ class Conversation:
 
     def close(self) -> None:
         self._parts.log.close()
+        if is_watched():
+            now = self.world.clock.now()
+            tell(lambda one: one.closed(self._watched(), now))
+
+    def _watched(self) -> WatchedConversation:
+        started = self.view.started
+        agent, project = (started.agent, started.project) if started else ("", "")
+        settings = self.world.settings
+        return WatchedConversation(self.view.session, self.source, agent, project, settings)
 
     # --- layers fail alone
 
@@ -274,12 +286,20 @@ class Conversation:
         out: list[Record] = []
         for name, layer in layers:
             none: Sequence[Record] = ()
+            begun = self.world.clock.now()
             records, error = await alone(layer(view, self.world), none)
+            if (records or error) and is_watched():
+                self._ran(name, begun, error)
             out += records
             if error:
                 out.append(Failed(name, error))
                 self.world.say(Notice(name, f"the layer failed: {error}", "error"))
         return out
+
+    def _ran(self, name: str, begun: float, error: str) -> None:
+        times = (begun, self.world.clock.now())
+        session = self.view.session
+        tell(lambda one: one.ran("layer", name, session, times, error))
 
 
 def _with_decisions(message: UserMessage, records: Sequence[Record]) -> UserMessage:

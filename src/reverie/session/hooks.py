@@ -1,8 +1,9 @@
 """User hooks: commands of the user's own that run at fixed points of a session.
 
 A hook is told what happens as JSON on its standard input and may answer with JSON: block,
-give a reason, add context for the model. It has a time limit and a bounded output, and it
-runs under a keeper that ends all it started, also when this program is killed.
+give a reason, add context for the model; plain text is context. It has a time limit and a
+bounded output, and it runs under a keeper that ends all it started, also when this program is
+killed. Hooks in Claude Code's form, from our settings or its own, are told and heard in its words.
 Only files that a repository cannot have brought may name hooks; others are ignored, and
 that is said. A hook that hangs, crashes, floods or cannot be understood is reported and never
 stops a session; one that was to judge a tool call has not allowed it, so the call is blocked.
@@ -11,8 +12,10 @@ stops a session; one that was to judge a tool call has not allowed it, so the ca
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import anyio
@@ -47,6 +50,10 @@ MAX_OUTPUT = 1024 * 1024
 MAX_CONTEXT = 10_000
 MAX_REASON = 2_000
 _MEMBERS = frozenset({"command", "matcher", "timeout"})
+_SUBJECTS = {"SessionStart": "source", "PreCompact": "trigger", "PostCompact": "trigger"}
+"""What a matcher is held against; for all others the name of a tool."""
+_OURS = "reverie.apps.hook"
+"""Our own program for Claude Code's hooks, which has nothing to do here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,11 @@ class Hook:
     matcher: re.Pattern[str] | None = None  # of the whole tool name; None: every tool
     seconds: float | None = None
     place: str = ""
+    claude: bool = False  # told and heard in Claude Code's words
 
-    def fits(self, tool: str) -> bool:
-        return self.matcher is None or self.matcher.fullmatch(tool) is not None
+    def fits(self, told: Mapping[str, object]) -> bool:
+        subject = str(told.get(_SUBJECTS.get(self.event, "tool_name"), ""))
+        return self.matcher is None or self.matcher.fullmatch(subject) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,7 @@ class HookVerdict:
 
 
 NOTHING = HookVerdict()
+NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
 
 
 def framed(text: str) -> str:
@@ -89,12 +99,19 @@ def framed(text: str) -> str:
 
 
 def load_hooks(
-    *, home: Path, root: Path | None, policy: Path = POLICY
+    *,
+    home: Path,
+    root: Path | None,
+    policy: Path = POLICY,
+    claude: Sequence[SettingsFile] = (),
 ) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
-    """All hooks of trusted settings files, the strongest first, and what was not taken."""
+    """All hooks of trusted settings files, the strongest first, Claude Code's own last, and what
+    was not taken."""
     hooks: list[Hook] = []
     problems: list[Problem] = []
-    for file in settings_files(home=home, root=root, policy=policy):
+    for file in (*settings_files(home=home, root=root, policy=policy), *claude):
+        if file.value.get("disableAllHooks") is True:
+            continue
         if not file.origin.trusted and KEY in file.value:
             reason = f"{REFUSED} cannot run commands"
             problems.append(Problem("warning", file.origin.place, KEY, reason))
@@ -117,17 +134,49 @@ def hooks_in(file: SettingsFile) -> tuple[list[Hook], list[Problem]]:
     for event, rows in cast("dict[str, object]", given).items():
         key = f"{KEY}.{event[:100]}"
         if event not in EVENTS:
+            if event in _CLAUDES_ALONE:
+                continue
             problems.append(Problem("warning", place, key, f"unknown; one of {', '.join(EVENTS)}"))
         elif not isinstance(rows, list):
             problems.append(Problem("error", place, key, "must be a list"))
         else:
-            for row in cast("list[object]", rows):
-                hook = _hook(event, row, place)
+            for hook in _rows(event, cast("list[object]", rows), place):
                 if isinstance(hook, str):
                     problems.append(Problem("error", place, key, hook))
-                else:
+                elif _OURS not in hook.command:
                     hooks.append(hook)
     return hooks, problems
+
+
+_CLAUDES_ALONE = frozenset(
+    {"SessionEnd", "SubagentStart", "SubagentStop", "Notification", "PermissionRequest"}
+    | {"PostToolUseFailure", "PermissionDenied", "Setup", "TaskCompleted", "ConfigChange"}
+)
+"""Events that Claude Code has and we do not: no mistake of whoever wrote them down."""
+
+
+def _rows(event: HookEvent, rows: Sequence[object], place: str) -> Iterator[Hook | str]:
+    """The hooks of one event, in our form or in Claude Code's (`hooks: [{type, command}]`)."""
+    for row in rows:
+        given = cast("dict[str, object]", row) if isinstance(row, dict) else {}
+        inner = given.get("hooks")
+        if not isinstance(inner, list):
+            yield _hook(event, cast("object", row), place)
+            continue
+        for one in cast("list[object]", inner):
+            yield _claudes(event, one, given.get("matcher"), place)
+
+
+def _claudes(event: HookEvent, row: object, matcher: object, place: str) -> Hook | str:
+    """One entry in Claude Code's form; what else it says is its own business."""
+    if not isinstance(row, dict):
+        return "each entry must be an object with a type and a command"
+    given = cast("dict[str, object]", row)
+    if given.get("type") != "command":
+        return f"a hook of type {str(given.get('type'))[:40]} is not run here; only command is"
+    known = {name: given[name] for name in ("command", "timeout") if name in given}
+    found = _hook(event, {**known, "matcher": None if matcher == "*" else matcher}, place)
+    return found if isinstance(found, str) else replace(found, claude=True)
 
 
 def _hook(event: HookEvent, row: object, place: str) -> Hook | str:
@@ -168,8 +217,12 @@ class Hooks:
         cwd: str = "",
         seconds: float = 60.0,
         say: Say = say_nothing,
+        project: str = "",
+        transcript: str = "",
     ) -> None:
         self._hooks = tuple(hooks)
+        self._project = project or cwd
+        self._transcript = transcript
         self._session = session
         self._cwd = cwd
         self._seconds = seconds
@@ -180,16 +233,17 @@ class Hooks:
 
     async def run(self, event: HookEvent, **told: object) -> HookVerdict:
         """Run all hooks of an event side by side; what they said, in the order of the files."""
-        tool = str(told.get("tool_name", ""))
-        hooks = [h for h in self._hooks if h.event == event and h.fits(tool)]
+        hooks = [h for h in self._hooks if h.event == event and h.fits(told)]
         if not hooks:
             return NOTHING
-        known = {"event": event, "session_id": self._session, "cwd": self._cwd, **told}
+        known = {"session_id": self._session, "cwd": self._cwd, **told}
+        ours = dump({"event": event, **known}).encode()
+        path = self._transcript
+        theirs = dump({"hook_event_name": event, "transcript_path": path, **known}).encode()
         said: list[HookVerdict] = [NOTHING] * len(hooks)
-        given = dump(known).encode()
 
         async def one(at: int) -> None:
-            said[at] = await self._one(hooks[at], given)
+            said[at] = await self._one(hooks[at], theirs if hooks[at].claude else ours)
 
         async with anyio.create_task_group() as group:
             for at in range(len(hooks)):
@@ -200,7 +254,8 @@ class Hooks:
 
     async def _one(self, hook: Hook, given: bytes) -> HookVerdict:
         limit = self._seconds if hook.seconds is None else hook.seconds
-        ran = await heard(hook.command, given, cwd=self._cwd, seconds=limit)
+        known = {"CLAUDE_PROJECT_DIR": self._project} if hook.claude else {}
+        ran = await heard(hook.command, given, cwd=self._cwd, seconds=limit, known=known)
         if ran.fault:
             return self._failed(hook, ran.fault)
         if ran.status == BLOCKED:
@@ -214,11 +269,15 @@ class Hooks:
         text = output.decode("utf-8", "replace").strip()
         if not text:
             return NOTHING
+        if _is_plain(text) and (hook.claude or hook.event != "PreToolUse"):
+            return HookVerdict(context=(_cut(text, MAX_CONTEXT),))
         value, problems = parse_object(text, hook.command[:80])
         if problems:
             return self._failed(hook, f"its output is not used: {problems[0].reason}")
         decision, reason = value.get("decision"), value.get("reason")
         added = value.get("additionalContext")
+        if hook.claude:
+            decision, reason, added = _in_our_words(value)
         if decision not in (None, "block", "allow"):
             return self._failed(hook, 'decision must be "block" or "allow"')
         context = (_cut(added, MAX_CONTEXT),) if isinstance(added, str) and added.strip() else ()
@@ -232,6 +291,25 @@ class Hooks:
         then = "the call is blocked" if blocks else "the session goes on"
         self._say(Notice("hooks", f"{text}; {then}", "warning"))
         return HookVerdict(True, f"{text}, so the call is not allowed") if blocks else NOTHING
+
+
+def _is_plain(text: str) -> bool:
+    """Whether it is words, and not JSON that may have gone wrong, nor something else."""
+    return not text.startswith(("{", "[")) and "\ufffd" not in text and "\0" not in text
+
+
+def _in_our_words(value: Mapping[str, object]) -> tuple[object, object, object]:
+    """Decision, reason and context of an answer in Claude Code's form. To ask the user first is
+    more than a hook can have here, so it blocks; what the user allows, they allow by a rule."""
+    inner = value.get("hookSpecificOutput")
+    own = cast("dict[str, object]", inner) if isinstance(inner, dict) else {}
+    added = own.get("additionalContext", value.get("additionalContext"))
+    wanted = own.get("permissionDecision", value.get("decision"))
+    reason = own.get("permissionDecisionReason", value.get("reason"))
+    if value.get("continue") is False:
+        return "block", value.get("stopReason") or reason, added
+    known = {"deny": "block", "ask": "block", "approve": "allow", "defer": None}
+    return (known.get(wanted, wanted) if isinstance(wanted, str) else wanted), reason, added
 
 
 NO_HOOKS = Hooks()
@@ -255,19 +333,22 @@ class HookRan:
     fault: str = ""
 
 
-def _in_shell(line: str, given: bytes, cwd: str) -> Command:
+def _in_shell(line: str, given: bytes, cwd: str, known: Mapping[str, str]) -> Command:
     from reverie.tools.process import Command
 
-    return Command(["/bin/sh", "-c", line], Path(cwd).absolute(), environment(), given)
+    environ = {**environment(), **known}
+    return Command(["/bin/sh", "-c", line], Path(cwd).absolute(), environ, given)
 
 
-async def heard(line: str, given: bytes, *, cwd: str, seconds: float) -> HookRan:
+async def heard(
+    line: str, given: bytes, *, cwd: str, seconds: float, known: Mapping[str, str] = NOTHING_KNOWN
+) -> HookRan:
     """Run a line of shell and keep what it says; nothing that it starts is left afterwards."""
     from reverie.tools.process import Gathered, run  # due where there is a hook
 
     out, errors = Gathered(MAX_OUTPUT + 1), Gathered(MAX_OUTPUT + 1)
     try:
-        ended = await run(_in_shell(line, given, cwd), out, seconds, errors)
+        ended = await run(_in_shell(line, given, cwd, known), out, seconds, errors)
     except (OSError, NotFound, ToolFailed) as error:
         return HookRan(-1, fault=f"could not be started: {error}")
     if ended.cause == "output":
@@ -287,14 +368,24 @@ def hooks_for(
     simple: bool = False,
     say: Say = say_nothing,
     policy: Path = POLICY,
+    claude: Sequence[SettingsFile] = (),
+    transcript: str = "",
 ) -> Hooks:
     """The hooks of a session; none in simple mode. What was not taken is said."""
     if simple:
         return NO_HOOKS
-    hooks, problems = load_hooks(home=home, root=root, policy=policy)
+    hooks, problems = load_hooks(home=home, root=root, policy=policy, claude=claude)
     for problem in problems:
         say(Notice("hooks", str(problem), "warning"))
-    return Hooks(hooks, session=session, cwd=cwd, seconds=seconds, say=say)
+    return Hooks(
+        hooks,
+        session=session,
+        cwd=cwd,
+        seconds=seconds,
+        say=say,
+        project=str(root),
+        transcript=transcript,
+    )
 
 
 def prompt_of(blocks: Sequence[Mapping[str, object]]) -> str:

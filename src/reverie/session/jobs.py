@@ -22,6 +22,7 @@ from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 
 from reverie.alone import alone
+from reverie.watching import is_watched, tell
 from reverie.world import Notice, Say
 
 JobWork: TypeAlias = "Callable[[], Awaitable[None]]"
@@ -109,8 +110,16 @@ class Jobs:
     """The background work of one session."""
 
     def __init__(
-        self, tasks: StartsTasks, limit: CapacityLimiter, say: Say, failed: Failure
+        self,
+        tasks: StartsTasks,
+        limit: CapacityLimiter,
+        say: Say,
+        failed: Failure,
+        *,
+        now: Callable[[], float] = float,
+        session: str = "",
     ) -> None:
+        self._now, self._session = now, session
         self._tasks = tasks
         self._limit = limit
         self._say = say
@@ -145,7 +154,11 @@ class Jobs:
             running.done.set()
 
     async def _once(self, name: str, work: JobWork) -> None:
+        begun = self._now()
         _, error = await alone(work(), None)
+        if is_watched():
+            times = (begun, self._now())
+            tell(lambda one: one.ran("job", name, self._session, times, error))
         if error:
             self._say(Notice(name, f"background work stopped: {error}", "warning"))
             self._failed(name, error)

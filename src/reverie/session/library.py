@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -199,6 +199,10 @@ class Library:
     def agent_log(self, session: str, agent: str) -> Journal:
         """The transcript of a fork or sub-agent, beside the session's."""
         return Journal.open(self.folder, f"{session}/agents/{agent}.jsonl")
+
+    def agent_lines(self, session: str, agent: str) -> Iterator[Line | BadLine]:
+        """What such a transcript holds."""
+        return Journal.open(self.folder, f"{session}/agents/{agent}.jsonl", write=False).read()
 
     def sessions(self) -> list[SessionFile]:
         """All sessions, the newest first."""

@@ -22,6 +22,7 @@ from reverie.errors import PromptTooLong, ProviderError, Refused
 from reverie.session.attachments import Attachments
 from reverie.session.budget import Tally, weight
 from reverie.session.hooks import NO_HOOKS, Hooks, HookVerdict, prompt_of
+from reverie.session.rules import TurnRules
 from reverie.session.stops import (
     GO_ON,
     Ended,
@@ -67,6 +68,7 @@ class Turn:
     hooks: Hooks = NO_HOOKS
     attachments: Attachments | None = None
     inbox: Inbox = field(default_factory=Inbox)
+    rules: TurnRules | None = None  # of the user's, that calls are held against
     task: Task = MAIN
     meter: RequestMeter | None = None
     on_reply: OnReply = ignore_reply  # told of each answer once it is recorded
@@ -118,6 +120,7 @@ class Turn:
         while self.outcome is None:
             await self._through(ROUND)
         await self._close_calls()
+        await self._end_rules()
         if self.outcome != "blocked":
             await self.talk.end_turn(self.outcome)
         reply = self.reply
@@ -144,6 +147,7 @@ class Turn:
             await self.talk.add(*ready)
         await self._close_calls()
         await self.add_words()
+        await self._end_rules()
         if self.began:
             await self.talk.end_turn("cancelled")
 
@@ -152,6 +156,10 @@ class Turn:
         left = tuple(interrupted_result(c) for c in self.talk.view.open_calls)
         if left:
             await self.talk.append(UserMessage(left, "interrupted"))
+
+    async def _end_rules(self) -> None:
+        if self.rules is not None:
+            await alone(self.rules.ended(), None)
 
     async def attach_verdicts(self) -> None:
         """The context that hooks gave, as attachments."""
@@ -177,6 +185,7 @@ class TurnValues(TypedDict, total=False):
     hooks: Hooks
     attachments: Attachments | None
     inbox: Inbox
+    rules: TurnRules | None
 
 
 TurnStep: TypeAlias = "Callable[[Turn], Awaitable[None]]"
@@ -212,7 +221,14 @@ async def _said(turn: Turn) -> None:
     if turn.said is not None:
         await turn.talk.add(turn.said)
     turn.began = True
+    if turn.rules is not None:
+        _, fault = await alone(turn.rules.begin(), None)
+        if fault:
+            turn.talk.world.say(Notice("rules", f"calls are not held: {fault}", "warning"))
+            turn.rules = None
     now = turn.talk.world.clock.now()
+    for letter in turn.inbox.letters():
+        await turn.talk.add(letter)
     due = turn.attachments.at_turn(turn.talk.view, now) if turn.attachments else ()
     await turn.talk.append(*due)
     await turn.attach_verdicts()
@@ -332,7 +348,7 @@ async def _made_shorter(turn: Turn, error: PromptTooLong) -> Reply:
 
 
 async def _joined(turn: Turn) -> None:
-    """What the user said meanwhile, each as a message of its own."""
+    """What the user and other agents said meanwhile, each as a message of its own."""
     if turn.reply and turn.reply.tool_calls:
         for said in turn.inbox.take():
             await turn.talk.add(said)
@@ -351,7 +367,12 @@ async def _settled(turn: Turn) -> None:
         _end(turn, next_)
         return
     more = turn.went_on < turn.limits.goes_on
-    verdict = await turn.hooks.run("Stop", text=turn.reply.text[:MAX_TOLD], can_go_on=more)
+    verdict = await turn.hooks.run(
+        "Stop",
+        text=turn.reply.text[:MAX_TOLD],
+        can_go_on=more,
+        stop_hook_active=turn.went_on > 0,
+    )
     if verdict.blocked and verdict.reason and more:
         turn.went_on += 1
         await turn.talk.add(replace(user(verdict.reason), origin="hook"))
@@ -379,7 +400,7 @@ ROUND: tuple[tuple[str, TurnStep], ...] = (
     ("date", _date),  # midnight may have passed
     ("prepare", _prepared),  # reverie.layers.BEFORE_A_REQUEST in its order, then the request
     ("answer", _answered),  # streaming; a prompt too long: compaction, one retry
-    ("tools", run_calls),  # side by side, with PreToolUse and PostToolUse hooks
+    ("tools", run_calls),  # held against the user's rules, then side by side, with hooks
     ("failures", stop_repeating),  # the same failing call, again and again
     ("boundary", _joined),  # queued messages join
     ("end", _settled),  # no call left: Stop hooks, and the turn is over

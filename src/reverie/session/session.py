@@ -84,7 +84,14 @@ class Session(Parent):
         self._holds_window = parts.holds_window
         self._tasks = OwnTasks()
         limit = process_limit(world.settings.background_processes)
-        self.jobs = Jobs(self._tasks, limit, world.say, self._job_failed)
+        self.jobs = Jobs(
+            self._tasks,
+            limit,
+            world.say,
+            self._job_failed,
+            now=world.clock.now,
+            session=self.id,
+        )
         self.recall = self._recall(parts)
         self._first_byte = anyio.Event()
         self._closed = False
@@ -218,6 +225,10 @@ class Session(Parent):
         text = spoken(self.view) if begins else ""
         if text:
             self.recall.begin(self.view.leaf, text)
+        elif not begins:
+            from reverie.session.recall.touched import touched
+
+            self.recall.touch(self.view.leaf, touched(self.view))
 
     async def rewind(self, to: str) -> None:
         """Go back to behind a message; what came after stays in the transcript."""

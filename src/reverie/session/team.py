@@ -28,6 +28,7 @@ from reverie.world import Notice, Say
 if TYPE_CHECKING:
     from reverie.team.round import Shared, SyncReport
     from reverie.team.sync import SyncMode
+    from reverie.team.values import CountedRefusal
 
 TOKEN = "REVERIE_TEAM_TOKEN"
 SECONDS = 30.0
@@ -41,21 +42,26 @@ class TeamStatus:
 
     url: str
     repo: str
+    folder: str
     to_pull: tuple[str, ...]
     to_push: tuple[str, ...]
     conflicts: tuple[str, ...]
     returning: tuple[str, ...]
     """Deleted here; a pull brings them back."""
+    taken_back: tuple[str, ...]
+    """A teammate's change that was undone here; it stays so until they change it again."""
     blocked: dict[str, str]
 
     def value(self) -> dict[str, object]:
         return {
             "url": self.url,
             "repo": self.repo,
+            "folder": self.folder,
             "to_pull": list(self.to_pull),
             "to_push": list(self.to_push),
             "conflicts": list(self.conflicts),
             "returning": list(self.returning),
+            "taken_back": list(self.taken_back),
             "blocked": self.blocked,
         }
 
@@ -146,24 +152,37 @@ def sync_team(
 
 def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
     """What a sync would do."""
-    from reverie.team import folder
-    from reverie.team.sync import plan
-    from reverie.team.values import RemoteState
+    from reverie.team.round import compare
 
     other = connect(place)
-    agreed = folder.load(memories, other.url, other.repo)
-    here = folder.read_files(memories)
-    there = other.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
-    found = plan(here.sums, agreed.known, there, mode_of(place.settings))
+    both = compare(memories, other, mode_of(place.settings))
+    found, blocked = both.found, both.here.blocked
+    apart = {*found.returned, *found.lost}
     return TeamStatus(
         other.url,
         other.repo,
-        tuple(key for key in found.take if key not in found.returned),
-        tuple(key for key in found.push if key not in here.blocked) + found.delete,
-        found.lost + found.merge,
-        found.returned,
-        dict(here.blocked),
+        str(memories.root / TEAM),
+        tuple(key for key in found.take if key not in apart),
+        (*(key for key in found.push if key not in blocked), *found.delete),
+        (*found.lost, *found.merge),
+        tuple(found.returned),
+        tuple(both.quiet),
+        dict(blocked),
     )
+
+
+def refused_by_server(place: TeamPlace, most: int) -> list[CountedRefusal]:
+    """What the team's server refused, as far as our token may know it."""
+    from reverie.team.client import TeamClient
+
+    other = connect(place)
+    if not isinstance(other, TeamClient):
+        raise NotAvailable(
+            "A git remote keeps no list of what it refused",
+            where=other.url,
+            do="Ask whoever runs the git server",
+        )
+    return other.refused(most)
 
 
 # As long as a session lives
@@ -198,21 +217,24 @@ async def shared_while_open(
         yield
         return
     stop = anyio.Event()
+    told: set[str] = set()
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_watch, memories, place, say, stop)
+            group.start_soon(_watch, memories, place, say, stop, told)
             try:
                 yield
             finally:
                 stop.set()
                 group.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
-                    await _push_rest(memories, place, say)
+                    await _push_rest(memories, place, say, told)
     except BaseExceptionGroup as many:  # the watcher never raises: it is what the block raised
         raise many.exceptions[0] from None
 
 
-async def _watch(memories: Memories, place: TeamPlace, say: Say, stop: anyio.Event) -> None:
+async def _watch(
+    memories: Memories, place: TeamPlace, say: Say, stop: anyio.Event, told: set[str]
+) -> None:
     from reverie.team.watch import changes, keep_pushing
 
     async def push() -> SyncReport:
@@ -220,14 +242,16 @@ async def _watch(memories: Memories, place: TeamPlace, say: Say, stop: anyio.Eve
 
     try:
         memories.folder.make_folder(TEAM)
-        await keep_pushing(changes(memories.root / TEAM, stop), push, say)
+        await keep_pushing(changes(memories.root / TEAM, stop), push, say, told=told)
     except ReverieError as error:  # sharing fails alone: the session goes on
         say(Notice("team", f"shared memory is pushed only at the end: {error}", "warning"))
 
 
-async def _push_rest(memories: Memories, place: TeamPlace, say: Say) -> None:
+async def _push_rest(memories: Memories, place: TeamPlace, say: Say, told: set[str]) -> None:
+    from reverie.team.watch import tell_blocked
+
     push = partial(sync_team, memories, place, seconds=START_SECONDS)
     try:
-        await anyio.to_thread.run_sync(push)
+        tell_blocked(await anyio.to_thread.run_sync(push), say, told)
     except ReverieError as error:
         say(Notice("team", f"shared memory waits for the next session: {error}", "warning"))

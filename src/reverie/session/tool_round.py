@@ -1,6 +1,7 @@
 """The tool calls of one answer: run, their results handed in, what a person said about them beside.
 
-Calls that may run together do, and each fails alone. What the user says when asked about a
+Calls that a rule of the user's holds are answered with the rule and do not run. Of the others,
+those that may run together do, and each fails alone. What the user says when asked about a
 call is no part of its result: it joins behind the results, as the user's own words. A model
 that makes the same failing call in round after round is told so, and then the turn ends.
 """
@@ -30,7 +31,11 @@ MAX_TOLD = 50_000  # characters of an answer that a hook is told
 async def run_calls(turn: Turn) -> None:
     """All calls of a reply; each fails alone."""
     calls = turn.reply.tool_calls if turn.reply else ()
-    for batch in turn.tools.registry.batches(calls):
+    held, beside = turn.rules.judge(calls) if turn.rules and calls else ({}, ())
+    for call in calls:
+        if call.id in held:
+            _ended(turn, call, tool_result(call.id, held[call.id], is_error=True))
+    for batch in turn.tools.registry.batches([c for c in calls if c.id not in held]):
         async with anyio.create_task_group() as group:
             for call in batch:
                 group.start_soon(_one_tool, turn, call)
@@ -38,6 +43,7 @@ async def run_calls(turn: Turn) -> None:
         await turn.talk.add(*(turn.results[c.id] for c in calls))
         await turn.add_words()
         await turn.attach_verdicts()
+        await turn.talk.append(*beside)
         turn.so_far = ""
         cut = cut_words(turn.reply.blocks) if turn.reply.stop_reason == "max_tokens" else ""
         if cut:
@@ -74,9 +80,7 @@ async def _one_tool(turn: Turn, call: ToolCall) -> None:
     result, words = _apart(result)
     if words is not None:
         turn.words[call.id] = words
-    ended = ToolEnded(call, result)
-    turn.results[call.id] = ended.result
-    turn.on_event(ended)
+    ended = _ended(turn, call, result)
     turn.verdicts.append(verdict)
     if not verdict.blocked:
         answer = ended.text[:MAX_TOLD]
@@ -84,6 +88,13 @@ async def _one_tool(turn: Turn, call: ToolCall) -> None:
             "PostToolUse", tool_name=call.name, tool_input=given, tool_response=answer
         )
         turn.verdicts.append(_as_context(after))
+
+
+def _ended(turn: Turn, call: ToolCall, result: UserMessage) -> ToolEnded:
+    ended = ToolEnded(call, result)
+    turn.results[call.id] = ended.result
+    turn.on_event(ended)
+    return ended
 
 
 def _apart(result: UserMessage) -> tuple[UserMessage, UserMessage | None]:

@@ -7,7 +7,7 @@ Plain values and small counters; nothing here calls a model, runs a tool or writ
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -81,18 +81,24 @@ class Spend(Tally):
 
 
 class Inbox:
-    """What the user says while a turn runs; it joins at the next tool boundary."""
+    """What is said while a turn runs, by the user or by other agents; it joins when a turn begins
+    and at the next tool boundary."""
 
-    def __init__(self) -> None:
+    def __init__(self, letters: Callable[[], Sequence[Addable]] = tuple) -> None:
         self._waiting: deque[Addable] = deque()
+        self.letters = letters  # what other agents sent; given again until it is recorded
 
     def put(self, said: Addable) -> None:
         self._waiting.append(said)
 
-    def take(self) -> tuple[Addable, ...]:
+    def typed(self) -> tuple[Addable, ...]:
+        """What the user said."""
         taken = tuple(self._waiting)
         self._waiting.clear()
         return taken
+
+    def take(self) -> tuple[Addable, ...]:
+        return (*self.typed(), *self.letters())
 
 
 @dataclass(frozen=True, slots=True)

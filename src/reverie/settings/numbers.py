@@ -242,6 +242,21 @@ class Settings:
     dream_grep_hits: int = whole(50, "9", "hits a search of transcripts returns", 1, COUNT, LESS)
     dream_review: bool = switch(False, "B6", "leave a dream's changes for review")
 
+    # Agents
+    agent_depth: int = whole(1, "10", "agents below each other; 0 offers none", 0, 1, LESS)
+    agents_at_once: int = whole(8, "10", "agents that run at the same time", 1, 64, LESS)
+    agent_rounds: int = whole(60, "10", "rounds of one agent", 1, COUNT, LESS)
+    agent_minutes: float = number(30, "10", "time after which an agent ends", 0.1, MINUTES, LESS)
+    agent_budget_share: float = number(0.25, "10", "of the day's budget, for one agent", 0, 1, LESS)
+    agent_summary_seconds: float = number(
+        30, "10", "time between two summaries of an agent at work", 1, SECONDS, MORE
+    )
+    agent_shutdown_seconds: float = number(
+        30, "10", "time a teammate has to answer a request to shut down", 0, SECONDS, LESS
+    )
+    bridge_url: str | None = text("10", "NATS server that carries messages to other machines")
+    bridge_name: str | None = text("10", "name there, for `bridge:NAME`; unset: the session's id")
+
     # Instruction files
     instruction_characters: int = whole(
         40_000, "12", "length at which an instruction file draws a warning", 1, BYTES, LESS

@@ -30,8 +30,8 @@ from reverie.settings.values import (
 )
 
 POLICY = Path("/etc/reverie/settings.json")
-OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "$schema"})
-OTHER_VARIABLES = ("REVERIE_HOME",)
+OTHER_KEYS = frozenset({"flags", "hooks", "permissions", "claudeMdExcludes", "$schema"})
+OTHER_VARIABLES = ("REVERIE_HOME", "REVERIE_MCP_TOKEN", "REVERIE_TELEMETRY")
 ORDERED = (
     ("result_characters", "message_result_characters"),
     ("result_preview_bytes", "result_characters"),

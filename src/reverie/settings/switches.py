@@ -141,6 +141,7 @@ _ALL = (
     Flag("team_memory", False, ("TEAMMEM",), "11", "memory shared with a team"),
     Flag("daily_log", False, ("KAIROS",), "7", "a daily log in place of extraction"),
     Flag("context_collapse", True, ("CONTEXT_COLLAPSE",), "4", "the collapse policy may be chosen"),
+    Flag("rules", True, (), "B20", "calls are held against rules of memory", committed_off=False),
     Flag("history_snip", True, ("HISTORY_SNIP",), "4", "ranges of the history can be snipped"),
 )
 

@@ -205,12 +205,14 @@ def _made(block: Block, outcome: Answered, tail: str, encrypted: bool) -> Object
                 "content": [part],
             }
         case "tool_use":
+            space = block.get("namespace")
             return {
                 "id": f"fc_{tail}",
                 "type": "function_call",
                 "status": "completed",
                 "call_id": block.call,
                 "name": block.get("name"),
+                **({"namespace": space} if space else {}),
                 "arguments": arguments_of(block, outcome),
             }
         case "thinking":

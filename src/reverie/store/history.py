@@ -80,6 +80,7 @@ class History:
         self._undoes: tuple[str, ...] = ()
         self._read: tuple[int, int] = (0, 0)  # the log's inode, and how far it was read
         self._seen: dict[str, tuple[int, int, str]] = {}  # size, time and hash of files
+        self.written: set[str] = set()  # files that were changed through this one
 
     def bind(self, memory: MemoryFolder) -> None:
         """Record what happens to this folder; hand it `guard` and `landed` as its hooks."""
@@ -109,6 +110,7 @@ class History:
 
     def landed(self, change: FileChange) -> None:
         """Say that it was written. A failure here is made good at the next look."""
+        self.written.add(change.key)
         try:
             self._land(change)
         except StoreError as error:

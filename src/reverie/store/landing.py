@@ -8,6 +8,9 @@ file that comes back has its old time. A file that somebody changed after the pl
 was made keeps their words. A plan with words that may no longer be written is given up: what it
 would have removed stays.
 
+A job's landing carries its fence: one that came too late, or landed before, changes nothing. The
+fence stands in the plan, so the job counts as landed however its process ended.
+
 What may land is judged elsewhere. Every memory that is opened asks for a plan left behind, so
 nothing that judges is imported here.
 """
@@ -23,10 +26,13 @@ from reverie.errors import InvalidInput, InvalidMessage, NotFound, PathRefused, 
 from reverie.memory.format.entry import is_index
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, Origin, Version, decode, encode, time_before
+from reverie.store import fences
+from reverie.store.fences import Fence
 from reverie.store.files import Changed
 from reverie.store.lists import Forgotten
 from reverie.store.objects import LARGEST, Damaged
 from reverie.store.plain import digest
+from reverie.transcript.blocks import dump, parse
 
 if TYPE_CHECKING:
     from reverie.store.memories import Memories
@@ -41,6 +47,7 @@ def land(
     here: Mapping[str, bytes],
     origin: Origin,
     trusts: Mapping[str, Trust] | None = None,
+    fence: Fence | None = None,
 ) -> str:
     """Write files and remove those that are None; the name of the step in the history.
 
@@ -49,7 +56,7 @@ def land(
     refuses one file, nothing is changed.
     """
     before = {key: digest(data) for key, data in here.items()}
-    return land_over(memories, changes, before, origin, trusts=trusts or {})
+    return land_over(memories, changes, before, origin, trusts=trusts or {}, fence=fence)
 
 
 def land_over(
@@ -60,10 +67,13 @@ def land_over(
     undoes: tuple[str, ...] = (),
     *,
     trusts: Mapping[str, Trust] | None = None,
+    fence: Fence | None = None,
 ) -> str:
     """The same, where `here` is the SHA-256 of each file, and the step takes others back."""
     with memories.folder.locked():
         finish(memories)
+        if fence is not None:
+            fences.check(memories, fence)
         step = Version("", "", ABSENT, ABSENT, 0.0, origin, memories.history.new_id(), undoes)
         steps = [_planned(memories, key, changes[key], here, step) for key in sorted(changes)]
         known = trusts or {}
@@ -72,11 +82,15 @@ def land_over(
             for one in steps
         ]
         if not steps:
+            if fence is not None:
+                fences.record(memories, fence)
             return ""
         for data in changes.values():
             if data is not None:
                 memories.history.put(data)
-        plan = "".join(f"{encode(step)}\n" for step in steps)
+        rows = [encode(step) for step in steps]
+        rows += [_encode_fence(fence)] if fence is not None else []
+        plan = "".join(f"{row}\n" for row in rows)
         memories.beside.write(PLAN, plan.encode())
         return _carry_out(memories)
 
@@ -119,7 +133,7 @@ def _planned(
 
 def _carry_out(memories: Memories) -> str:
     """Do what is left of the plan."""
-    steps = _read(memories)
+    steps, fence = _read(memories)
     if not steps:
         return ""
     try:
@@ -129,24 +143,45 @@ def _carry_out(memories: Memories) -> str:
     except (Forgotten, SecretFound, NotFound, Damaged):
         memories.beside.remove(PLAN)
         raise
+    if fence is not None:
+        fences.record(memories, fence)
     memories.beside.remove(PLAN)
     return steps[0].group
 
 
-def _read(memories: Memories) -> Sequence[Version]:
-    """The plan on disk; one that cannot be read was never begun, and is removed."""
+def _read(memories: Memories) -> tuple[Sequence[Version], Fence | None]:
+    """The plan on disk and whose it is; one that cannot be read was never begun, and is removed."""
     files = memories.beside
+    fence: Fence | None = None
     try:
-        found = [decode(row) for row in files.read(PLAN, _MOST).decode().split("\n")[:-1]]
+        rows = files.read(PLAN, _MOST).decode().split("\n")[:-1]
+        if rows and rows[-1].startswith(_FENCE):
+            fence = _decode_fence(rows.pop())
+        found = [decode(row) for row in rows]
     except NotFound:
-        return ()
+        return (), None
     except (ValueError, InvalidMessage):
         found = []
     steps = [step for step in found if isinstance(step, Version)]
     if not steps or len(steps) < len(found):
         files.remove(PLAN)
-        return ()
-    return steps
+        return (), None
+    return steps, fence
+
+
+_FENCE = '{"v":1,"type":"fence",'
+
+
+def _encode_fence(fence: Fence) -> str:
+    about = {"v": 1, "type": "fence", "job": fence.job, "number": fence.number}
+    return dump({**about, "source": fence.source})
+
+
+def _decode_fence(row: str) -> Fence:
+    value = parse(row)
+    if not isinstance(value, dict):
+        raise InvalidMessage("a plan's fence cannot be read")
+    return Fence(str(value.get("job")), int(str(value.get("number"))), str(value.get("source")))
 
 
 def _place(step: Version) -> tuple[bool, bool, str]:

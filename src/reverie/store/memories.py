@@ -106,6 +106,7 @@ class Memories:
         )
         self.history.bind(self.folder)
         self.review = Review(self.beside)
+        self.project: Path | None = None  # its root, where that is known
 
     @property
     def root(self) -> Path:
@@ -137,6 +138,7 @@ class Memories:
         folder = memory_folder(home, root, settings)
         history = history_folder(home, root, environ)
         memories = cls(folder, history, home, now=now, say=say, settings=settings)
+        memories.project = root
         try:
             landing.finish(memories)
         except ReverieError as error:
@@ -145,6 +147,10 @@ class Memories:
         return memories
 
     def close(self) -> None:
+        if self.project is not None and self.history.written:
+            from reverie.store.rules import compile_written
+
+            compile_written(self, self.project)
         self.folder.close()
         self.history.close()
         self.forgotten.close()
@@ -228,23 +234,27 @@ class Memories:
         hook: str = "",
         reviewed: bool = False,
         pointer: bool = True,
+        queues: bool = True,
+        group: str = "",
     ) -> Remembered:
         """Save a topic file, with its pointer unless none is wanted. What is not trusted waits for
         review: alone where it would command or tell of the user, else beside a marked file without
-        a pointer."""
+        a pointer; or only as that file, where it is one of many (`queues`). `group` is a step
+        that goes on."""
         text = data.decode("utf-8", "replace")
         trusted = reviewed or origin.trust is not Trust.UNTRUSTED
         evidence = () if trusted else self.waits(key, data)
         waiting: ReviewItem | None = None
         if not trusted:
             self.allow(key, data)
+        if not trusted and (evidence or queues):
             why = evidence or (Evidence("source", 1, "it does not rest on the user's words"),)
             waiting = self.review.add(key, text, self._now(), origin, why)
         if evidence:
             return Remembered(key, None, waiting)
-        if waiting is not None:
+        if not trusted:
             data = TopicFile(key, data).with_value(entries.UNVERIFIED, entries.TRUST).data
-        with self.folder.locked(), self.history.by(origin):
+        with self.folder.locked(), self.history.by(origin, group=group):
             landing.finish(self)
             done = self.folder.save(
                 key,

@@ -33,7 +33,6 @@ from reverie.memory.format.frontmatter import BOM, MAX_BYTES
 from reverie.memory.format.index import Index
 from reverie.memory.ranking import (
     HEADER_LINES,
-    Facts,
     IndexLimits,
     ManifestLine,
     SentIndex,
@@ -159,7 +158,7 @@ class MemoryFolder:
             return ranking.sent(data, self.limits)
         below = key.removesuffix(INDEX)
         facts = {
-            one.key.removeprefix(below): Facts(one.modified, one.type)
+            one.key.removeprefix(below): one.facts
             for one in (self.scan() if scanned is None else scanned)
             if one.key.startswith(below)
         }

@@ -2,8 +2,9 @@
 
 The first line says what it is; then a line for each row, table by table, read in one transaction.
 A backup holds what the team wrote, and of tokens only digests: it is written for its owner alone.
-Restoring needs an empty database, and draws every repository's word anew, so that no tag which
-was given after the backup can be taken for one of the restored state.
+A backup of an older version fits too: steps only add tables. Restoring needs an empty database,
+and draws every repository's word anew, so that no tag which was given after the backup can be
+taken for one of the restored state.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _COLUMNS = {
     "versions": "org, repo, key, version, sha256, content, author, token, at",
     "tokens": "id, digest, org, repo, author, writes, created, expires, revoked, level, refilled",
     "audit": "id, at, org, repo, token, action, detail",
+    "refusals": "org, repo, token, status, hour, times, begun, latest",
 }
 
 
@@ -61,7 +63,7 @@ def read_backup(database: Database, path: Path) -> int:
 
     def filled(within: Transaction) -> int:
         if any(within.rows(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES):
-            raise InvalidInput("The database is not empty", do="Restore into a new one")
+            raise InvalidInput("The database is not empty", do="Name a new one with --database")
         count = 0
         for table, values in _rows(path):
             marks = ", ".join("?" * len(values))
@@ -85,7 +87,7 @@ def _rows(path: Path) -> Iterator[tuple[str, list[SqlValue]]]:
     with path.open(encoding="utf-8") as file:
         try:
             head = json.loads(file.readline())
-            if head.get("kind") != KIND or head.get("steps") != len(STEPS):
+            if head.get("kind") != KIND or not 0 < head.get("steps", 0) <= len(STEPS):
                 raise bad
             for line in file:
                 row: object = json.loads(line)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +24,7 @@ from reverie.store.keys import check_key
 from reverie.team.values import (
     REPOSITORY_BYTES,
     REPOSITORY_ENTRIES,
+    CountedRefusal,
     Draft,
     KeptVersion,
     RemoteState,
@@ -70,7 +72,15 @@ class Answer:
 class TeamClient:
     """One repository on one server."""
 
-    def __init__(self, url: str, token: str, repo: str, *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        repo: str,
+        *,
+        seconds: float = SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise InvalidInput(
@@ -90,6 +100,7 @@ class TeamClient:
         self._base = parts.path.rstrip("/")
         self._token = token
         self._seconds = seconds
+        self._sleep = sleep
 
     def state(self, known: str = "") -> RemoteState | None:
         """All texts; None where they are as the tag `known` says."""
@@ -108,7 +119,7 @@ class TeamClient:
             "deleted": [one.key for one in drafts if one.content is None],
         }
         data = json.dumps({k: v for k, v in body.items() if v}, ensure_ascii=False).encode()
-        answer = self._send("PUT", self._where(), {"If-Match": expected}, data, _SMALL)
+        answer = self._written(expected, data)
         if answer.status == 412:
             raise Stale("Somebody else wrote meanwhile", where=self.repo)
         self._must_be(answer, 200)
@@ -123,6 +134,15 @@ class TeamClient:
             raise _hostile("The log is not one")
         return [_version_in(row) for row in cast("list[object]", rows)[:most]]
 
+    def refused(self, most: int = 100) -> list[CountedRefusal]:
+        """What the server refused, as far as this token may know it; the newest first."""
+        answer = self._send("GET", self._where("/refused", f"&limit={most}"), {}, None, _SMALL)
+        self._must_be(answer, 200)
+        rows = _object(answer).get("refused")
+        if not isinstance(rows, list):
+            raise _hostile("The list of refusals is not one")
+        return [_refusal_in(row) for row in cast("list[object]", rows)[:most]]
+
     def version(self, key: str, number: int) -> str:
         """The text of one version."""
         more = f"&key={quote(key, safe='')}&version={number}"
@@ -134,6 +154,18 @@ class TeamClient:
         return found
 
     # Asking
+
+    def _written(self, expected: str, data: bytes) -> Answer:
+        """The answer to a write; one that came too soon is sent again when it may, within the
+        time that a request has."""
+        left = self._seconds
+        while True:
+            answer = self._send("PUT", self._where(), {"If-Match": expected}, data, _SMALL)
+            wait = _after(answer)
+            if answer.status != 429 or not 0 < wait <= left:
+                return answer
+            left -= wait
+            self._sleep(wait)
 
     def _asked(self, more: str = "", *, known: str) -> Answer:
         headers = {"If-None-Match": known} if known else {}
@@ -184,9 +216,8 @@ class TeamClient:
             return
         said = _said(answer)
         if status in (408, 425, 429) or status >= 500:
-            after = answer.headers.get("retry-after", "")
-            wait = float(after) if after.isascii() and after.isdigit() else 0.0
-            raise Offline(said, where=self.url, do="It is tried again later", after=min(wait, 600))
+            wait = min(_after(answer), 600)
+            raise Offline(said, where=self.url, do="It is tried again later", after=wait)
         if 300 <= status < 400:
             raise Hostile(
                 "The team server sends us elsewhere", where=self.url, do="Set its new address"
@@ -215,12 +246,19 @@ class TeamClient:
         for key, text in texts.items():
             if sha256_of(text) != sums[key]:
                 raise _hostile("A text does not have its SHA-256", key)
-        authors = _texts(found.get("authors", {}), "authors")
+        named = _texts(found.get("authors", {}), "authors")
+        authors = {key: who for key, who in named.items() if who.isprintable() and len(who) <= 100}
         return RemoteState(_tag_in(answer), sums, texts, gone, authors)
 
 
 def _hostile(what: str, where: str = "") -> Hostile:
     return Hostile(what, where=where[:200], do="Nothing was taken; ask whoever runs the server")
+
+
+def _after(answer: Answer) -> float:
+    """The seconds that a server asks to wait, or 0."""
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _said(answer: Answer) -> str:
@@ -289,3 +327,22 @@ def _version_in(row: object) -> KeptVersion:
     return KeptVersion(
         str(key), number, str(sha), str(author), float(at), one.get("deleted") is True
     )
+
+
+def _refusal_in(row: object) -> CountedRefusal:
+    if not isinstance(row, dict):
+        raise _hostile("The list of refusals is not one")
+    one = cast("dict[str, object]", row)
+    texts = [one.get(name) for name in ("org", "repo", "token", "author")]
+    status, times = one.get("status"), one.get("times")
+    begun, latest = one.get("begun"), one.get("latest")
+    if (
+        isinstance(status, int)
+        and isinstance(times, int)
+        and isinstance(begun, int | float)
+        and isinstance(latest, int | float)
+        and all(isinstance(text, str) for text in texts)
+    ):
+        org, repo, token, author = map(str, texts)
+        return CountedRefusal(org, repo, token, author, status, times, begun, latest)
+    raise _hostile("The list of refusals is not one")

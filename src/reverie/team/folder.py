@@ -9,13 +9,14 @@ kept, before, as a file of its own in `team-lost/` beside the history.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from reverie.errors import NotFound, ReverieError, SecretFound
 from reverie.memory import secrets
-from reverie.memory.format.entry import TEAM, TopicFile, is_topic
+from reverie.memory.format.entry import INDEX, TEAM, TopicFile, is_topic
+from reverie.memory.format.index import find_pointer
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store import landing
@@ -87,8 +88,26 @@ def why_not(key: str, data: bytes) -> str:
     try:
         secrets.checked(data, key)
     except SecretFound as error:
-        return f"it holds a secret: {error.what}"
+        return f"{error.what[:1].lower()}{error.what[1:]}"
     return ""
+
+
+def unlisted(memories: Memories, keys: Iterable[str]) -> list[str]:
+    """Of these, the memories that no line of the team's index names: no session is told of them."""
+    try:
+        index = memories.folder.bytes_of(f"{TEAM}/{INDEX}", BATCH_BYTES)
+    except ReverieError:
+        index = b""
+    return [key for key in sorted(keys) if _is_unlisted(memories, index, key)]
+
+
+def _is_unlisted(memories: Memories, index: bytes, key: str) -> bool:
+    if not is_topic(f"{TEAM}/{key}") or find_pointer(index, key):
+        return False
+    try:
+        return not memories.folder.read(f"{TEAM}/{key}").is_unverified
+    except ReverieError:  # deleted, or no longer a plain file
+        return False
 
 
 def land(

@@ -61,6 +61,7 @@ class GitRemote:
         self._remote = remote
         self._folder = folder
         self._program = program
+        self._last: tuple[str, Mapping[str, bytes]] = ("", {})
         self._environ = {
             **{name: value for name, value in environ.items() if not name.startswith("GIT_")},
             "GIT_TERMINAL_PROMPT": "0",
@@ -69,24 +70,28 @@ class GitRemote:
         }
 
     def hashes(self, known: str = "") -> RemoteState | None:
-        """The checksums; None where the branch still is where the tag says."""
-        found = self.state(known)
-        return None if found is None else RemoteState(found.tag, found.checksums)
+        """The checksums; None where the branch still is where the tag says. Git knows texts by
+        other hashes, so that each is read, once."""
+        tip = self._tip()
+        if known and known == _tag(tip):
+            return None
+        tip = self._brought(tip)
+        sums = {key: hashlib.sha256(data).hexdigest() for key, data in self._texts(tip).items()}
+        return RemoteState(_tag(tip), sums)
 
     def state(self, known: str = "") -> RemoteState | None:
         """All texts of the branch's tip."""
-        tip = self._fetch()
-        if known and known == _tag(tip):
+        found = self.hashes(known)
+        if found is None:
             return None
-        texts = self._texts(tip) if tip else {}
-        sums = {key: hashlib.sha256(data).hexdigest() for key, data in texts.items()}
+        texts = self._texts("" if found.tag == BEGINNING else found.tag.strip('"'))
         try:
             contents = {key: data.decode() for key, data in texts.items()}
         except UnicodeDecodeError:
             raise Hostile(
                 "The team's branch has a file that is not UTF-8 text", do="Remove it there"
             ) from None
-        return RemoteState(_tag(tip), sums, contents)
+        return RemoteState(found.tag, found.checksums, contents)
 
     def put(self, drafts: Sequence[Draft], expected: str) -> str:
         """Commit a batch on the tip that the tag names, and push it."""
@@ -113,7 +118,7 @@ class GitRemote:
 
     def log(self, most: int = 100) -> list[KeptVersion]:
         """Who wrote what, the newest first."""
-        tip = self._fetch()
+        tip = self._brought(self._tip())
         if not tip:
             return []
         text = self._git(
@@ -129,14 +134,20 @@ class GitRemote:
 
     # Git
 
-    def _fetch(self) -> str:
-        """Bring the branch here; its tip, or "" where there is none yet."""
+    def _tip(self) -> str:
+        """Where the branch is now, or "" where there is none yet; nothing is fetched."""
         self._make()
         found = self._run("ls-remote", "--exit-code", self._remote, BRANCH)
         if found.returncode == 2:
             return ""
         if found.returncode:
             raise self._failed(found, "The git remote does not answer")
+        return found.stdout.split(b"\t")[0].decode("ascii", "replace")
+
+    def _brought(self, tip: str) -> str:
+        """The branch here, with everything in it: this tip, or one that came meanwhile."""
+        if not tip or not self._run("cat-file", "-e", f"{tip}^{{commit}}").returncode:
+            return tip
         self._git("fetch", "--quiet", "--no-tags", self._remote, f"+{BRANCH}:{_OURS}")
         return self._git("rev-parse", _OURS).decode().strip()
 
@@ -145,7 +156,13 @@ class GitRemote:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._git("init", "--quiet", "--bare", str(self._folder))
 
-    def _texts(self, tip: str) -> dict[str, bytes]:
+    def _texts(self, tip: str) -> Mapping[str, bytes]:
+        """The files of a commit; those of the last one asked for are kept."""
+        if tip != self._last[0]:
+            self._last = (tip, self._read(tip) if tip else {})
+        return self._last[1]
+
+    def _read(self, tip: str) -> dict[str, bytes]:
         rows = [row for row in self._git("ls-tree", "-r", "-z", "-l", tip).split(b"\0") if row]
         if len(rows) > REPOSITORY_ENTRIES:
             raise Hostile("The team's branch has more files than a repository may have")

@@ -7,10 +7,13 @@ newer server wrote it.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from reverie.errors import InvalidInput
 from reverie.team.database import Database, Transaction
 
-STEPS: tuple[tuple[str, ...], ...] = (
+Steps: TypeAlias = tuple[tuple[str, ...], ...]
+STEPS: Steps = (
     (
         """CREATE TABLE repositories (
             org TEXT NOT NULL,
@@ -64,25 +67,43 @@ STEPS: tuple[tuple[str, ...], ...] = (
             detail TEXT NOT NULL)""",
         "CREATE INDEX audit_newest ON audit (org, repo, at)",
     ),
+    (
+        """CREATE TABLE refusals (
+            org TEXT NOT NULL,
+            repo TEXT NOT NULL,
+            token TEXT NOT NULL,
+            status BIGINT NOT NULL,
+            hour BIGINT NOT NULL,
+            times BIGINT NOT NULL,
+            begun DOUBLE PRECISION NOT NULL,
+            latest DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (org, repo, token, status, hour))""",
+        "CREATE INDEX refusals_newest ON refusals (org, latest)",
+    ),
 )
-TABLES = ("repositories", "entries", "versions", "tokens", "audit")
+TABLES = ("repositories", "entries", "versions", "tokens", "audit", "refusals")
 
 
-def migrate(database: Database) -> int:
-    """Take the steps that are missing; how many there are now."""
-    return database.exclusive(_migrated)
+def migrate(database: Database, steps: Steps = STEPS, table: str = "migrations") -> int:
+    """Take the steps that are missing; how many there are now. `table` counts them."""
+
+    def migrated(within: Transaction) -> int:
+        within.rows(f"CREATE TABLE IF NOT EXISTS {table} (number BIGINT PRIMARY KEY)")
+        known = len(within.rows(f"SELECT number FROM {table}"))
+        refuse_newer(known, steps)
+        for number, step in enumerate(steps[known:], known + 1):
+            for statement in step:
+                within.rows(statement)
+            within.rows(f"INSERT INTO {table} (number) VALUES (?)", (number,))
+        return len(steps)
+
+    return database.exclusive(migrated)
 
 
-def _migrated(within: Transaction) -> int:
-    within.rows("CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY)")
-    known = len(within.rows("SELECT number FROM migrations"))
-    if known > len(STEPS):
+def refuse_newer(known: int, steps: Steps) -> None:
+    """A database that a later version wrote is not touched."""
+    if known > len(steps):
         raise InvalidInput(
-            f"The database has {known} steps, this version knows {len(STEPS)}",
+            f"The database has {known} steps, this version knows {len(steps)}",
             do="Use the version of Reverie that wrote it, or a newer one",
         )
-    for number, step in enumerate(STEPS[known:], known + 1):
-        for statement in step:
-            within.rows(statement)
-        within.rows("INSERT INTO migrations (number) VALUES (?)", (number,))
-    return len(STEPS)

@@ -12,7 +12,7 @@ one memory take turns.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,6 +58,8 @@ class SyncReport:
     """Of each conflict that the server won, where our bytes are kept."""
     returned: list[str] = field(default_factory=list[str])
     removed: list[str] = field(default_factory=list[str])
+    unlisted: list[str] = field(default_factory=list[str])
+    """Pushed, and no line of the team's index names them."""
     group: str = ""
     """The step in the memory's history that a pull made."""
 
@@ -70,6 +72,7 @@ class SyncReport:
             "lost": self.lost,
             "returned": self.returned,
             "removed": self.removed,
+            "unlisted": self.unlisted,
             "group": self.group,
         }
 
@@ -88,11 +91,35 @@ def sync(
         for attempt in range(TRIES + 1):
             try:
                 _once(memories, remote, mode or SyncMode(), report, now(), pull_only=pull_only)
+                report.unlisted = folder.unlisted(memories, report.pushed)
                 return report
             except (Stale, Changed):
                 if attempt == TRIES:
                     raise
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """Here, there, what was agreed on before, and what a sync would do about it."""
+
+    agreed: Agreed
+    here: LocalFiles
+    there: RemoteState
+    found: SyncPlan
+    quiet: Sequence[str]
+    """Left as they are on both sides."""
+
+
+def compare(memories: Memories, remote: Shared, mode: SyncMode) -> BothSides:
+    """Where both sides stand; nothing is changed on either."""
+    agreed = folder.load(memories, remote.url, remote.repo)
+    here = folder.read_files(memories)
+    there = remote.hashes(agreed.tag) or RemoteState(agreed.tag, agreed.known)
+    sums = here.sums
+    _decline(memories, sums, there, agreed)
+    quiet = [key for key, pair in agreed.declined.items() if pair == _pair(key, sums, there)]
+    return BothSides(agreed, here, there, plan(sums, agreed.known, there, mode, quiet), quiet)
 
 
 def _once(
@@ -104,18 +131,11 @@ def _once(
     *,
     pull_only: bool,
 ) -> None:
-    agreed = folder.load(memories, remote.url, remote.repo)
-    here = folder.read_files(memories)
-    there = remote.hashes(agreed.tag) if agreed.tag else remote.hashes()
-    if there is None:
-        there = RemoteState(agreed.tag, agreed.known)
-    sums = here.sums
-    _decline(memories, sums, there, agreed)
-    quiet = [key for key, pair in agreed.declined.items() if pair == _pair(key, sums, there)]
-    found = plan(sums, agreed.known, there, mode, quiet)
+    both = compare(memories, remote, mode)
+    agreed, here, there, found = both.agreed, both.here, both.there, both.found
     if found.take or found.merge:
         there = remote.state() or there
-        found = plan(sums, agreed.known, there, mode, quiet)
+        found = plan(here.sums, agreed.known, there, mode, both.quiet)
     merged = _merged(memories, here, there, agreed, found)
     _pull(memories, here, there, found, merged, agreed, report, now)
     folder.save(memories, agreed)
@@ -167,8 +187,7 @@ def _pull(
         **{key: data for key, data in merged.items() if data != here.data[key]},
         **dict.fromkeys(found.remove),
     }
-    authors = sorted({there.authors[key] for key in changes if key in there.authors})
-    group, refused = folder.land(memories, changes, here, f"by {', '.join(authors)}"[:200])
+    group, refused = folder.land(memories, changes, here, f"by {_authors(there, changes)}"[:200])
     report.group = group or report.group
     report.blocked.update(refused)
     report.pulled += [key for key in (*found.take, *merged) if key not in refused]
@@ -182,6 +201,12 @@ def _pull(
     for key in found.remove:
         agreed.known.pop(key, None)
     agreed.tag = there.tag
+
+
+def _authors(there: RemoteState, keys: Iterable[str]) -> str:
+    """Who wrote these, as far as the other side knows."""
+    known = sorted({there.authors.get(key) or "somebody unknown" for key in keys})
+    return ", ".join(known)
 
 
 def _drafts(

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reverie.errors import PathRefused
 from reverie.store.keys import check_key, fold_key
-from reverie.team import tokens
+from reverie.team import refusals, tokens
 from reverie.team.database import Database, SqlValue, Transaction
 from reverie.team.migrations import migrate
+from reverie.team.refusals import Refusals
 from reverie.team.tokens import Token
 from reverie.team.values import (
     BATCH_BYTES,
@@ -24,6 +25,7 @@ from reverie.team.values import (
     BEGINNING,
     REPOSITORY_BYTES,
     REPOSITORY_ENTRIES,
+    CountedRefusal,
     Draft,
     HttpRefusal,
     KeptVersion,
@@ -45,8 +47,10 @@ class TeamStore:
         self.tombstones = tombstones
         self._now = now
         migrate(database)
+        self.refused = Refusals(database, now)
 
     def close(self) -> None:
+        self.refused.write()
         self.database.close()
 
     # Reading
@@ -123,6 +127,8 @@ class TeamStore:
 
     def version(self, place: Place, key: str, number: int) -> str | None:
         """The text of one version; None where there is none."""
+        if "\0" in key:  # nothing that PostgreSQL could be asked for
+            return None
         rows = self.database.run(
             lambda within: within.rows(
                 "SELECT content FROM versions WHERE org = ? AND repo = ? AND key = ?"
@@ -132,6 +138,17 @@ class TeamStore:
         )
         found = rows[0][0] if rows else None
         return None if found is None else str(found)
+
+    def refusals(self, token: Token, repo: str, most: int = 100) -> list[CountedRefusal]:
+        """What was refused that this token may see: its own, and all of its organisation's where
+        it is for all repositories. The newest first."""
+        own = "" if token.repo == tokens.ALL else token.id
+        self.refused.write()
+        return self.database.run(lambda within: refusals.listed(within, most, token.org, repo, own))
+
+    def all_refusals(self, most: int = 100) -> list[CountedRefusal]:
+        """What was refused to anybody, for whoever keeps the database."""
+        return self.database.run(lambda within: refusals.listed(within, most))
 
     # Writing
 

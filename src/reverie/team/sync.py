@@ -3,8 +3,9 @@
 Three maps of key to SHA-256 are enough: `here` is the folder, `known` what the server held when
 we last agreed, `there` what it holds now. Each key falls into one case, and each case has one
 outcome. The server wins a key that both sides changed, and the local bytes go to a backup first;
-with merging on, both sides' words are merged and pushed instead. A file that was deleted here
-comes back and is told, unless deletions travel.
+with merging on, both sides' words are merged and pushed instead, and of the index always: it is a
+list, to which everybody adds. A file that was deleted here comes back and is told, unless
+deletions travel.
 
 Nothing is read or written here; `client` does what this says.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reverie.memory.format.entry import INDEX
 from reverie.team.values import BATCH_BYTES, BATCH_ENTRIES, Draft, RemoteState
 
 
@@ -25,53 +27,29 @@ class SyncMode:
     deletions: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SyncPlan:
     """What is to be done, key by key; a key stands in one of these at most but for `lost`."""
 
-    take: tuple[str, ...] = ()
+    take: list[str] = field(default_factory=list[str])
     """The server's text becomes ours."""
-    lost: tuple[str, ...] = ()
+    lost: list[str] = field(default_factory=list[str])
     """Of these our bytes go to a backup first: both sides changed them."""
-    merge: tuple[str, ...] = ()
+    merge: list[str] = field(default_factory=list[str])
     """Both changed them, and both sides' words are to be kept."""
-    push: tuple[str, ...] = ()
-    remove: tuple[str, ...] = ()
+    push: list[str] = field(default_factory=list[str])
+    remove: list[str] = field(default_factory=list[str])
     """Deleted there, and left alone here."""
-    delete: tuple[str, ...] = ()
+    delete: list[str] = field(default_factory=list[str])
     """Deleted here, to be deleted there."""
-    returned: tuple[str, ...] = ()
+    returned: list[str] = field(default_factory=list[str])
     """Deleted here, and taken again since deletions do not travel."""
-    agreed: tuple[str, ...] = ()
+    agreed: list[str] = field(default_factory=list[str])
     """The same on both sides, whatever was known."""
 
     @property
     def is_done(self) -> bool:
         return not (self.take or self.merge or self.push or self.remove or self.delete)
-
-
-@dataclass(slots=True)
-class _Cases:
-    take: list[str] = field(default_factory=list[str])
-    lost: list[str] = field(default_factory=list[str])
-    merge: list[str] = field(default_factory=list[str])
-    push: list[str] = field(default_factory=list[str])
-    remove: list[str] = field(default_factory=list[str])
-    delete: list[str] = field(default_factory=list[str])
-    returned: list[str] = field(default_factory=list[str])
-    agreed: list[str] = field(default_factory=list[str])
-
-    def done(self) -> SyncPlan:
-        return SyncPlan(
-            tuple(self.take),
-            tuple(self.lost),
-            tuple(self.merge),
-            tuple(self.push),
-            tuple(self.remove),
-            tuple(self.delete),
-            tuple(self.returned),
-            tuple(self.agreed),
-        )
 
 
 def plan(
@@ -83,10 +61,10 @@ def plan(
 ) -> SyncPlan:
     """What a sync does; keys that are `quiet` are left as they are on both sides."""
     rules = mode or SyncMode()
-    cases = _Cases()
+    found = SyncPlan()
     for key in sorted({*here, *known, *remote.checksums, *remote.tombstones} - set(quiet)):
-        _sort(key, here.get(key), known.get(key), remote, rules, cases)
-    return cases.done()
+        _sort(key, here.get(key), known.get(key), remote, rules, found)
+    return found
 
 
 def _sort(
@@ -95,24 +73,24 @@ def _sort(
     base: str | None,
     remote: RemoteState,
     rules: SyncMode,
-    cases: _Cases,
+    found: SyncPlan,
 ) -> None:
     theirs = remote.checksums.get(key)
     if ours == theirs:
-        cases.agreed.append(key)
+        found.agreed.append(key)
     elif theirs is None:
-        _gone_there(key, ours, base, remote, rules, cases)
+        _gone_there(key, ours, base, remote, rules, found)
     elif ours is None:
-        _gone_here(key, base, theirs, rules, cases)
+        _gone_here(key, base, theirs, rules, found)
     elif theirs == base:
-        cases.push.append(key)
+        found.push.append(key)
     elif ours == base:
-        cases.take.append(key)
-    elif rules.merging:
-        cases.merge.append(key)
+        found.take.append(key)
+    elif rules.merging or key == INDEX:
+        found.merge.append(key)
     else:
-        cases.take.append(key)
-        cases.lost.append(key)
+        found.take.append(key)
+        found.lost.append(key)
 
 
 def _gone_there(
@@ -121,26 +99,26 @@ def _gone_there(
     base: str | None,
     remote: RemoteState,
     rules: SyncMode,
-    cases: _Cases,
+    found: SyncPlan,
 ) -> None:
     """The server has no text for it, and we have."""
     was_deleted = rules.deletions and key in remote.tombstones
     if was_deleted and ours == base:
-        cases.remove.append(key)
+        found.remove.append(key)
     elif was_deleted and base is None and remote.tombstones[key] == ours:
-        cases.remove.append(key)  # a folder that never knew the server holds just what was deleted
+        found.remove.append(key)  # a folder that never knew the server holds just what was deleted
     else:
-        cases.push.append(key)
+        found.push.append(key)
 
 
-def _gone_here(key: str, base: str | None, theirs: str, rules: SyncMode, cases: _Cases) -> None:
+def _gone_here(key: str, base: str | None, theirs: str, rules: SyncMode, found: SyncPlan) -> None:
     """The server has a text for it, and we have none."""
     if base == theirs and rules.deletions:
-        cases.delete.append(key)
+        found.delete.append(key)
         return
-    cases.take.append(key)
+    found.take.append(key)
     if base is not None:
-        cases.returned.append(key)
+        found.returned.append(key)
 
 
 def batches(drafts: Sequence[Draft]) -> Iterator[list[Draft]]:

@@ -97,6 +97,12 @@ def find(
     return (token, (found[0][1], found[0][2])) if token.is_good(now) else None
 
 
+def public_part(text: str) -> str:
+    """The name that a token's text begins with, which is no secret; "" where it is no token."""
+    shape = _SHAPE.fullmatch(text)
+    return shape[1] if shape else ""
+
+
 def listed(within: Transaction) -> list[Token]:
     rows = within.rows(f"SELECT {_COLUMNS} FROM tokens ORDER BY created, id")
     return [_token(row) for row in rows]
@@ -111,7 +117,9 @@ def revoke(within: Transaction, name: str, now: float) -> Token:
         (now, name),
     )
     if not rows:
-        raise NotFound("There is no such token", where=name[:40], do="List the tokens")
+        raise NotFound(
+            "There is no such token", where=name[:40], do="See `reverie team token list`"
+        )
     return _token(rows[0])
 
 

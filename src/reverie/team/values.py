@@ -66,6 +66,21 @@ class KeptVersion:
     deleted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CountedRefusal:
+    """How often a server refused one token something within an hour; no token, no author, no
+    repository where it does not know them."""
+
+    org: str
+    repo: str
+    token: str
+    author: str
+    status: int
+    times: int
+    begun: float
+    latest: float
+
+
 class HttpRefusal(ReverieError):
     """A request that a server answers with an error; `status` is HTTP's."""
 
@@ -88,6 +103,8 @@ def check_repo(name: str) -> str:
     plain = slash and _REPO.fullmatch(owner) and _REPO.fullmatch(rest)
     if not plain or rest.endswith(".git"):
         raise InvalidInput(
-            "A repository is named owner/name", where=repr(name[:200]), do="Leave out the rest"
+            "A repository is named owner/name",
+            where=repr(name[:200]),
+            do="Give it without a host and without .git",
         )
     return name

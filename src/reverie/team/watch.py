@@ -54,9 +54,16 @@ async def changes(folder: Path, stop: anyio.Event) -> AsyncIterator[None]:
 
 
 async def keep_pushing(
-    events: AsyncIterator[None], push: Push, say: Say, *, sleep: Sleep = anyio.sleep
+    events: AsyncIterator[None],
+    push: Push,
+    say: Say,
+    *,
+    told: set[str] | None = None,
+    sleep: Sleep = anyio.sleep,
 ) -> None:
-    """Push once for each event; after a failure that may pass, also without one."""
+    """Push once for each event; after a failure that may pass, also without one. `told` are the
+    files of which it was said that they are not shared: it is said once."""
+    known: set[str] = set() if told is None else told
     async for _ in events:
         wait = FIRST_WAIT
         while True:
@@ -72,6 +79,7 @@ async def keep_pushing(
                 say(Notice("team", f"shared memory is not synced: {error}", "warning"))
                 break
             _tell(report, say)
+            tell_blocked(report, say, known)
             break
 
 
@@ -85,6 +93,14 @@ def _tell(report: SyncReport, say: Say) -> None:
         done.append(f"{len(report.conflicts)} changed on both sides: {report.conflicts[0]}")
     if done:
         say(Notice("team", f"shared memory: {', '.join(done)}", "info"))
+
+
+def tell_blocked(report: SyncReport, say: Say, told: set[str]) -> None:
+    """Say of which files why they are not shared, unless that was told."""
+    for key, why in sorted(report.blocked.items()):
+        if key not in told:
+            told.add(key)
+            say(Notice("team", f"{key} is not shared, since {why}", "warning"))
 
 
 def _is_ours(change: object, path: str) -> bool:

@@ -10,7 +10,8 @@ asked takes none of a call's time. Leaving the toolbox ends all background comma
 
 An input is held against its tool's JSON schema by a few checks of our own: types, required and
 unknown members, enum, minimum and maximum, lists of one type; whatever else a schema says is
-left to the tool. Nothing changes or guesses a value: `"5"` is not a number.
+left to the tool, or to the check that a tool of foreign make brings along. Nothing changes or
+guesses a value: `"5"` is not a number.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def read_call(call: ToolCall, registry: Registry) -> tuple[Tool, Input]:
         value = read(call.raw)
     except InvalidMessage as error:
         raise InvalidMessage(f"The call to {tool.name} cannot be read: {error}") from error
-    wrong = problems(value, tool.schema)
+    wrong = tool.check(value) if tool.check is not None else problems(value, tool.schema)
     if wrong:
         raise InvalidMessage(f"The input of {tool.name} is wrong: {'; '.join(wrong[:8])}")
     return tool, value
@@ -234,7 +235,7 @@ async def bounded(tool: Tool, value: Input, context: ToolContext) -> Output:
     seconds = context.settings.tool_seconds
     none = Output("")
     most = seconds + GRACE if tool.times_itself else seconds
-    with anyio.move_on_after(most):
+    with anyio.move_on_after(float("inf") if tool.waits else most):
         output, error = await alone(tool.run(value, context), none)
         if error:
             return Output(f"{tool.name} failed: {error}", is_error=True)

@@ -136,13 +136,23 @@ class PermissionPolicy:
         rules: Iterable[PermissionRule] = (),
         asker: Asker | None = None,
         keep: Callable[[PermissionRule], Awaitable[None]] | None = None,
+        concern: Callable[[str, Input], str] | None = None,
     ) -> None:
+        """`concern` says why a person is to be asked about a call, whatever the rules allow."""
         self.ground = ground
-        self.mode = mode
+        self.mode: Verdict = mode
         self.rules = list(rules)
         self._asker = asker
         self._keep = keep
+        self._concern = concern
         self._asking = anyio.Lock()
+
+    def on(self, ground: PermissionRoots, *more: PermissionRule) -> PermissionPolicy:
+        """The same rules, with some more, and the same person, on other folders."""
+        other = PermissionPolicy(ground, mode=self.mode, asker=self._asker, keep=self._keep)
+        other.rules = [*self.rules, *more] if more else self.rules
+        other._asking = self._asking
+        return other
 
     async def check(
         self, tool: Tool, value: Input, files: Files, foresee: Foresee | None = None
@@ -167,6 +177,9 @@ class PermissionPolicy:
         matching = {r.verdict for r in self.rules if self._covers(r, tool, found)}
         if "deny" in matching:
             return replace(found, verdict="deny", reason="a rule forbids it")
+        if self._concern is not None and (why := self._concern(tool.name, value)):
+            asked = replace(found, verdict="ask", reason=why, protected=True)
+            return self._unasked(asked)
         if found.protected:
             return self._unasked(found)
         if "ask" in matching:

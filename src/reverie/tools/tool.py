@@ -172,6 +172,7 @@ class ToolContext:
 
 
 Action: TypeAlias = "Callable[[Input, ToolContext], Awaitable[Output]]"
+Check: TypeAlias = "Callable[[Mapping[str, Any]], list[str]]"
 Preview: TypeAlias = "Callable[[Input, ToolContext], Awaitable[FileChange]]"
 
 
@@ -189,6 +190,8 @@ class Tool:
     path: str = ""  # the input that names a file or folder, for permissions
     command: str = ""  # the input that holds a command line, for permissions
     times_itself: bool = False  # ends by itself at the time limit, with what it has
+    check: Check | None = None  # what is wrong with an input, where the schema is of foreign make
+    waits: bool = False  # takes as long as what it started, which has limits of its own
     preview: Preview | None = None  # what it would make of its file; raises where it would fail
 
     async def run(self, input: Input, context: ToolContext) -> Output:  # noqa: A002

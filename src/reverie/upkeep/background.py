@@ -19,6 +19,7 @@ from reverie.session.extraction.run import ExtractionContext, guards_at
 from reverie.session.library import NoDisk
 from reverie.session.opening import Head
 from reverie.settings import Settings
+from reverie.store.fences import Fence
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
 from reverie.tools import standard
@@ -44,13 +45,14 @@ def learning_context(
     say: Say,
     *,
     dry: bool = False,
+    fence: Fence | None = None,
 ) -> ExtractionContext:
     """What an extraction over a past session stands on."""
     world = World(
         SystemClock(), NoDisk(), place.flags(), settings, model, say=say, model_name=model.name
     )
     guards = guards_at(place.root, place.library_to_write().path, memories, world)
-    return ExtractionContext(memories, world, guards, WordsSource(""), dry)
+    return ExtractionContext(memories, world, guards, WordsSource(""), dry, fence)
 
 
 def learning_head(context: ExtractionContext) -> HeadSet:
@@ -65,14 +67,22 @@ def learning_head(context: ExtractionContext) -> HeadSet:
 
 @contextmanager
 def dreaming(
-    place: ProjectPlace, settings: Settings, memories: Memories, model: Model, say: Say
+    place: ProjectPlace,
+    settings: Settings,
+    memories: Memories,
+    model: Model,
+    say: Say,
+    *,
+    fence: Fence | None = None,
+    counted: bool = True,
 ) -> Generator[Dreamer]:
-    """Everything a dream needs."""
+    """Everything a dream needs. Its cost is `counted` in the day's budget of this home, unless
+    whoever hands in the model counts it elsewhere."""
     clock = SystemClock()
     library = place.library_to_write()
     world = World(clock, NoDisk(), place.flags(), settings, model, say=say)
     guards = guards_at(place.root, library.path, memories, world)
-    budget = daily_budget(place, settings, model)
+    budget = daily_budget(place, settings, model) if counted else None
     try:
         yield Dreamer(
             memories,
@@ -85,6 +95,7 @@ def dreaming(
             place.flags(),
             budget,
             summariser=summariser_for(settings, place.environ, world.window, clock),
+            fence=fence,
         )
     finally:
         library.close()

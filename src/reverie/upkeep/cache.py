@@ -13,7 +13,7 @@ from typing import Any
 
 from reverie.errors import InvalidMessage, ReverieError
 from reverie.session.budget import weight
-from reverie.session.library import Library
+from reverie.session.library import Library, SessionDisk
 from reverie.session.reading import Transcript
 from reverie.settings import Settings
 from reverie.store.journal import BadLine, Journal
@@ -129,6 +129,7 @@ def _asked(entries: Sequence[Entry], agent: str) -> Iterator[AnsweredRequest]:
 
 def _agents(library: Library, session: str) -> Iterator[tuple[str, list[Entry], list[str]]]:
     """The transcripts of forks and sub-agents: id, entries, and what cannot be read."""
+    load = SessionDisk(library.folder, session).get_blob
     for key in library.files(session):
         if not key.startswith("agents/") or not key.endswith(".jsonl"):
             continue
@@ -141,7 +142,7 @@ def _agents(library: Library, session: str) -> Iterator[tuple[str, list[Entry], 
                 if isinstance(found, BadLine):
                     faults.append(f"{key}, line {found.number}: {found.reason}")
                 else:
-                    entries.append(decode(found.text, _no_blob))
+                    entries.append(decode(found.text, load))
         except (InvalidMessage, ReverieError) as error:
             faults.append(f"{key}: {error}")
         yield agent, entries, faults
@@ -173,11 +174,6 @@ def _when_forked(
             watch, _ = watch.answered(record.usage, record.diagnostics, record.applied_edits)
         view = apply(view, entry)
     return view, watch
-
-
-def _no_blob(name: str) -> None:
-    """A fork's transcript names none: its head is its parent's."""
-    del name
 
 
 # --- sums

@@ -19,6 +19,7 @@ from reverie.memory.format.entry import MAX_READ, is_topic, shown
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version, trust_in
 from reverie.store import landing
+from reverie.store.fences import Fence
 from reverie.store.memories import Memories
 from reverie.store.written import written_times
 from reverie.upkeep.place import ProjectPlace
@@ -154,7 +155,9 @@ def _present(
 # --- fixing
 
 
-def fix_memory(memories: Memories, place: ProjectPlace, origin: Origin) -> MemoryFix:
+def fix_memory(
+    memories: Memories, place: ProjectPlace, origin: Origin, fence: Fence | None = None
+) -> MemoryFix:
     """Make the repairs as one step, but for those by which a fact would be lost."""
     from reverie.memory.branch_changes import verdict
     from reverie.memory.repair.repair import kept, repaired
@@ -191,7 +194,8 @@ def fix_memory(memories: Memories, place: ProjectPlace, origin: Origin) -> Memor
     for one in edits:
         counts[one.why] = counts.get(one.why, 0) + 1
     try:
-        group = _land(memories, given, replace(done, files=files, edits=tuple(edits)), origin)
+        made = replace(done, files=files, edits=tuple(edits))
+        group = _land(memories, given, made, origin, fence)
     except ReverieError as error:
         later = "cut off while it landed, which goes on when the memory is next opened: "
         return MemoryFix(failed=f"{later if landing.is_planned(memories) else ''}{error}")
@@ -213,11 +217,18 @@ def _allowed(memories: Memories, key: str, data: bytes) -> bool:
     return True
 
 
-def _land(memories: Memories, given: CheckInput, done: Repaired, origin: Origin) -> str:
+def _land(
+    memories: Memories,
+    given: CheckInput,
+    done: Repaired,
+    origin: Origin,
+    fence: Fence | None,
+) -> str:
     """Put the repairs into the folder; whatever somebody changed meanwhile stops it."""
     why = "; ".join(dict.fromkeys(f"{one.why} {one.target}" for one in done.edits))[:400]
     moved = [one for one in done.edits if one.target not in ("", one.file)]
     drawn_on = {key for one in moved for key in (one.file, one.target) if is_topic(key)}
     there = sorted(drawn_on & given.files.keys())
     trust = landing.least_trusted(memories, there, Trust.USER)
-    return landing.land(memories, done.files, given.files, replace(origin, trust=trust, note=why))
+    by = replace(origin, trust=trust, note=why)
+    return landing.land(memories, done.files, given.files, by, fence=fence)

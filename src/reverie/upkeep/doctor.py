@@ -23,7 +23,9 @@ from reverie.store.journal import BadLine, Journal
 from reverie.store.lock import FileLock
 from reverie.text.counts import plural, size
 from reverie.upkeep import home_files
+from reverie.upkeep.installed import Desk
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
 
 CheckState = Literal["ok", "note", "fixed", "problem"]
@@ -241,6 +243,35 @@ def _locks(examined: Examination) -> Iterator[Check]:
     yield Check("locks", "ok", f"in use: {'; '.join(held)}" if held else "nothing is in use")
 
 
+# --- clients that speak through the proxy
+
+
+def _clients(examined: Examination) -> Iterator[Check]:
+    place = examined.place
+    desk = Desk(place.environ, place.home)
+    for name in desk.installed():
+        address = ProxyAddress(desk.port(name), known_token(place.home))
+        if not desk.in_place(name, address):
+            do = f"`reverie install {name}` puts it back, `reverie uninstall {name}` forgets it"
+            yield Check("clients", "problem", f"{name}: its settings no longer name the proxy", do)
+            continue
+        yield _traffic(name, address)
+
+
+def _traffic(name: str, address: ProxyAddress) -> Check:
+    told = status(address)
+    if told is None:
+        what = f"{name} is set to the proxy, but nothing answers on port {address.port}"
+        return Check("clients", "problem", what, "Start it: `reverie proxy`")
+    count = sum(n for n in object_in(told, "requests").values() if isinstance(n, int))
+    if not count:
+        what = f"{name}: the proxy runs, no request has arrived since it started"
+        return Check("clients", "note", what, f"Start {name} anew and ask it something")
+    arrived = "request has" if count == 1 else "requests have"
+    what = f"{name}: {count:,} {arrived} arrived at the proxy since it started"
+    return Check("clients", "ok", what)
+
+
 _CHECKS: dict[str, Callable[[Examination], Iterator[Check]]] = {
     "python": _python,
     "programs": _programs,
@@ -254,4 +285,5 @@ _CHECKS: dict[str, Callable[[Examination], Iterator[Check]]] = {
     "project": _project,
     "sessions": _transcripts,
     "locks": _locks,
+    "clients": _clients,
 }

@@ -45,7 +45,7 @@ _SESSION = re.compile(
     r"(?P<base>(?:.*?/)??)(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.jsonl|/.*)",
     re.ASCII,
 )
-_DERIVED = re.compile(r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?", re.ASCII)
+_DERIVED = re.compile(r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?|.*\.(?:rules|seen)", re.ASCII)
 _OWN = ("settings.json", "flags.json")
 
 ForgetProgress = Callable[[str], None]

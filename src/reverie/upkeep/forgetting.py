@@ -146,9 +146,9 @@ class Rewriter:
         for key, data, count in results:
             self._put(key, data)
             self._did(key, "stored result", count)
-        done = {key for key, _, _ in results}
+        done = {key for key, _, _ in results}.union(journals)
         for key in self._list(below.rstrip("/")):
-            if key not in done and not key.startswith((f"{below}blobs/", f"{below}agents/")):
+            if key not in done and not key.startswith(f"{below}blobs/"):
                 self.plain(key, "session file")
         for old in blobs:
             self.removed(f"{below}blobs/{old}.json", "blob")

@@ -54,7 +54,7 @@ def find_memory(
     place: ProjectPlace, say: Say, *, create: bool = False
 ) -> Generator[Memories | None]:
     """The project's memory; None where there is none and none is to be made."""
-    settings = place.loaded().settings
+    settings = place.settings
     folder = memory_folder(place.home, place.root, settings)
     kept = history_folder(place.home, place.root, place.environ)
     if not create and not folder.is_dir() and not kept.is_dir():

@@ -78,7 +78,7 @@ def import_file(memories: Memories, found: ImportCandidate, dry_run: bool) -> Im
     except ReverieError as error:
         return ImportedFile(where, found.key, f"refused: {error.what}")
     if done.saved:
-        _keep_time(memories, found.key, _time_of(found.path))
+        keep_time(memories, found.key, _time_of(found.path))
     how = "imported, unverified" if done.unverified else "imported"
     return ImportedFile(where, found.key, how if done.saved else "waits for review")
 
@@ -90,7 +90,7 @@ def _time_of(path: Path) -> int:
         return 0
 
 
-def _keep_time(memories: Memories, key: str, at: int) -> None:
+def keep_time(memories: Memories, key: str, at: int) -> None:
     """A file that came from elsewhere is as old here as it was there."""
     if at > 0:
         with suppress(OSError):

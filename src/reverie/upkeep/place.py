@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reverie.errors import InvalidInput, NotFound
 from reverie.session.library import Library
-from reverie.settings import Flags, Loaded, environment, load
+from reverie.settings import Flags, Loaded, Settings, environment, load
 from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store import keys as names
@@ -40,6 +40,15 @@ class ProjectPlace:
     def loaded(self) -> Loaded:
         """The settings that count here."""
         return load(self.environ, home=self.home, root=self.root)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the memory here: that of a user or an agent lies in its own folder,
+        wherever a project's is kept."""
+        found = self.loaded().settings
+        if places.is_address(self.home, self.root):
+            return replace(found, memory_path_override=None, auto_memory_directory=None)
+        return found
 
     def flags(self) -> Flags:
         """The flags as they count here."""

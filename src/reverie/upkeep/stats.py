@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -27,6 +27,7 @@ from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
+from reverie.store.rules import RuleStore
 from reverie.upkeep.check import check_memory
 from reverie.upkeep.metrics import Day, Metrics, days, figures
 from reverie.upkeep.place import ProjectPlace
@@ -62,6 +63,7 @@ class Stats:
     trend: list[MemoryDay]
     since: str
     kept: int = 0  # memories that extraction wrote and that are still there
+    rules: Mapping[str, int] = field(default_factory=dict[str, int])  # what rules did, by event
 
     @property
     def cost_of_a_memory(self) -> float | None:
@@ -91,6 +93,7 @@ class Stats:
             "injected": found.injected,
             "cited": found.cited,
             "cited_share": found.cited_share,
+            "rules": dict(self.rules),
             "cost": {name: round(price, 1) for name, price in self.cost.items()},
             "requests": {name: one.requests for name, one in sorted(found.sources.items())},
             "unasked": [
@@ -122,7 +125,19 @@ def project_stats(
         trend,
         "always" if everything else "7 days",
         0 if memories is None else sum(memories.folder.exists(key) for key in found.written),
+        {} if memories is None else _rules(memories, place, since),
     )
+
+
+def _rules(memories: Memories, place: ProjectPlace, since: float) -> dict[str, int]:
+    """What the rules of the project did since a moment."""
+    first = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d")
+    total: dict[str, int] = {}
+    for one in RuleStore(memories, place.root).counts().values():
+        for day, events in one.days.items():
+            for event, count in events.items() if day >= first else ():
+                total[event] = total.get(event, 0) + count
+    return total
 
 
 def _spent(place: ProjectPlace, now: float) -> list[Day]:
@@ -136,6 +151,15 @@ def _spent(place: ProjectPlace, now: float) -> list[Day]:
 
 
 # --- the memory's trend
+
+
+def last_checked(place: ProjectPlace) -> MemoryDay | None:
+    """The memory's state as it was last noted; nothing is checked for it."""
+    library = place.library()
+    if library is None:
+        return None
+    with Folder(library.path, create=False) as folder:
+        return next(reversed(list(_known_days(folder))), None)
 
 
 def _trend(

@@ -72,6 +72,17 @@ COMMANDS = {
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
     "web": LazyCommand(f"{HERE}.web:web", "Open the page: sessions, memories, dreams."),
+    "fleet": LazyCommand(
+        f"{HERE}.fleet:app", "Run background work over many projects, on one host or many."
+    ),
+    "mcp": LazyCommand(f"{HERE}.mcp:mcp", "Serve a project's memory to MCP clients."),
+    "install": LazyCommand(
+        f"{HERE}.install:install", "Let a client (Claude Code, Codex, …) speak through the proxy."
+    ),
+    "uninstall": LazyCommand(f"{HERE}.install:uninstall", "Take back what `install` wrote."),
+    "proxy": LazyCommand(
+        f"{HERE}.proxy:proxy", "Give an agent in use memory and context by one URL."
+    ),
     "simulate": LazyCommand(f"{HERE}.simulate:simulate", "Serve a simulated model provider."),
     "help": LazyCommand(f"{HERE}.help:help_", "Show the help of a command."),
 }
@@ -213,8 +224,25 @@ def build() -> click.Group:
 
         Without a command, `reverie chat` is run. Every command accepts `--json`.
         """
+        _begin_telemetry()
 
     return top
+
+
+def _begin_telemetry() -> None:
+    from reverie.settings import environment
+
+    wanted = environment().get("REVERIE_TELEMETRY", "off")
+    if wanted not in ("on", "texts"):
+        return
+    try:
+        from reverie.adapters.telemetry import from_environment
+    except ModuleNotFoundError as error:
+        raise NotAvailable(
+            f"REVERIE_TELEMETRY is {wanted}, and {error.name} is not installed",
+            do="pip install 'reverie[otel]', or unset REVERIE_TELEMETRY",
+        ) from error
+    from_environment(wanted)
 
 
 def run(args: Sequence[str] | None = None) -> None:

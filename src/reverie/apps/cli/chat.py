@@ -61,6 +61,7 @@ ENDINGS: Mapping[str, type[ReverieError]] = {
 )
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Continue the newest session.")
 @model_option
+@click.option("--agent", default="", metavar="NAME", help="Be an agent of this type.")
 @click.option("--bare", is_flag=True, help="Run without memory, notes and hooks.")
 @click.option("--private", is_flag=True, help="Record nothing.")
 @click.option(
@@ -100,6 +101,7 @@ def chat(
     resume: str,
     go_on: bool,
     model: str,
+    agent: str,
     bare: bool,
     private: bool,
     max_cost: float | None,
@@ -134,13 +136,15 @@ def chat(
         limits=TurnLimits(rounds=max_rounds, cost=max_cost),
         home=place.home,
         environ=place.environ,
+        agents=not agent,
+        agent=agent,
     )
     _welcome(place, private)
     if prompt is None:
         from reverie.apps.cli.interactive import converse
         from reverie.apps.cli.trust import offer
 
-        offer(place)
+        offer(place, project)
         converse(place, wanted, model)
         return
     code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)

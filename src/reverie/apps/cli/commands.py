@@ -286,8 +286,11 @@ def tasks(chat: Chat, rest: str) -> None:
             )
         chat.say(f"Ended {name.strip()}")
         return
+    at_work = {member.name: member for member in agent.at_work}
     for running in agent.tasks:
-        chat.say(f"  {running}")
+        chat.say(f"  {at_work[running].line if running in at_work else running}")
+    for member in agent.over[-LISTED:]:
+        chat.say(f"  {member.line}", "dim")
     chat.say(f"{plural(len(agent.tasks), 'task')} in the background", "dim")
 
 
@@ -326,7 +329,10 @@ def standard() -> SlashCommands:
             ),
             SlashCommand("dream", "Tidies the memory, in the background", dream),
             SlashCommand(
-                "tasks", "Lists what runs in the background, or ends it", tasks, "[kill ID]"
+                "tasks",
+                "Lists agents and what runs in the background, or ends it",
+                tasks,
+                "[kill ID]",
             ),
             SlashCommand("skill", "Attaches a skill of the project", skill, "NAME"),
             SlashCommand("quit", "Leaves", leave),

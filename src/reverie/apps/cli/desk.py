@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -68,8 +68,8 @@ class Screen(Protocol):
         """A line typed while a turn runs; None where there is none."""
         ...
 
-    def idle(self, seconds: float) -> None:
-        """A turn runs, and nothing has come for so long."""
+    def idle(self, seconds: float, agents: Sequence[str] = ()) -> None:
+        """A turn runs, and nothing has come for so long; a line for each agent at work."""
         ...
 
     @property
@@ -175,7 +175,7 @@ class Desk:
                 return self._queue.get(timeout=GLANCE)
             except Empty:
                 quiet += GLANCE
-                self.screen.idle(quiet)
+                self.screen.idle(quiet, [one.live for one in self.agent.at_work])
                 line = self.screen.typed()
                 if line and line.strip():
                     self.agent.inbox.put(line)

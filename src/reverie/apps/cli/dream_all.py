@@ -7,26 +7,17 @@ passed over.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reverie.alone import alone
-from reverie.apps.cli.dream import dreaming
-from reverie.apps.cli.memory_open import find_memory
-from reverie.apps.cli.show import Column, document, line, say, table
-from reverie.errors import Held
-from reverie.layers.dreaming import Gates
-from reverie.session.dream.branch import Dream
-from reverie.session.dream.run import Dreamer, dream, told
-from reverie.session.dream.watch import touched, undistilled
-from reverie.upkeep.background import closing
+from reverie.apps.cli.show import Column, document, line, say, table, tell
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.tasks import TaskRun, dream_memory, roots
+from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.world import Model
@@ -65,38 +56,15 @@ def run_all(place: ProjectPlace, model: Model, *, dry_run: bool, as_json: bool) 
         raise click.exceptions.Exit(1)
 
 
-def roots(place: ProjectPlace) -> Iterator[Path]:
-    """The projects of a home whose own folder is still there."""
-    for owner, library in place.libraries():
-        library.close()
-        if owner and os.path.isdir(owner):
-            yield Path(owner)
-
-
 async def project(root: Path, model: Model, dry_run: bool) -> dict[str, Any]:
     """One project: its gates, then its dream."""
-    place = ProjectPlace.of(root)
-    with find_memory(root) as memories:
-        if memories is None:
-            return {"status": "passed over", "reason": "it has no memory"}
-        with dreaming(place, memories, model) as dreamer:
-            shut = gates(dreamer)
-            if shut:
-                return {"status": "passed over", "reason": shut}
-            try:
-                async with closing(dreamer):
-                    done = await dream(dreamer, "auto", dry_run=dry_run)
-            except Held as error:
-                return {"status": "passed over", "reason": error.what}
-            return _value(done)
+    run = TaskRun(model, say=_said)
+    found, done = await dream_memory(ProjectPlace.of(root), run, dry_run=dry_run)
+    if done is None:
+        return {"status": found.result, "reason": found.reason}
+    return {**asdict(done), "reason": found.reason}
 
 
-def gates(dreamer: Dreamer) -> str:
-    """Why no dream is due, or nothing."""
-    days = partial(undistilled, dreamer.memories)
-    found = Gates(dreamer.flags, dreamer.lock.last, partial(touched, dreamer.library), None, days)
-    return found.shut(dreamer.settings, dreamer.clock.now())
-
-
-def _value(done: Dream) -> dict[str, Any]:
-    return {**asdict(done), "reason": told(done)}
+def _said(notice: Notice) -> None:
+    if notice.level != "info":
+        tell(notice)

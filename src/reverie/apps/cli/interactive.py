@@ -58,7 +58,7 @@ class InteractiveSession:
 
     def _read(self) -> str:
         """The next line, without space around it; empty where there is nothing to do."""
-        said = self.desk.agent.inbox.take()
+        said = self.desk.agent.inbox.typed()
         if said:
             return "\n".join(str(s) for s in said).strip()
         try:

@@ -18,13 +18,20 @@ from typing import Any
 
 import click
 
-from reverie.apps.cli import memory_check, memory_learn, memory_moves, memory_past, memory_review
+from reverie.apps.cli import (
+    memory_check,
+    memory_learn,
+    memory_moves,
+    memory_past,
+    memory_review,
+    memory_rules,
+)
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, age, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
-from reverie.memory.format.entry import TopicFile
+from reverie.memory.format.entry import TEAM, TopicFile, key_for, title_of
 from reverie.settings import environment
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
@@ -105,15 +112,33 @@ def show(name: str, at: str, as_json: bool, project: Path) -> None:
 @click.option("--name", default="", help="The name of the memory.")
 @click.option("--description", default="", help="A one-line description.")
 @click.option("--type", "kind", default="", help="user, feedback, project or reference.")
+@click.option("--team", is_flag=True, help="Save it in team/, which `reverie team sync` shares.")
 @json_option
 @project_option
-def add(text: str, name: str, description: str, kind: str, as_json: bool, project: Path) -> None:
+def add(
+    text: str, name: str, description: str, kind: str, team: bool, as_json: bool, project: Path
+) -> None:
     """Save a new memory and add it to the index."""
+    body = text_from(text)
     with open_memory(project) as memories:
         done = memories.remember(
-            text_from(text), by_user("save"), name=name, description=description, type=kind
+            body,
+            by_user("save"),
+            name=name,
+            description=description,
+            type=kind,
+            key=_shared_key(memories, name or title_of(body), kind) if team else "",
         )
     _tell(done, as_json)
+
+
+def _shared_key(memories: Memories, title: str, kind: str) -> str:
+    """A file below `team/` that nobody has yet."""
+    below = f"{TEAM}/"
+    taken = frozenset(
+        key.removeprefix(below) for key in memories.folder.all_keys() if key.startswith(below)
+    )
+    return below + key_for(title, kind, taken)
 
 
 def _tell(done: Remembered, as_json: bool) -> None:
@@ -242,6 +267,7 @@ for command in (
     memory_past.undo,
     memory_past.forget,
     memory_review.app,
+    memory_rules.rules,
     memory_check.check,
     memory_learn.learn,
     memory_moves.import_memories,

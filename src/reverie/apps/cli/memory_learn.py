@@ -20,24 +20,18 @@ import click
 
 from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import json_option, model_option, project_option
-from reverie.apps.cli.show import Column, clean, document, note, say, table
-from reverie.errors import InvalidMessage, NotFound, ReverieError
-from reverie.store.journal import unseal
+from reverie.apps.cli.show import Column, clean, document, note, say, table, tell
+from reverie.errors import ReverieError
 from reverie.text.counts import plural
-from reverie.transcript import recorded
-from reverie.transcript.codec import decode
-from reverie.transcript.recorded import is_ours
-from reverie.transcript.records import Entry, Started
 from reverie.upkeep import transfer
-from reverie.upkeep.place import ProjectPlace, find_session
+from reverie.upkeep.place import ProjectPlace
 from reverie.world import Notice
 
 if TYPE_CHECKING:
     from reverie.session.budget import Budget
-    from reverie.session.extraction.past import Learned, PastSession
+    from reverie.session.extraction.past import Learned
     from reverie.session.extraction.run import ExtractionContext
     from reverie.store.memories import Memories
-    from reverie.transcript.records import HeadSet
     from reverie.world import Model
 
 
@@ -98,18 +92,15 @@ def _all(
     """What came of each file; one that cannot be gone through is named, and the others go on."""
     import anyio
 
-    from reverie.upkeep.background import learning_head
-
     done: list[Learned] = []
     failed: list[tuple[str, ReverieError]] = []
 
     async def work() -> None:
-        head = learning_head(ground)
         close: Callable[[], Awaitable[None]] | None = getattr(ground.world.model, "aclose", None)
         try:
             for given in transfer.expanded(files):
                 try:
-                    done.append(await _one(given, place, ground, head, budget, quiet=quiet))
+                    done.append(await _one(given, place, ground, budget, quiet=quiet))
                 except ReverieError as error:
                     failed.append((given, error))
                 if done and done[-1].over_budget:  # the next would stop too
@@ -126,12 +117,11 @@ async def _one(
     given: str,
     place: ProjectPlace,
     ground: ExtractionContext,
-    head: HeadSet,
     budget: Budget | None,
     *,
     quiet: bool,
 ) -> Learned:
-    from reverie.session.extraction.past import learn as go_through
+    from reverie.upkeep.tasks import learn_past, past_of
 
     shown = not quiet and sys.stderr.isatty()
 
@@ -141,7 +131,7 @@ async def _one(
             sys.stderr.write(f"\r\x1b[K{clean(end)}")
             sys.stderr.flush()
 
-    return await go_through(past_of(given, place), ground, head, budget, step)
+    return await learn_past(past_of(given, place, tell), ground, budget, step)
 
 
 # --- what it stands on
@@ -167,46 +157,6 @@ def _ground(
 
 def _heard(notice: Notice) -> None:
     note(f"{notice.layer}: {notice.text}")
-
-
-# --- what there is to learn from
-
-
-def past_of(given: str, place: ProjectPlace) -> PastSession:
-    """The recorded session in a file, or of this project by its id."""
-    from reverie.session.extraction.past import PastSession
-
-    path = Path(given)
-    if not path.exists():
-        if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
-            raise NotFound("There is no such file", where=given)
-        library = place.library()
-        session = find_session(library, given)
-        entries = library.read(session).entries if library else ()
-        return PastSession(session, entries, given, "reverie")
-    lines, faults = transfer.lines_of(path)
-    for fault in faults:
-        note(f"{given}: {fault}")
-    if lines and is_ours(lines[0]):
-        return _ours(lines, path)
-    found = recorded.read(lines, given)
-    name = found.session or path.name.partition(".")[0]
-    return PastSession(name, found.entries, given, found.program, found.cwd)
-
-
-def _ours(lines: Sequence[str], path: Path) -> PastSession:
-    from reverie.session.extraction.past import PastSession
-
-    entries: list[Entry] = []
-    for text in lines:
-        found = unseal(text.encode("utf-8", "surrogateescape"))
-        try:
-            entries.append(decode((found[0].decode() if found else text), lambda _: None))
-        except (InvalidMessage, UnicodeDecodeError):
-            continue  # a head whose parts lie elsewhere, or a torn line: nobody's words
-    started = next((e.record for e in entries if isinstance(e.record, Started)), None)
-    name = started.session if started else path.name.partition(".")[0]
-    return PastSession(name, tuple(entries), str(path), "reverie", started.cwd if started else "")
 
 
 # --- what is told

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import click
 
 from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.show import document, say, tell, watched
+from reverie.apps.cli.show import document, note, say, tell, watched
 from reverie.errors import InvalidInput
 from reverie.memory.trust import Trust
 from reverie.store.files import Folder
 from reverie.store.lists import REVIEW
 from reverie.text.counts import plural
+from reverie.upkeep.foreign_exports import System, exported
 from reverie.upkeep.memory_transfer import (
     HISTORY,
     MEMORY,
@@ -30,7 +32,11 @@ from reverie.upkeep.memory_transfer import (
     is_export,
     restore,
 )
+from reverie.upkeep.moving_in import UNVERIFIED, WAITS, Moved, MoveIn
 from reverie.upkeep.place import ProjectPlace
+
+SHOWN, SHOWN_JSON = 5, 1_000
+"""Texts that are shown of each outcome and reason; all of them are counted."""
 
 
 @click.command("import")
@@ -44,8 +50,8 @@ from reverie.upkeep.place import ProjectPlace
 @click.option(
     "--from",
     "source",
-    type=click.Choice(get_args(Program)),
-    help="Import what another program stores for this project.",
+    type=click.Choice([*get_args(Program), *get_args(System)]),
+    help="Import what another program stores for this project, or an export of it (PATH).",
 )
 @click.option("--trust", "trusted", is_flag=True, help="The files are your own words: no review.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
@@ -53,15 +59,22 @@ from reverie.upkeep.place import ProjectPlace
 @project_option
 def import_memories(
     paths: tuple[Path, ...],
-    source: Program | None,
+    source: Program | System | None,
     trusted: bool,
     dry_run: bool,
     as_json: bool,
     project: Path,
 ) -> None:
-    """Import memories of Claude Code, Codex, Gemini, AGENTS.md files, or a Reverie export."""
-    if bool(paths) == bool(source):
-        raise InvalidInput("Give either files or --from PROGRAM", do="For example --from claude")
+    """Import memories of Claude Code, Codex, Gemini, AGENTS.md files, or a Reverie export; or what
+    mem0, Letta and LangGraph export."""
+    if not paths and source is None:
+        raise InvalidInput("Give files or --from PROGRAM", do="For example --from claude")
+    if source in get_args(System) and not paths:
+        do = f"Give its file: reverie memory import --from {source} FILE"
+        raise InvalidInput(f"What {source} exports is a file", do=do)
+    if source is not None and paths:
+        _move_in(source, paths, trusted, dry_run, as_json, project)
+        return
     place = ProjectPlace.of(project)
     with open_memory(project) as memories:
         exported = [path for path in paths or () if is_export(path)]
@@ -69,7 +82,8 @@ def import_memories(
             one for path in exported for one in restore(memories, path, dry_run, trusted=trusted)
         ]
         loose = [path for path in paths or () if path not in exported]
-        found = list(files_of_program(source, place) if source else files_at(loose))
+        program = cast("Program | None", source)
+        found = list(files_of_program(program, place) if program else files_at(loose))
         if trusted:
             found = [replace(one, trust=Trust.USER) for one in found]
 
@@ -78,6 +92,46 @@ def import_memories(
 
         brought += list(watched(found, "importing", work))
     _tell(brought, dry_run, as_json)
+
+
+def _move_in(
+    source: str,
+    paths: Sequence[Path],
+    trusted: bool,
+    dry_run: bool,
+    as_json: bool,
+    project: Path,
+) -> None:
+    """An export of another system, each text judged by itself and all of it one step."""
+    counts: Counter[str] = Counter()
+    shown: Counter[tuple[str, str]] = Counter()
+    rows: list[Moved] = []
+    with open_memory(project) as memories:
+        for path in paths:
+            work = MoveIn(memories, source, path.name, trusted, dry_run)
+            for one in _counted(work.run(exported(source, path)), as_json):
+                counts[one.outcome] += 1
+                shown[one.outcome, one.why] += 1
+                if shown[one.outcome, one.why] <= (SHOWN_JSON if as_json else SHOWN):
+                    rows.append(one)
+    if as_json:
+        document({"moved": [asdict(one) for one in rows], "counts": counts, "dry_run": dry_run})
+        return
+    for one in rows:
+        about = f": {one.why}" if one.why else ""
+        say(f"{one.outcome}{about} · {one.file or ' '.join(one.text.split())[:80]}")
+    total = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
+    say(f"{'Would be: ' if dry_run else ''}{total or 'There was nothing to import.'}")
+    if not trusted and (counts[UNVERIFIED] or counts[WAITS]):
+        say("Where these are your own words, the same with --trust keeps them as such.")
+
+
+def _counted(found: Iterator[Moved], quiet: bool) -> Iterator[Moved]:
+    """The same, with a line on what was done so far where it takes long."""
+    for count, one in enumerate(found, 1):
+        if not quiet and count % 5_000 == 0:
+            note(f"{count:,} looked at")
+        yield one
 
 
 def _tell(brought: Sequence[ImportedFile], dry_run: bool, as_json: bool) -> None:

@@ -92,7 +92,7 @@ def replay(
 ) -> None:
     """Replay recorded sessions under a policy: cost, cache, breaks, and what stays in context."""
     place = ProjectPlace.of(project)
-    chosen = _policy(policy, place.loaded().settings, tail, prices_of(prices))
+    chosen = policy_of(policy, place.loaded().settings, tail, prices_of(prices))
     sessions, failed = _all(files, place, chosen, every=html is not None)
     if not sessions and failed:
         raise failed[0][1]
@@ -159,7 +159,8 @@ def _listed(given: str) -> Prices:
     return replace(Prices(), **found)
 
 
-def _policy(name: str, settings: Settings, tail: int | None, prices: Prices) -> ReplayPolicy:
+def policy_of(name: str, settings: Settings, tail: int | None, prices: Prices) -> ReplayPolicy:
+    """The policy of this name, or without one that of the settings."""
     wanted = name or settings.context_policy
     found: PolicyName | None = next((p for p in POLICIES if p == wanted), None)
     if found is None:

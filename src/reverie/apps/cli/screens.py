@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from reverie.apps.cli.permission import Row, asked_for, read_answer
@@ -56,8 +56,8 @@ class Printed:
     def typed(self) -> str | None:
         return None
 
-    def idle(self, seconds: float) -> None:
-        del seconds
+    def idle(self, seconds: float, agents: Sequence[str] = ()) -> None:
+        del seconds, agents
 
     def read(self) -> str:
         raise EOFError
@@ -92,9 +92,11 @@ class LineScreen:
         self._open = ""  # the kind of text that the cursor stands behind
         self._sign = ""  # what is shown to be waited for
         self._awaited = "the model"
+        self._agents: list[str] = []  # lines that are shown and may be written over
 
     def event(self, event: TurnEvent) -> None:
         self._clear_sign()
+        self._agents = []
         match event:
             case Delta("text", text):
                 self._write("text", text)
@@ -121,11 +123,13 @@ class LineScreen:
         style = {"info": "dim", "warning": "yellow", "error": "red"}[notice.level]
         self.line(f"[{notice.layer}] {notice.text}", style)
 
-    def idle(self, seconds: float) -> None:
+    def idle(self, seconds: float, agents: Sequence[str] = ()) -> None:
         """Say what is being waited for, in a line that goes when something comes. What the
-        person types behind it stays where it is."""
+        person types behind it stays where it is. Above it a line for each agent at work, written
+        over by what it does next while nothing else comes between."""
         if seconds < PATIENCE or self._open or not self._console.is_terminal:
             return
+        self._show_agents([line(text, self._console.width - 3) for text in agents])
         sign = f"waiting for {self._awaited}, {seconds:>3.0f} s "
         if sign != self._sign:
             first = not self._sign
@@ -133,6 +137,15 @@ class LineScreen:
             self._console.file.write(f"{move[0]}\x1b[2m{clean(sign)}\x1b[0m{move[1]}")
             self._console.file.flush()
             self._sign = sign
+
+    def _show_agents(self, lines: list[str]) -> None:
+        if lines == self._agents:
+            return
+        self._clear_sign()
+        up = f"\x1b[{len(self._agents)}A\x1b[J" if self._agents else ""
+        shown = "".join(f"\x1b[2m  {text}\x1b[0m\n" for text in lines)
+        self._console.file.write(f"{up}{shown}")
+        self._agents = lines
 
     def read(self) -> str:
         """A message of the person's; EOFError or KeyboardInterrupt where they leave."""
@@ -160,6 +173,7 @@ class LineScreen:
     def line(self, text: str, style: str = "") -> None:
         """A line of its own."""
         self._clear_sign()
+        self._agents = []
         self._end()
         self._console.print(clean(text), style=style or None)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, cast, get_args
 
 import click
 
+from reverie.agent.subagents.roster import as_they_stand
 from reverie.apps.cli import telling
 from reverie.apps.cli.options import CommandGroup, json_option, project_option, sessions_like
 from reverie.apps.cli.retention import prune
@@ -77,7 +78,7 @@ def list_all(everywhere: bool, as_json: bool, project: Path) -> None:
         say("No sessions yet." if everywhere else f"No sessions yet in {place.root}.")
         return
     now = time.time()
-    names = ("id", "title", "age", "messages", "turns", "tokens", "size", "faults")
+    names = ("id", "title", "age", "messages", "turns", "tokens", "agents", "size", "faults")
     left = ("id", "title")
     columns = [Column(name, right=name not in left, cut=name == "title") for name in names]
     columns += [Column("project", wraps=True)] if everywhere else []
@@ -109,19 +110,27 @@ def summary(root: str, library: Library, file: SessionFile) -> dict[str, Any] | 
     """One session in a line; one that cannot be read says why, one that is gone is left out."""
     row: dict[str, Any] = {"project": root, "path": str(file.path), "error": ""}
     try:
-        return {**asdict(library.summary(file)), **row}
+        return {**asdict(library.summary(file)), **row, "agents": _agents(library, file)}
     except NotFound:
         return None
     except ReverieError as error:
         row |= {"id": file.id, "title": "", "at": file.mtime, "size": file.size}
-        row |= {"messages": 0, "turns": 0, "tokens": 0, "faults": 0}
+        row |= {"messages": 0, "turns": 0, "tokens": 0, "faults": 0, "agents": []}
         return {**row, "error": str(error)}
+
+
+def _agents(library: Library, file: SessionFile) -> list[dict[str, Any]]:
+    """The agents of a session, the oldest first."""
+    names = ("id", "name", "type", "about", "mode", "state", "reason", "worktree")
+    found = as_they_stand(library.folder, file.id) if (library.path / file.id).is_dir() else []
+    return [{name: getattr(one, name) for name in names} for one in found]
 
 
 def _row_shown(row: dict[str, Any], now: float, everywhere: bool) -> list[str]:
     counts = [f"{row[name]:,}" for name in ("messages", "turns", "tokens")]
     title = row["title"] or f"(cannot be read: {row['error']})"
     faults = str(row["faults"] or "")
+    counts.append(str(len(row["agents"]) or ""))
     shown = [row["id"], line(title, 60), age(now - row["at"]), *counts, size(row["size"]), faults]
     return [*shown, row["project"] or "?"] if everywhere else shown
 
@@ -159,6 +168,8 @@ def show(
     say(f"{found} · {facts['project'] or '-'} · {facts['model'] or 'no model'}")
     counts = [plural(facts["messages"], "message"), plural(facts["turns"], "turn")]
     say(" · ".join([*counts, plural(facts["tokens"], "token")]))
+    for member in as_they_stand(library.folder, found):
+        say(f"agent {member.line}")
     telling.told(steps, full=full)
     for fault in facts["faults"]:
         note(f"{found}: {fault}")

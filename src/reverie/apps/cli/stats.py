@@ -53,6 +53,9 @@ def _tell(stats: Stats, everything: bool) -> None:
         ["turns with a recalled memory", f"{found.recalls:,}"],
         ["recalled memories that show in an answer", _percent(found.cited_share)],
     ]
+    if stats.rules:
+        did = ", ".join(f"{event} {count:,}" for event, count in stats.rules.items())
+        rows.append(["what rules did", did])
     table([Column("figure"), Column("value", right=True)], rows)
     if cost:
         names = [Column("source"), Column("requests", right=True), Column("cost", right=True)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from reverie.upkeep.scan import scan_files
 if TYPE_CHECKING:
     from reverie.session.team import TeamPlace
     from reverie.team.store import TeamStore
+    from reverie.team.values import CountedRefusal
 
 HOST = "127.0.0.1"
 DATABASE = "REVERIE_TEAM_DATABASE"
@@ -55,10 +57,11 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
 
     with open_memory(project) as memories:
         done = sync_team(memories, _place(project), pull_only=pull)
+        done.lost = {key: str(memories.beside.root / name) for key, name in done.lost.items()}
     if as_json:
         document(done.value())
         return
-    say(f"{plural(len(done.pulled), 'file')} pulled, {plural(len(done.pushed), 'file')} pushed")
+    say(f"{_files('pulled', done.pulled)}; {_files('pushed', done.pushed)}")
     for key, where in done.lost.items():
         say(f"{key}: both sides changed it; the team's text stands, yours is kept in {where}")
     for key in done.conflicts:
@@ -68,8 +71,18 @@ def sync(project: Path, pull: bool, as_json: bool) -> None:
         say(f"{key}: you deleted it, and it came back: deletions do not travel")
     for key, why in sorted(done.blocked.items()):
         say(f"{key}: not shared, since {why}")
+    for key in done.unlisted:
+        say(f"{key}: no line of team/MEMORY.md names it; `reverie memory check --fix` adds one")
     if done.group:
         note(f"`reverie memory undo {done.group}` takes back what was pulled, for you alone")
+
+
+def _files(what: str, keys: Sequence[str]) -> str:
+    """How many files, and which, as far as a line is long enough."""
+    if not keys:
+        return f"nothing {what}"
+    more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
+    return f"{plural(len(keys), 'file')} {what}: {', '.join(keys[:5])}{more}"
 
 
 @app.command()
@@ -84,12 +97,13 @@ def status(project: Path, as_json: bool) -> None:
     if as_json:
         document(found.value())
         return
-    say(f"{found.repo} at {found.url}")
+    say(f"{found.repo} at {found.url}, in {found.folder}")
     rows = (
         ("to pull", found.to_pull),
         ("to push", found.to_push),
         ("changed on both sides", found.conflicts),
         ("deleted here, coming back with the next sync", found.returning),
+        ("taken back here, until a teammate changes it again", found.taken_back),
     )
     for name, keys in rows:
         if keys:
@@ -103,9 +117,24 @@ def status(project: Path, as_json: bool) -> None:
 @app.command("log")
 @project_option
 @click.option("-n", "most", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option("--refused", is_flag=True, help="Show what the server refused instead.")
+@click.option(
+    "--database",
+    default="",
+    metavar="URL",
+    help="With --refused: all that this database's servers refused, to anybody.",
+)
 @json_option
-def show_log(project: Path, most: int, as_json: bool) -> None:
-    """Show who wrote which shared memory, and when; the newest first."""
+def show_log(project: Path, most: int, refused: bool, database: str, as_json: bool) -> None:
+    """Show who wrote which shared memory, and when; the newest first.
+
+    Of what was refused a token sees its own, and one for all repositories its organisation's.
+    """
+    if database and not refused:
+        raise click.UsageError("--database goes with --refused")
+    if refused:
+        _show_refused(_refusals(project, most, database), as_json=as_json)
+        return
     from reverie.session.team import connect
 
     rows = connect(_place(project)).log(most)
@@ -118,6 +147,43 @@ def show_log(project: Path, most: int, as_json: bool) -> None:
         say(f"{when}  {one.author} {what} {one.key} (version {one.version})")
     if not rows:
         say("Nobody has written anything yet.")
+
+
+_REFUSED = {
+    401: "without a valid token",
+    403: "a write with a token that may only read",
+    404: "another repository than the token's, or a version that is not there",
+    412: "a write on an old state",
+    413: "too large",
+    428: "a write without If-Match",
+    429: "too many writes",
+}
+
+
+def _refusals(project: Path, most: int, database: str) -> list[CountedRefusal]:
+    if not database:
+        from reverie.session.team import refused_by_server
+
+        return refused_by_server(_place(project), most)
+    store = _store(database)
+    try:
+        return store.all_refusals(most)
+    finally:
+        store.close()
+
+
+def _show_refused(rows: Sequence[CountedRefusal], *, as_json: bool) -> None:
+    if as_json:
+        document([asdict(one) for one in rows])
+        return
+    for one in rows:
+        when = datetime.fromtimestamp(one.latest, UTC).strftime("%Y-%m-%d %H:%M")
+        who = f"{one.author} ({one.token})" if one.token else "somebody unknown"
+        where = f" in {one.repo}" if one.repo else ""
+        why = _REFUSED.get(one.status, "not as the server understands it")
+        say(f"{when}  {who}{where}: {plural(one.times, 'time')} {one.status}, {why}")
+    if not rows:
+        say("Nothing was refused.")
 
 
 @app.command()
@@ -199,7 +265,7 @@ def token() -> None:
 @token.command()
 @click.option("--repo", required=True, metavar="OWNER/NAME", help="`*` for all of them.")
 @click.option("--org", default="default", show_default=True, help="The organisation.")
-@click.option("--author", default="", help="Whose token it is; else the repository's name.")
+@click.option("--author", default="", help="Whose token it is; else your user name.")
 @click.option("--read-only", is_flag=True, help="The token may not write.")
 @click.option("--days", type=click.IntRange(1, 3650), help="How long it is good.")
 @database_option
@@ -246,8 +312,12 @@ def list_tokens(database: str, as_json: bool) -> None:
         document([asdict(one) for one in found])
         return
     for one in found:
-        state = "revoked" if one.revoked else "writes" if one.writes else "reads"
+        state = "writes" if one.writes else "reads"
+        if not one.is_good(time.time()):
+            state = "revoked" if one.revoked else "expired"
         say(f"{one.id}  {one.org}  {one.repo}  {one.author}  {state}")
+    if not found:
+        say("There are no tokens yet.")
 
 
 @token.command()

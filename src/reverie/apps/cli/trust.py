@@ -1,9 +1,9 @@
 """`reverie trust`: look at a project's local settings and say that they are yours.
 
 `.reverie/settings.local.json` counts like the repository's committed settings until the user has
-approved it: an archive, or whoever else wrote into the folder, may have brought it. What is
-shown is what was read, and exactly those bytes are approved; a file that changes later is asked
-about again. The settings file itself is never written here.
+approved it: an archive, or whoever else wrote into the folder, may have brought it. So it is with
+MCP servers in `.mcp.json` and hooks in `.claude`. What is shown is what was read, and exactly those
+bytes are approved; a file that changes later is asked about again. None is ever written here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import click
 
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import document, note, say
+from reverie.apps.cli.trust_brought import brought, places, undecided
 from reverie.errors import InvalidInput, SettingsError
 from reverie.session.hooks import hooks_in
 from reverie.settings.kinds import REFUSED
@@ -41,7 +42,7 @@ _SHOWN = 4_000  # characters of one line
 @json_option
 @project_option
 def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project: Path) -> None:
-    """Show what a project's local settings would do, and trust them if they are yours."""
+    """Show what a project's settings and MCP servers would run, and trust them if yours."""
     place = ProjectPlace.of(project)
     if include is not None:
         IncludeApprovals(place.home).approve(place.root, include.expanduser(), "the user")
@@ -49,13 +50,26 @@ def trust(yes: bool, forget: bool, include: Path | None, as_json: bool, project:
         return
     file = local_file(place)
     if forget:
-        gone = trusted.forget(place.home, file.path)
-        _answer(place, as_json, "Forgotten." if gone else "Nothing was decided about the file.")
+        gone = [trusted.forget(place.home, one) for one in (file.path, *places(project))]
+        told = "Forgotten." if any(gone) else "Nothing was decided about the file."
+        _answer(place, as_json, told)
         return
     _refuse_broken(file)
+    others = [one for one in brought(place, project) if one.why]
+    if others and as_json and not yes:
+        raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
+    for one in others:
+        if not yes:
+            one.show()
+            click.confirm("Trust this file?", abort=True)
+        trusted.decide(place.home, one.path, one.data, trusted=True)
+        if not as_json:
+            say(f"{one.path} is trusted until it changes.")
     if file.data is None or file.origin.trusted:
         missing = f"There is no {file.path}; nothing needs your trust."
-        _answer(place, as_json, missing if file.data is None else f"{file.path} is trusted.")
+        told = missing if file.data is None else f"{file.path} is trusted."
+        if as_json or not others:
+            _answer(place, as_json, told)
         return
     if not yes:
         if as_json:
@@ -72,8 +86,14 @@ def local_file(place: ProjectPlace) -> SettingsFile:
     return settings_file("local", path, place.home)
 
 
-def offer(place: ProjectPlace) -> None:
-    """Ask a person at a terminal, once, about local settings that nobody has decided about."""
+def offer(place: ProjectPlace, project: Path) -> None:
+    """Ask a person at a terminal, once, about what nobody has decided about."""
+    for one in undecided(place, project):
+        one.show()
+        yes = click.confirm("Trust this file?", default=False)
+        trusted.decide(place.home, one.path, one.data, trusted=yes)
+        if not yes:
+            note("It is left alone; `reverie trust` asks again.")
     file = local_file(place)
     if file.data is None or file.origin.trusted or was_declined(place.home, file.path, file.data):
         return

@@ -35,6 +35,7 @@ def document() -> dict[str, object]:
         "paths": {
             "/api/team_memory": {"get": _read(), "put": _write()},
             "/api/team_memory/log": {"get": _log()},
+            "/api/team_memory/refused": {"get": _refused()},
             "/api/team_memory/versions": {"get": _version()},
             "/health": {"get": _health()},
         },
@@ -142,12 +143,25 @@ def _write() -> dict[str, object]:
     }
 
 
+_LIMIT = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}}
+
+
 def _log() -> dict[str, object]:
-    limit = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}}
     row = {"type": "object", "required": ["key", "version", "sha256", "author", "at", "deleted"]}
     told = {"type": "object", "properties": {"versions": {"type": "array", "items": row}}}
     answers = _answers(told)
-    return {"operationId": "logTeamMemory", "parameters": [_REPO, limit], "responses": answers}
+    return {"operationId": "logTeamMemory", "parameters": [_REPO, _LIMIT], "responses": answers}
+
+
+def _refused() -> dict[str, object]:
+    numbers = ("status", "times", "begun", "latest")
+    row = {"type": "object", "required": ["org", "repo", "token", "author", *numbers]}
+    told = {"type": "object", "properties": {"refused": {"type": "array", "items": row}}}
+    return {
+        "operationId": "readTeamRefusals",
+        "parameters": [_REPO, _LIMIT],
+        "responses": _answers(told),
+    }
 
 
 def _version() -> dict[str, object]:

@@ -4,6 +4,7 @@
     GET  /api/team_memory?repo=owner/name&view=hashes    checksums alone
     PUT  /api/team_memory?repo=owner/name                a batch, guarded by If-Match
     GET  /api/team_memory/log?repo=owner/name            who wrote what, and when
+    GET  /api/team_memory/refused?repo=owner/name        what was refused to whom, how often
     GET  /api/team_memory/versions?repo=…&key=…&version=N
     GET  /health, /metrics, /openapi.json
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -31,7 +33,9 @@ from reverie.apps.team.openapi import document
 from reverie.errors import InvalidInput
 from reverie.serving import BODY_SECONDS, BodyCutOff, BodyTooLarge, BodyTooSlow, read_body
 from reverie.team.database import DatabaseAway
+from reverie.team.refusals import RefusedRequest
 from reverie.team.store import Place, TeamStore, TooFast
+from reverie.team.tokens import public_part
 from reverie.team.values import BODY_BYTES, HttpRefusal, RemoteState, check_repo
 
 if TYPE_CHECKING:
@@ -58,6 +62,7 @@ def app(store: TeamStore, *, body_seconds: float = BODY_SECONDS) -> Starlette:
         routes += [
             Route(path, doors.memory, methods=["GET", "PUT"]),
             Route(f"{path}/log", doors.log, methods=["GET"]),
+            Route(f"{path}/refused", doors.refused, methods=["GET"]),
             Route(f"{path}/versions", doors.version, methods=["GET"]),
         ]
     handlers = {404: _nothing, 405: _nothing, 500: _failed}
@@ -78,6 +83,9 @@ class Doors:
 
     async def log(self, request: Request) -> Response:
         return await self._answered(request, self._log)
+
+    async def refused(self, request: Request) -> Response:
+        return await self._answered(request, self._refused)
 
     async def version(self, request: Request) -> Response:
         return await self._answered(request, self._version)
@@ -108,6 +116,7 @@ class Doors:
                 response = await self._guarded(request, answer)
             except HttpRefusal as error:
                 response = _refusal(error)
+                await self._noted(request, error.status)
             except DatabaseAway as error:
                 response = _refusal(HttpRefusal(503, error.what, do="Try again later"))
                 response.headers["Retry-After"] = "5"
@@ -120,20 +129,26 @@ class Doors:
         repos = request.query_params.getlist("repo")
         repo = repos[0] if len(repos) == 1 else ""
         token, request.state.tag = await self._enter(request, repo)
+        request.state.who = (token.id, token.org, "")
         try:
             check_repo(repo)
         except InvalidInput as error:
             raise HttpRefusal(400, error.what, where=error.where) from None
         if not token.covers(repo):
             raise HttpRefusal(404, "There is no such repository", where=repo)
+        request.state.who = (token.id, token.org, repo)
         return await answer(request, token, (token.org, repo))
+
+    async def _noted(self, request: Request, status: int) -> None:
+        """Keep that something was refused, by what is known of whoever asked."""
+        who = getattr(request.state, "who", (public_part(_bearer(request)), "", ""))
+        if self.store.refused.count(RefusedRequest(status, *who)):
+            await _threaded(self.store.refused.write)
 
     async def _enter(self, request: Request, repo: str) -> tuple[Token, str]:
         """Who asks, and the tag of what is asked for."""
-        given = request.headers.getlist("authorization")
-        kind, _, text = (given[0] if len(given) == 1 else "").partition(" ")
         found = None
-        if kind.lower() == "bearer" and text and len(text) < 200:
+        if text := _bearer(request):
             found = await _threaded(partial(self.store.enter, text, repo.replace("\0", "")))
         if found is None:
             raise HttpRefusal(401, "A valid token is needed", do="Send Authorization: Bearer TOKEN")
@@ -177,6 +192,11 @@ class Doors:
         ]
         return JSONResponse({"versions": told})
 
+    async def _refused(self, request: Request, token: Token, place: Place) -> Response:
+        most = _number(request.query_params.get("limit", "100"), "limit", LOG_LINES)
+        rows = await _threaded(partial(self.store.refusals, token, place[1], most))
+        return JSONResponse({"refused": [asdict(one) for one in rows]})
+
     async def _version(self, request: Request, token: Token, place: Place) -> Response:
         del token
         key = request.query_params.get("key", "")
@@ -195,6 +215,13 @@ class Doors:
             raise HttpRefusal(408, "The body took too long") from None
         except BodyCutOff:
             raise HttpRefusal(400, "The request ended before its body did") from None
+
+
+def _bearer(request: Request) -> str:
+    """The token's text, or "" where none is given in the one place where it counts."""
+    given = request.headers.getlist("authorization")
+    kind, _, text = (given[0] if len(given) == 1 else "").partition(" ")
+    return text if kind.lower() == "bearer" and len(text) < 200 else ""
 
 
 def _state(state: RemoteState) -> Response:

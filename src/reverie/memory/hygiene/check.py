@@ -34,6 +34,7 @@ from reverie.memory.hygiene.faults import Present, broken, duplicates, gone, jun
 from reverie.memory.hygiene.form import form_faults
 from reverie.memory.hygiene.reading import Passage, ReadMemory, logs, read
 from reverie.memory.ranking import IndexLimits, limits_hit
+from reverie.memory.rules.reading import APPLIES
 from reverie.memory.trust import Trust, reads_like_instruction
 from reverie.text.dates import PASSED, expired, relative
 
@@ -157,9 +158,26 @@ def check(given: CheckInput) -> HygieneReport:
     found += [_duplicate(a, b, share) for a, b, share in twins]
     pairs = frozenset((a.key, b.key) for a, b, _ in twins)
     found += [_odds(one) for one in odds.contradictions(every, pairs)]
+    found += _rules(given)
     found += _indexes(given, memories)
     order = sorted(found, key=lambda one: (one.file, one.line, one.kind, one.evidence))
     return HygieneReport(tuple(order), len(every), given.unlooked)
+
+
+def _rules(given: CheckInput) -> Iterator[Finding]:
+    """Rules whose heads speak of calls and exclude each other, each pair once."""
+    mark = APPLIES.encode()
+    topics = [(k, data) for k, data in given.files.items() if is_topic(k) and mark in data]
+    if len(topics) < 2:
+        return
+    from reverie.memory.rules.book import RuleBook
+    from reverie.memory.rules.faults import contradictions
+
+    for file, others in contradictions(RuleBook.of(topics).rules).items():
+        for other in others:
+            if file < other:
+                words = f"it forbids what {other} demands, or the other way round"
+                yield Finding("contradiction", file, 1, words, with_file=other, rule="calls")
 
 
 # One memory

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from reverie.memory.format import frontmatter
-from reverie.memory.format.entry import TYPES
+from reverie.memory.format.entry import TYPES, type_of
 from reverie.memory.hygiene.reading import ReadMemory
+from reverie.memory.rules.faults import faults_in
+from reverie.memory.rules.reading import APPLIES, LEVEL
 from reverie.text.markdown import MarkdownBlock, Section, blocks, sections
 from reverie.text.terms import plain
 
@@ -46,6 +48,7 @@ def form_faults(memory: ReadMemory) -> Iterator[FormFault]:
     front = frontmatter.parse(text.encode("utf-8", "surrogatepass"))
     if front.present:
         yield from _type(text, front)
+        yield from _rule(text, front)
         yield from _second_head(text, front)
     else:
         yield from _unclosed(text, front.fault)
@@ -56,6 +59,14 @@ def form_faults(memory: ReadMemory) -> Iterator[FormFault]:
     yield from _conflicts(text, first, code)
     yield from _doubled(text, first, code)
     yield from _repeated(text, body)
+
+
+def _rule(text: str, front: frontmatter.Frontmatter) -> Iterator[FormFault]:
+    """A head that speaks of calls, and could never hold one, or would hold all."""
+    found = front.find(APPLIES) or front.find(LEVEL)
+    for words in faults_in(front, type_of(front)) if found else ():
+        line = text.count("\n", 0, found.start if found else 0) + 1
+        yield FormFault("rule", line, words)
 
 
 def _lines(one: MarkdownBlock) -> range:

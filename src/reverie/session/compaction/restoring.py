@@ -96,8 +96,11 @@ async def _head(around: Restoring, view: View, trigger: RestoreTrigger) -> Seque
     del trigger
     if view.head is None or not replaces_beginning(view):
         return ()
-    fresh = (await to_thread.run_sync(around.head)).record()
-    return (replace(view.head, system=fresh.system, context=fresh.context, reason="compaction"),)
+    now = await to_thread.run_sync(around.head)
+    fresh = now.record()
+    tools = fresh.tools if now.tools else view.head.tools
+    made = replace(view.head, system=fresh.system, tools=tools, context=fresh.context)
+    return (replace(made, reason="compaction"),)
 
 
 async def _metadata(around: Restoring, view: View, trigger: RestoreTrigger) -> Sequence[Record]:
@@ -312,8 +315,11 @@ RESTORED: tuple[tuple[str, RestoreStep], ...] = (
     ("metadata", _metadata),  # which session this is
     ("files", _files),  # those read last, from the disk
     ("skills", _skills),  # those that were invoked
-    ("attachments", _told),  # the list of skills, the plan, the date
+    (
+        "attachments",
+        _told,
+    ),  # skills, the plan, the date, what MCP servers say, agents and their types
     ("hooks", _hooks),  # SessionStart, then PostCompact
 )
-"""What comes back, in this order. Schemas of tools that were loaded late, the list of agents
-and the instructions of MCP servers belong behind the skills."""
+"""What comes back, in this order. Schemas of tools that were loaded late belong behind the
+skills."""

@@ -24,6 +24,7 @@ from reverie.memory.format.entry import TEAM
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store import landing
+from reverie.store.fences import Fence
 from reverie.store.files import Folder
 from reverie.store.home import session_id
 from reverie.store.memories import Memories
@@ -242,6 +243,7 @@ def land(
     work: Mapping[str, bytes],
     drawn: Mapping[str, Collection[str]] | None = None,
     most: Trust = Trust.AGENT,
+    fence: Fence | None = None,
 ) -> LandedDream:
     """Merge a dream's work into the folder as it is now, and write it. Each change is as trusted
     as the least of what it was made from: its own files, and what was `drawn` on for each."""
@@ -258,7 +260,7 @@ def land(
             trusts |= dict.fromkeys(group, level)
         origin = _origin(branch.id, Trust.AGENT)
         stamps = _stamps(memories, here)
-        landing.land(memories, found.changes, here, origin, trusts)
+        landing.land(memories, found.changes, here, origin, trusts, fence)
         _keep_times(memories, found.changes, changes(base, work), drawn or {}, stamps)
         return LandedDream(tuple(sorted(found.changes)), found.conflicts)
 

@@ -49,6 +49,7 @@ from reverie.session.fork import Worker
 from reverie.session.library import Library
 from reverie.settings import Settings
 from reverie.store.consolidation import Consolidation, Taken
+from reverie.store.fences import Fence
 from reverie.store.landing import is_planned
 from reverie.store.lists import learned_window
 from reverie.store.memories import Memories
@@ -104,6 +105,7 @@ class Dreamer:
     budget: Budget | None = None
     say: Say = lambda _: None
     summariser: Summariser | None = None  # who writes summaries, where it is another model
+    fence: Fence | None = None  # where it is a job that may be tried again
 
     @property
     def home(self) -> Path:
@@ -389,7 +391,8 @@ class DreamRun:
                 free = self.dreamer.model.capabilities.free  # and puts in no word of its own
                 most = Trust.USER if free else Trust.AGENT
                 drawn = sources_of(self.now)
-                return land(self.dreamer.memories, self.branch, self.base, work, drawn, most)
+                memories, fence = self.dreamer.memories, self.dreamer.fence
+                return land(memories, self.branch, self.base, work, drawn, most, fence)
 
         found, error = await alone(to_thread.run_sync(step), None)
         if found is None and is_planned(self.dreamer.memories):

@@ -13,7 +13,8 @@ Nothing here raises into a turn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
 from functools import partial
@@ -28,11 +29,13 @@ from reverie.layers.extraction import NAME, Fresh
 from reverie.light import dataclass
 from reverie.memory.ranking import ManifestLine
 from reverie.session import fork as forks
-from reverie.session.extraction import drafts, landing
+from reverie.session.extraction import drafts, landing, repeats
 from reverie.session.extraction.files import Draft, PrivateGuard
 from reverie.session.extraction.landing import HeardWords, LandedDrafts, WordsSource, told
 from reverie.session.fork import Fork, Worker
 from reverie.session.host import Host
+from reverie.store import fences
+from reverie.store.fences import Fence
 from reverie.store.keys import beneath
 from reverie.store.memories import Memories
 from reverie.tools import AnyFiles, ToolContext, standard
@@ -66,6 +69,7 @@ class ExtractionContext:
     guards: Guards
     source: WordsSource
     dry: bool = False
+    fence: Fence | None = None  # where it is a job that may be tried again
 
     @classmethod
     def of(cls, host: Host) -> ExtractionContext:
@@ -203,13 +207,24 @@ async def land(run: ExtractionRun, ground: ExtractionContext) -> LandedDrafts:
 
     def work() -> LandedDrafts:
         # Its own way in: who writes is kept with the door, and the main agent uses the other.
-        with _same(ground.memories, ground.world) as memories:
+        with _same(ground.memories, ground.world) as memories, _in_time(memories, ground.fence):
             pointers = not layer.skips_index(ground.world)
             return landing.land(
                 run.drafts, memories, run.heard(), ground.source, dry=ground.dry, pointers=pointers
             )
 
     return await to_thread.run_sync(work) if run.drafts else LandedDrafts()
+
+
+@contextmanager
+def _in_time(memories: Memories, fence: Fence | None) -> Generator[None]:
+    """Nobody else lands meanwhile, and a try that came too late does not."""
+    if fence is None:
+        yield
+        return
+    with memories.folder.locked():
+        fences.check(memories, fence)
+        yield
 
 
 def _same(memories: Memories, world: World) -> Memories:
@@ -299,6 +314,24 @@ async def _run(host: Host, child: Fork, view: View) -> None:
             return
         _moved(host, record(fresh.last, landed))
         say(landed, host.world.say)
+        await _repeats(host, view, fresh)
+
+
+async def _repeats(host: Host, view: View, fresh: Fresh) -> None:
+    """Count what the user had to say again on the rules that say so already."""
+    memories = host.memories
+    if memories is None:
+        return
+    words = layer.user_words(view, fresh.items)
+
+    def work() -> list[repeats.Repeat]:
+        with _same(memories, host.world) as own:
+            own.project = memories.project
+            return repeats.said_again(words, own, host.id)
+
+    found = await to_thread.run_sync(work)
+    for notice in repeats.notices(found):
+        host.world.say(notice)
 
 
 def _passed_over(host: Host, view: View) -> bool:

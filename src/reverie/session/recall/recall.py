@@ -1,4 +1,5 @@
-"""Recall: at the start of a turn, the memories that clearly help with what the user just said.
+"""Recall: at the start of a turn, the memories that clearly help with what the user just said;
+at a tool boundary, those that name what the calls touched.
 
 The look begins beside the model's work and never delays it: a request takes a selection that is
 ready, waiting for the local selector a few milliseconds at the turn's first and for a model not
@@ -30,8 +31,15 @@ from reverie.session.host import Host
 from reverie.session.jobs import StartsTasks
 from reverie.session.recall import select as choice
 from reverie.session.recall.index import Looked, MemoryIndex
-from reverie.session.recall.notes import Chosen, RecalledNotes, attachment
+from reverie.session.recall.notes import (
+    INTRODUCTION,
+    TOUCHED,
+    Chosen,
+    RecalledNotes,
+    attachment,
+)
 from reverie.session.recall.select import RecalledBefore, ask
+from reverie.session.recall.touched import Touched
 from reverie.store.recall.index import RecallHit
 from reverie.transcript.records import Candidate, Failed, Recalled, Record
 from reverie.transcript.tasks import RecallTask
@@ -82,6 +90,7 @@ class _Look:
     local: Selection | None = None  # what stands in until a model has chosen
     selection: Selection | None = None
     waited: bool = False
+    touched: Touched | None = None  # what a round of calls touched, where that is asked about
     taken: frozenset[str] = frozenset()  # files that the local choice brought
 
     def stand_in(self, selection: Selection) -> None:
@@ -115,6 +124,7 @@ class Recall:
         self._selector = selector
         self._turn = threading.Lock()
         self._look: _Look | None = None
+        self._touched: set[str] = set()  # what was asked about already
 
     @classmethod
     def of(
@@ -167,6 +177,21 @@ class Recall:
             return
         self._tasks.start_soon(partial(self._run, look, text, known))
 
+    def touch(self, message: str, found: Touched) -> None:
+        """Calls touched files, or failed: look for what clearly belongs to them, each once. A
+        look of the turn's own goes first."""
+        host = self._host
+        names = tuple(name for name in found.names if name not in self._touched)
+        fresh = Touched(names, found.errors)
+        if self._look is not None or not fresh.text or not host.world.flags.get(NAME):
+            return
+        known = choice.past(host.view)
+        if known.size >= host.world.settings.recall_total_bytes:
+            return
+        self._touched.update(names)
+        look = self._look = _Look(message, touched=fresh)
+        self._tasks.start_soon(partial(self._run, look, fresh.text, known))
+
     async def ready(self, seconds: float) -> Sequence[Record]:
         """What joins the next request: an attachment and the ledger, or nothing yet. The first
         time of a turn a local selector is given so long to finish."""
@@ -182,7 +207,10 @@ class Recall:
         if look.selection is None:
             return self._stand_in(look)
         self._look = None
-        return self._records(look.message, look.selection)
+        if look.touched is not None and not look.selection.chosen:
+            return ()  # of a round that brought nothing, nothing is told
+        introduction = TOUCHED if look.touched is not None else INTRODUCTION
+        return self._records(look.message, look.selection, introduction)
 
     def _stand_in(self, look: _Look) -> Sequence[Record]:
         """The local choice, while a model has none."""
@@ -199,6 +227,8 @@ class Recall:
             return ()
         look.scope.cancel()
         found = look.selection
+        if look.touched is not None and (found is None or not found.chosen):
+            return ()
         if found is None:
             return (Recalled(look.message, 0, selector=self._selector_name, why=why),)
         if not found.chosen:
@@ -210,7 +240,9 @@ class Recall:
     def _selector_name(self) -> str:
         return "embedded" if self._selector is None else self._selector.name
 
-    def _records(self, message: str, found: Selection) -> Sequence[Record]:
+    def _records(
+        self, message: str, found: Selection, introduction: str = INTRODUCTION
+    ) -> Sequence[Record]:
         host = self._host
         read = choice.read_itself(host.view, self._notes.folder)
         told: list[Candidate] = []
@@ -222,7 +254,7 @@ class Recall:
             texts.append(one.text)
             told.append(Candidate(one.key, one.score, "injected", one.why, one.size))
         ledger = _ledger(message, found, told)
-        return (attachment(texts), ledger) if texts else (ledger,)
+        return (attachment(texts, introduction), ledger) if texts else (ledger,)
 
     # The look
 
@@ -259,9 +291,11 @@ class Recall:
         looked = await self._threaded(partial(self._finder.look, text, now, known.injected))
         bar = gate.least(hit.evidence for hit in looked.hits)
         clear = [hit for hit in looked.hits if hit.evidence >= bar]
+        if look.touched is not None:
+            clear = await self._threaded(partial(self._belonging, clear, look.touched))
         compose = partial(self._notes.compose, clear, known, now, self._left(started))
         local = _selection(looked, await self._threaded(compose), "embedded", "")
-        if self._selector is None:
+        if self._selector is None or look.touched is not None:
             return local
         look.stand_in(local)
         chosen, why = await self._asked(self._selector, text, known)
@@ -272,6 +306,14 @@ class Recall:
         compose = partial(self._notes.compose, hits, known, now, CHECK_UNASKED)
         composed = await self._threaded(compose)
         return _selection(looked, composed, self._selector.name, why)
+
+    def _belonging(self, hits: Sequence[RecallHit], touched: Touched) -> list[RecallHit]:
+        """Of memories that fit what calls touched, those that name a file of it; where a call
+        failed, all of them."""
+        if touched.errors:
+            return list(hits)
+        names = [name.rpartition("/")[2].lower() for name in touched.names]
+        return [hit for hit in hits if any(one in self._notes.text(hit.file) for one in names)]
 
     def _left(self, started: float) -> float:
         """Time for checking claims, so that the request that waits can still have them."""

@@ -1,7 +1,8 @@
 """Young memories, sent whole: while they are few, their bodies stand with the index in the head.
 
 All trusted memories while together they are within the limit; above it those about the user and
-the user's rules, while these are; above that none, and recall brings what a turn needs. They are
+the user's rules, while these are; above that the rules that had to be said again, and recall
+brings what a turn needs. They are
 read when a head is made, and a head is a record: what changes later reaches the next one. Nothing
 untrusted, nothing of the team's, and nothing that cannot be read stands among them.
 """
@@ -24,6 +25,7 @@ from reverie.transcript.blocks import TEXT_BYTES, text_block
 
 MAX_HEAD = 1_024
 """Bytes of a file that may be frontmatter: more than the limit and so much is not read at all."""
+MAX_PINNED = 20  # rules that had to be said again stand there whatever the limit
 MAX_FILES = 200  # a folder of more is not young, however short they are
 ABOUT_THE_USER = ("user", "feedback")
 _ORDER: tuple[InstructionKind, ...] = ("rule", "person", "remembered")
@@ -37,8 +39,9 @@ def young_memories(
     most = settings.young_tokens
     own = [one for one in scanned if not one.key.startswith(f"{TEAM}/")]
     about_user = [one for one in own if one.type in ABOUT_THE_USER]
-    for records in (own, about_user):
-        found = _within(memories, records, most)
+    pinned = [one for one in about_user if one.said][:MAX_PINNED]
+    for records, limit in ((own, most), (about_user, most), (pinned, MAX_PINNED * most)):
+        found = _within(memories, records, limit)
         if found is not None:
             return tuple(sorted(found, key=lambda file: _ORDER.index(file.kind)))
     return ()

@@ -1,0 +1,225 @@
+"""Rules on calls: how many of the calls that break a rule are found, and how many others are held.
+
+The table (`tests/fixtures/rules`) was written by somebody who did not write the matcher: rules as
+people word them, what each speaks of, calls that break it and calls that follow it. The judge
+writes what a rule speaks of into the head of a memory file, as a person would, asks the product
+what it holds, and counts. It shares no code with the matcher.
+
+    python -m bench rules
+    python -m bench.rules FILE [--missed]     one table; names what was missed
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bench.__main__ import ROOT_SHARED, Row
+from reverie.memory.rules.book import RuleBook
+
+HERE = Path(__file__).resolve().parent
+TABLES = HERE.parent / "tests" / "fixtures" / "rules"
+ROOT = "/home/dev/project"
+FOUND, FALSE, SENTENCE, FOREIGN, HOOK = 0.90, 0.02, 0.5, 0.001, 60.0
+
+
+def head_of(applies: dict[str, Any]) -> str:
+    """What a rule speaks of, as lines of a head."""
+    lines = ["applies_to:"]
+    for key, value in applies.items():
+        if isinstance(value, dict):
+            lines.append(f"  {key}:")
+            for name, given in value.items():
+                lines += listed(name, given, "    ")
+        else:
+            lines += listed(key, value, "  ")
+    return "\n".join(lines)
+
+
+def listed(key: str, value: Any, indent: str) -> list[str]:
+    many = value if isinstance(value, list) else [value]
+    return [f"{indent}{key}:", *(f"{indent}- {json.dumps(v, ensure_ascii=False)}" for v in many)]
+
+
+def memory(row: dict[str, Any], *, told: bool) -> bytes:
+    """A memory file that says what the row says."""
+    head = head_of(row["applies_to"]) + "\n" if told and row["applies_to"] else ""
+    says = json.dumps(row["says"], ensure_ascii=False)
+    return (
+        f"---\nname: {row['id']}\ndescription: {says}\ntype: feedback\n{head}---\n\n{row['says']}\n"
+    ).encode()
+
+
+def held(data: bytes, call: dict[str, Any]) -> bool:
+    book = RuleBook.of([("rule.md", data)])
+    return bool(book.look(call["tool"], call["input"], cwd=ROOT, root=ROOT))
+
+
+def judged(rows: list[dict[str, Any]], *, told: bool) -> dict[str, Any]:
+    """Of the calls that break a rule those found, of the others those held, and which."""
+    counts: dict[str, Any] = {"broken": 0, "found": 0, "fine": 0, "false": 0, "missed": []}
+    counts |= {"literal": 0, "compiled": 0}
+    for row in rows:
+        data = memory(row, told=told)
+        hits = [held(data, call) for call in row["breaks"]]
+        wrong = [held(data, call) for call in row["follows"]]
+        if told or row["literal"]:
+            counts["broken"] += len(hits)
+            counts["found"] += sum(hits)
+        counts["fine"] += len(wrong)
+        counts["false"] += sum(wrong)
+        if row["literal"] and row["applies_to"]:
+            counts["literal"] += 1
+            counts["compiled"] += any(hits)
+        for call, hit in zip(row["breaks"], hits, strict=True):
+            if not hit:
+                counts["missed"].append(("missed", row["id"], row["says"], call))
+        for call, hit in zip(row["follows"], wrong, strict=True):
+            if hit:
+                counts["missed"].append(("false", row["id"], row["says"], call))
+    return counts
+
+
+@cache
+def figures(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return judged([r for r in rows if r["applies_to"]], told=True), judged(rows, told=False)
+
+
+def share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+# --- calls of other projects
+
+
+def calls(path: Path) -> Iterator[tuple[int, str, Any, str]]:
+    """The tool calls of a recorded session: the user's turn, tool, input, working folder."""
+    turn, cwd = 0, "/"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            cwd = row.get("cwd") or cwd
+            message = row.get("message") or {}
+            content = message.get("content") if isinstance(message, dict) else None
+            if isinstance(content, str):
+                turn += message.get("role") == "user"
+            for block in content if isinstance(content, list) else ():
+                kind = block.get("type") if isinstance(block, dict) else ""
+                turn += kind == "text" and message.get("role") == "user"
+                if kind in ("tool_use", "toolCall"):
+                    yield turn, block["name"], block.get("input", block.get("arguments")), cwd
+
+
+def foreign(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
+    """Calls of all recorded sessions that rules of other projects match, and would hold: once a
+    turn and rule."""
+    book = RuleBook.of((f"{row['id']}.md", memory(row, told=True)) for row in rows)
+    counts: dict[str, Any] = {"rules": len(book), "calls": 0, "matched": 0, "held": 0, "by": {}}
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        shown: set[tuple[int, str]] = set()
+        for turn, tool, given, cwd in calls(path):
+            counts["calls"] += 1
+            found = [rule.get("file", "") for rule in book.look(tool, given, cwd=cwd, root=cwd)]
+            fresh = [one for one in found if (turn, one) not in shown]
+            counts["matched"] += bool(found)
+            counts["held"] += bool(fresh)
+            shown.update((turn, one) for one in fresh)
+            for one in found:
+                counts["by"][one] = counts["by"].get(one, 0) + 1
+    return counts
+
+
+# --- the hook
+
+
+def cpu(argv: list[str], given: bytes, environ: dict[str, str], times: int = 20) -> float:
+    """Milliseconds of CPU that a program takes, the least of three rounds."""
+    best = float("inf")
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for _ in range(times):
+            subprocess.run(argv, input=given, capture_output=True, check=True, env=environ)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        best = min(best, spent / times)
+    return best * 1_000
+
+
+def hook(count: int) -> tuple[float, float]:
+    """CPU of a bare interpreter, and of the hook with so many rules, holding a call."""
+    from reverie.apps.hook import before_call
+    from reverie.memory.rules.file import FOLDER, name_of, packed
+
+    with tempfile.TemporaryDirectory() as home:
+        root = os.path.realpath(home)
+        rules = [
+            {"file": "a.md", "level": "block", "text": "x" * 300, "commands": [["git", f"sub{n}"]]}
+            for n in range(count)
+        ]
+        Path(root, FOLDER).mkdir()
+        Path(root, "a.md").touch()
+        Path(root, FOLDER, f"{name_of(root)}.rules").write_bytes(packed(root, root, rules))  # pyright: ignore[reportArgumentType]
+        event = {"cwd": root, "tool_name": "Bash", "tool_input": {"command": "git sub7 a"}}
+        environ = {"REVERIE_HOME": root}
+        argv = [sys.executable, "-I", "-S", before_call.__file__]
+        bare = cpu([sys.executable, "-I", "-S", "-c", "pass"], b"", environ)
+        return bare, cpu(argv, json.dumps(event).encode(), environ)
+
+
+def measure(out: Path) -> Iterator[Row]:
+    del out
+    for path in (TABLES / "first.json", TABLES / "second.json"):
+        told, alone = figures(path)
+        found, false = share(told["found"], told["broken"]), share(told["false"], told["fine"])
+        yield (
+            f"{path.stem}: calls found, conditions given",
+            f"{found:.3f}",
+            f"{FOUND}",
+            found >= FOUND,
+        )
+        yield f"{path.stem}: others held", f"{false:.4f}", f"{FALSE}", false <= FALSE
+        part = share(alone["compiled"], alone["literal"])
+        yield (
+            f"{path.stem}: rules read from the sentence",
+            f"{part:.3f}",
+            f"{SENTENCE}",
+            part >= SENTENCE,
+        )
+        yield f"{path.stem}: others held", f"{alone['false']}", "0", alone["false"] == 0
+    sessions = ROOT_SHARED / "data" / "sessions_dev"
+    if sessions.is_dir():
+        rows = json.loads((TABLES / "other_projects.json").read_text(encoding="utf-8"))
+        got = foreign(rows, sessions)
+        part = share(got["held"], got["calls"])
+        what = f"{got['rules']} rules of other projects, {got['calls']:,} calls: held"
+        yield what, f"{part:.4%}", f"{FOREIGN:.1%}", part <= FOREIGN
+    for count in (10, 10_000):
+        bare, spent = hook(count)
+        what = f"the hook at {count:,} rules: CPU against a bare interpreter"
+        yield what, f"{spent / bare:.1f} x ({spent:.0f} ms)", f"{HOOK:.0f} ms", spent <= HOOK
+
+
+def main(given: list[str]) -> None:
+    told, alone = figures(Path(given[0]))
+    for name, one in (("conditions given", told), ("from the sentence", alone)):
+        found, false = share(one["found"], one["broken"]), share(one["false"], one["fine"])
+        part = share(one["compiled"], one["literal"])
+        print(f"{name}: found {one['found']}/{one['broken']} = {found:.3f}", end=", ")
+        print(f"false {one['false']}/{one['fine']} = {false:.4f}", end=", ")
+        print(f"rules {one['compiled']}/{one['literal']} = {part:.3f}")
+        for row in one["missed"] if "--missed" in given else ():
+            print("  ", *row[:3], json.dumps(row[3], ensure_ascii=False)[:200])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

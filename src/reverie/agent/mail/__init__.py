@@ -1,0 +1,1 @@
+"""Messages between agents: in one process, by files, by a socket, over a bridge."""

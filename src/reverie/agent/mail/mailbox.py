@@ -1,0 +1,209 @@
+"""Mailboxes in files: one folder a recipient, in it one a sender, in that one file a message.
+
+    <session>/mail/reviewer/lead/000000000007.json
+
+A message is acknowledged when `put` returns: it is on the disk, whole. Each sender counts its own,
+so they are taken in that order. One is delivered when it stands in the recipient's transcript; only
+then the cursor moves and the file goes, and after a crash the transcript says what was delivered:
+none comes twice, none is lost, whichever side dies. What is torn, too large, not signed by its
+sender or owned by another user is refused, said, and set aside. How many wait is bounded, and how
+many are taken at once. Nothing here waits, and nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from reverie.agent.mail.letters import (
+    MAX_BYTES,
+    NAME,
+    Letter,
+    MailKeys,
+    checked,
+    decode,
+    encode,
+    named,
+)
+from reverie.errors import InvalidMessage, NotAvailable, NotFound, ReverieError
+from reverie.store.files import Folder
+from reverie.store.lock import FileLock
+from reverie.store.plain import close, read_open
+from reverie.text.terminal import clean
+from reverie.world import Notice, Say, say_nothing
+
+MAX_WAITING = 100
+"""Messages of one sender that may wait for one recipient."""
+MAX_SENDERS = 64
+MAX_TAKEN = 20
+"""Messages that are taken at once."""
+MAX_TAKEN_CHARACTERS = 40_000
+MAX_SET_ASIDE = 20
+PATIENCE = 10.0
+CURSOR = "cursor"
+_FILE = re.compile(r"(\d{12})\.json")
+_SET_ASIDE = ".refused"
+
+
+class Mailbox:
+    """What is sent to one recipient. Both sides open it, each in its own process."""
+
+    def __init__(self, root: Folder, owner: str, keys: MailKeys, say: Say = say_nothing) -> None:
+        self.owner = named(owner)
+        self._root = root
+        self._keys = keys
+        self._say = say
+        self._aside = 0
+
+    # --- the sender's side
+
+    def next_number(self, sender: str) -> int:
+        """The number that this sender's next letter gets."""
+        return self._newest(sender, self._numbers(sender)) + 1
+
+    def put(self, letter: Letter) -> Letter:
+        """Send; the letter with its number. It is on the disk when this returns. One that has a
+        number already is sent once, however often it is put."""
+        sender = named(letter.sender)
+        key = self._keys.key(sender, self.owner)
+        if key is None:
+            raise InvalidMessage("a message can be signed by its own sender alone", where=sender)
+        checked(letter)
+        with self._locked(sender):
+            numbers, taken = self._numbers(sender), self._cursor(sender)
+            if letter.number and (letter.number <= taken or self._is_ours(sender, letter.number)):
+                return letter
+            waiting = [number for number in numbers if number > taken]
+            if len(waiting) >= MAX_WAITING:
+                raise NotAvailable(
+                    f"{MAX_WAITING} messages of yours wait there already",
+                    where=self.owner,
+                    do="Go on without an answer, or wait until some are read",
+                )
+            number = letter.number or self._newest(sender, numbers) + 1
+            sent = replace(letter, number=number)
+            data = encode(sent, key)
+            self._root.write(self._key(sender, sent.number), data, twin="")
+            return sent
+
+    def _newest(self, sender: str, numbers: list[int]) -> int:
+        """The last number that this sender used; what others put there does not count."""
+        taken = self._cursor(sender)
+        own = (n for n in reversed(numbers) if n > taken and self._is_ours(sender, n))
+        return next(own, taken)
+
+    def _is_ours(self, sender: str, number: int) -> bool:
+        with contextlib.suppress(ReverieError, OSError):
+            self._read(sender, number)
+            return True
+        return False
+
+    # --- the recipient's side
+
+    def waiting(self, delivered: Mapping[str, int], *, bounded: bool = True) -> list[Letter]:
+        """Messages behind those that were delivered, in each sender's order; a bounded number.
+        What is not to be trusted is set aside."""
+        found: list[Letter] = []
+        characters = 0
+        for sender in self._senders():
+            after = max(self._cursor(sender), delivered.get(sender, 0))
+            for number in (n for n in self._numbers(sender) if n > after):
+                letter = self._trusted(sender, number)
+                if letter is None:
+                    continue
+                characters += len(letter.text)
+                full = len(found) >= MAX_TAKEN or characters > MAX_TAKEN_CHARACTERS
+                if bounded and found and full:
+                    return found
+                found.append(letter)
+        return found
+
+    def clear(self, delivered: Mapping[str, int]) -> None:
+        """What was delivered is not needed any more: the cursor first, then the files. Where the
+        folder was lost, or the transcript is a copy, numbers go on behind those delivered."""
+        known = (name for name in delivered if NAME.fullmatch(name))
+        mine = (name for name in known if self._keys.key(name, self.owner) is not None)
+        for sender in dict.fromkeys((*self._senders(), *mine)):
+            newest = delivered.get(sender, 0)
+            if newest > self._cursor(sender):
+                self._root.write(f"{self.owner}/{sender}/{CURSOR}", str(newest).encode(), twin="")
+            done = max(newest, self._cursor(sender))
+            for number in (n for n in self._numbers(sender) if n <= done):
+                with contextlib.suppress(NotFound):
+                    self._root.remove(self._key(sender, number), durable=False)
+
+    def _trusted(self, sender: str, number: int) -> Letter | None:
+        try:
+            return self._read(sender, number)
+        except NotFound:
+            return None
+        except (ReverieError, OSError) as error:
+            what = error.what if isinstance(error, ReverieError) else str(error)
+            place = clean(str(self._root.path(self._key(sender, number))))
+            self._say(Notice("mail", f"a message was refused, {what}: {place}", "warning"))
+            self._set_aside(sender, number)
+            return None
+
+    def _set_aside(self, sender: str, number: int) -> None:
+        path = self._root.path(self._key(sender, number))
+        self._aside += 1
+        with contextlib.suppress(OSError):
+            if self._aside <= MAX_SET_ASIDE:
+                os.rename(path, path.with_suffix(_SET_ASIDE))
+            else:
+                os.unlink(path)
+
+    def _read(self, sender: str, number: int) -> Letter:
+        fd = self._root.open_read(self._key(sender, number))
+        try:
+            if os.fstat(fd).st_uid != os.getuid():
+                raise InvalidMessage("it belongs to another user")
+            data = read_open(fd, MAX_BYTES + 1)
+        finally:
+            close(fd)
+        return decode(data, self._keys, sender, self.owner, number)
+
+    # --- both
+
+    def _senders(self) -> list[str]:
+        names = _names(self._root.root / self.owner)
+        found = [n for n in sorted(names) if (self._root.root / self.owner / n).is_dir()]
+        return [n for n in found if self._keys.key(n, self.owner) is not None][:MAX_SENDERS]
+
+    def _numbers(self, sender: str) -> list[int]:
+        """The numbers that are there, the oldest first; no more than may wait."""
+        names = _names(self._root.root / self.owner / sender)
+        found = sorted(int(known[1]) for name in names if (known := _FILE.fullmatch(name)))
+        return found[: 2 * MAX_WAITING]
+
+    def _cursor(self, sender: str) -> int:
+        try:
+            text = self._root.read(f"{self.owner}/{sender}/{CURSOR}", 32)
+        except NotFound:
+            return 0
+        return int(text) if text.isdigit() and len(text) <= 12 else 0
+
+    def _key(self, sender: str, number: int) -> str:
+        return f"{self.owner}/{sender}/{number:012}.json"
+
+    @contextlib.contextmanager
+    def _locked(self, sender: str) -> Generator[None]:
+        with self._root.sub(f"{self.owner}/{sender}"):
+            pass  # so that the lock has a folder
+        lock = FileLock(self._root.root / self.owner / f"{sender}.lock")
+        lock.acquire(timeout=PATIENCE)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

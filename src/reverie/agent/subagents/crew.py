@@ -1,0 +1,566 @@
+"""The agents of one session: who they are, how each stands, and that none outlives it.
+
+An agent in the foreground runs inside the call that asked for it and ends with it; one in the
+background, a fork among them, is a task of the crew's own; a teammate is a process of its own
+(`teammates`). How many run at once is limited for the whole process. What one in the background
+brings is a letter to the lead, which joins its next tool round or turn: the lead's context gets
+results, never transcripts. Leaving the crew ends all of them. A fork cannot be told to fork: the
+first record of its transcript says what it is, and no text can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import anyio
+from anyio import CapacityLimiter, WouldBlock, get_cancelled_exc_class
+from anyio.abc import TaskGroup
+from anyio.lowlevel import RunVar
+
+from reverie.agent.mail.abroad import BRIDGE_SENDER, SESSION_SENDER
+from reverie.agent.mail.lead import LeadMail, is_there
+from reverie.agent.mail.letters import (
+    EVERYBODY,
+    LEAD,
+    MAX_TEXT,
+    Letter,
+    delivered,
+    named,
+)
+from reverie.agent.mail.post import Box, Post, Tray
+from reverie.agent.subagents import worktree
+from reverie.agent.subagents.doing import doing, summary
+from reverie.agent.subagents.hiring import (
+    OWN_TREE,
+    SOURCE,
+    AllowedTools,
+    Ground,
+    Hire,
+    Hired,
+    hired,
+    model_named,
+    not_for_forks,
+    outcome_text,
+)
+from reverie.agent.subagents.roster import LOST, AgentMode, Member, Roster
+from reverie.agent.subagents.types import AgentType, AgentTypes
+from reverie.agent.subagents.worktree import Worktree
+from reverie.alone import alone
+from reverie.errors import InvalidInput, NotAvailable, NotFound, ReverieError
+from reverie.session.budget import weight
+from reverie.session.fork import AgentOutcome
+from reverie.session.jobs import OwnTasks
+from reverie.session.session import Session
+from reverie.session.turn import ToolStarted, TurnEvent, TurnResult
+from reverie.text.counts import plural
+from reverie.tools import Tool, Toolbox, ToolFailed
+from reverie.tools.sealed import SealedCalls
+from reverie.tools.tool import StoredResults
+from reverie.transcript.records import UserMessage
+from reverie.world import Model, Notice, Reply
+
+if TYPE_CHECKING:
+    from reverie.agent.mail.abroad import Abroad
+    from reverie.agent.subagents.teammates import Teammates
+
+MAX_KEPT = 100
+"""Agents that are over and still listed."""
+LETTING_GO = 5.0
+"""Seconds that cancelled agents have to leave a whole transcript."""
+_limits: RunVar[CapacityLimiter] = RunVar("reverie.agents")
+
+
+def agents_limit(at_once: int) -> CapacityLimiter:
+    """The one limit for agents in this process."""
+    try:
+        return _limits.get()
+    except LookupError:
+        _limits.set(CapacityLimiter(at_once))
+        return _limits.get()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody asks of an agent."""
+
+    task: str
+    about: str
+    type: str = "general"
+    name: str = ""
+    mode: AgentMode = "foreground"
+    worktree: bool = False
+    plan: bool = False  # a teammate that may change nothing until its plan is approved
+
+
+@dataclass
+class _AtWork:
+    """An agent in this process."""
+
+    tray: Tray
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    over: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Crew:
+    """All agents of one session."""
+
+    def __init__(
+        self,
+        session: Session,
+        model: Model,
+        box: Callable[[], Toolbox],
+        ground: Ground,
+        types: Callable[[], AgentTypes],
+        send_tool: Callable[[Crew, str], Tool],
+    ) -> None:
+        self.session = session
+        self.model = model
+        self.ground = ground
+        self.types = types
+        self.members: dict[str, Member] = {}
+        self.teammates: Teammates | None = None
+        self.abroad: Abroad | None = None
+        newest = max(delivered(session.view.entries).values(), default=0)
+        self._numbers = count(newest + 1)  # one series for all: none comes twice, resumed or forked
+        self.inbox = Tray(LEAD, self._next_number)
+        self._box = box
+        self._send_tool = send_tool
+        folder = None if ground.library is None else ground.library.folder
+        self._roster = Roster(folder, session.id)
+        self._tasks = OwnTasks()
+        self._at_work: dict[str, _AtWork] = {}
+        self._limit = agents_limit(ground.settings.agents_at_once)
+        self._counts: dict[str, int] = {}
+        self._boxes: list[Box] = [self.inbox]
+        self._mail: LeadMail | None = None
+        self._post = Post(lambda: session.view, self._boxes)
+
+    # --- how they stand
+
+    @property
+    def running(self) -> tuple[Member, ...]:
+        return tuple(one for one in self.members.values() if one.is_open)
+
+    def find(self, name: str) -> Member:
+        found = self.members.get(name)
+        if found is None:
+            known = ", ".join(one.name for one in self.running) or "none"
+            raise NotFound("there is no such agent", where=name[:80], do=f"There are: {known}")
+        return found
+
+    def resume(self) -> tuple[Member, ...]:
+        """What became of the agents that an earlier process of this session had: those that
+        worked when it ended are lost, since none outlives it. Gives the lost ones."""
+        library = self.ground.library
+        if library is not None and is_there(library.path / self.session.id):
+            self._opened_mail()  # letters of an earlier process may wait
+        lost: list[Member] = []
+        for member in self._roster.read():
+            if member.is_open:
+                member.state, member.reason = "lost", LOST
+                member.ended = self.ground.clock.now()
+                self.changed(member)
+                lost.append(member)
+            self.members[member.name] = member
+        for member in lost:
+            self.tell(member, f"This agent is lost: {LOST}. {_where(member)}".strip())
+            self._say(f"{member.name} is lost: {LOST}", "warning")
+        return tuple(lost)
+
+    def stands(self, name: str) -> str:
+        """A name, and how who has it stands."""
+        member = self.members.get(name)
+        if member is None:
+            return name
+        return f"{name} ({member.state}{f': {member.doing}' if member.doing else ''})"
+
+    def listed(self) -> str:
+        """All of them in lines, for the lead's model."""
+        return "\n".join(one.line for one in self.members.values())
+
+    def letters(self) -> list[UserMessage]:
+        """What waits for the lead."""
+        return self._post.letters()
+
+    @property
+    def waiting(self) -> int:
+        """How many letters wait for the lead."""
+        return len(self._post.waiting())
+
+    def deliver(self, letter: Letter) -> Letter:
+        """A letter to the lead that came from outside: it is on the disk when this returns."""
+        if self.ground.library is None:
+            return self.inbox.put(letter)
+        return self._opened_mail().put(letter)
+
+    def _opened_mail(self) -> LeadMail:
+        if self._mail is None:
+            library = self.ground.library
+            if library is None:
+                raise NotAvailable(
+                    "a private session has no teammates", do="Use an agent in the background"
+                )
+            self._mail = LeadMail(library.path / self.session.id, self.ground.say)
+            self._mail.own.clear(self._post.delivered)
+            self._boxes.append(self._mail.own)
+        return self._mail
+
+    # --- a new one
+
+    async def start(self, wanted: Wanted) -> str:
+        """Let an agent work: its result, or where it is not waited for, its name."""
+        if not wanted.task.strip():
+            raise InvalidInput("an agent needs a task", do="Give a prompt")
+        type_ = self.types().get(wanted.type)
+        member = self._member(wanted)
+        self._take_place(member)
+        try:
+            if wanted.mode == "teammate":
+                return await self._start_teammate(member, type_, wanted)
+            tree = await self._tree(member, wanted)
+            self._begin(member)
+        except BaseException:
+            self._limit.release_on_behalf_of(member.id)
+            self.members.pop(member.name, None)
+            raise
+        work = partial(self._run, member, type_, wanted, tree)
+        if wanted.mode == "foreground":
+            return await work()
+        self._tasks.start_soon(partial(self._behind, member, work))
+        return (
+            f"{member.name} works in the background. What it brings comes to you as a message; "
+            f"SendMessage to {member.name} reaches it."
+        )
+
+    def _next_number(self) -> int:
+        return next(self._numbers)
+
+    def _take_place(self, member: Member) -> None:
+        try:
+            self._limit.acquire_on_behalf_of_nowait(member.id)
+        except WouldBlock:
+            most = int(self._limit.total_tokens)
+            raise ToolFailed(
+                f"{plural(most, 'agent')} already run", do="Wait for one, or do it yourself"
+            ) from None
+        self.members.pop(member.name, None)
+        self.members[member.name] = member
+
+    def _member(self, wanted: Wanted) -> Member:
+        name = named(wanted.name) if wanted.name else self._name(wanted.type)
+        before = self.members.get(name)
+        reserved = name == LEAD or name.startswith((SESSION_SENDER, BRIDGE_SENDER))
+        if reserved or (before is not None and before.is_open):
+            raise InvalidInput("this name is taken", where=name, do="Choose another")
+        for old in [one.name for one in self.members.values() if not one.is_open][:-MAX_KEPT]:
+            del self.members[old]
+        now = self.ground.clock.now()
+        return Member(str(uuid4()), name, wanted.type, wanted.about, wanted.mode, began=now)
+
+    def _name(self, type_: str) -> str:
+        base = type_.replace(":", "-")
+        while True:
+            self._counts[base] = self._counts.get(base, 0) + 1
+            name = f"{base}-{self._counts[base]}"
+            if name not in self.members:
+                return name
+
+    async def _tree(self, member: Member, wanted: Wanted) -> Worktree | None:
+        if not wanted.worktree:
+            return None
+        place = self.ground.place
+        tree = await worktree.make(place.top, member.name, place.environ)
+        member.worktree = str(tree.path)
+        return tree
+
+    def _begin(self, member: Member) -> None:
+        self._at_work[member.name] = _AtWork(Tray(member.name, self._next_number))
+        self._roster.write(member)
+
+    # --- its work
+
+    async def _behind(self, member: Member, work: Callable[[], Awaitable[str]]) -> None:
+        text, fault = await alone(work(), "")
+        told = text or f"[It failed: {fault}]"
+        self.tell(member, told)
+        self._say(f"{member.name} {member.state}: {member.about}", "info")
+
+    async def _run(
+        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
+    ) -> str:
+        at_work = self._at_work[member.name]
+        member.state, result = "running", ""
+        try:
+            with at_work.scope:
+                ended = await self._within_time(member, type_, wanted, tree)
+                member.state = "completed" if ended.outcome == "completed" else "limit"
+                member.reason, result = ended.reason, outcome_text(ended)
+            if at_work.scope.cancelled_caught:
+                member.state = "cancelled"
+                result = f"[It was ended: {member.reason or 'somebody cancelled it'}]"
+        except get_cancelled_exc_class():
+            member.state = "cancelled"
+            raise
+        except BaseException as error:
+            member.state, member.reason = "failed", str(error)
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                result = await self._over(member, tree, result)
+            at_work.over.set()
+        return result
+
+    async def _over(self, member: Member, tree: Worktree | None, result: str) -> str:
+        """It is over, however it ended: what stays of it is written down."""
+        del self._at_work[member.name]
+        self._limit.release_on_behalf_of(member.id)
+        if tree is not None:
+            kept, fault = await alone(worktree.settle(tree, self.ground.place.environ), None)
+            member.worktree = kept.path if kept else str(tree.path)
+            result = f"{result}\n\n{kept or f'Its worktree {tree.path} stays: {fault}'}".strip()
+        member.ended, member.result = self.ground.clock.now(), result
+        self.changed(member)
+        return result
+
+    async def _within_time(
+        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
+    ) -> TurnResult:
+        seconds = self.ground.settings.agent_minutes * 60
+        result: list[TurnResult] = []
+
+        async def watch(scope: anyio.CancelScope) -> None:
+            await self.ground.clock.sleep(seconds)
+            member.reason = f"it took over {seconds / 60:g} minutes"
+            scope.cancel()
+
+        async with _tasks() as group:
+            group.start_soon(watch, group.cancel_scope)
+            if wanted.mode == "fork":
+                result.append(await self._forked(member, wanted))
+            else:
+                result.append(await self._fresh(member, type_, wanted, tree))
+            group.cancel_scope.cancel()
+        return result[0] if result else TurnResult("limit", reason=member.reason)
+
+    async def _fresh(
+        self, member: Member, type_: AgentType, wanted: Wanted, tree: Worktree | None
+    ) -> TurnResult:
+        behind = wanted.mode == "background"
+        tools = (self._send_tool(self, member.name),) if behind else ()
+        policy = None
+        if not behind:
+            policy = self._box().policy
+            if tree is not None:
+                roots = replace(policy.ground, root=tree.path.resolve(), writable=())
+                policy = policy.on(roots, *OWN_TREE)
+            else:
+                policy = policy.on(replace(policy.ground, writable=()))
+        path = tree.path if tree else None
+        async with AsyncExitStack() as stack:
+            model = await self._model(type_, stack)
+            hire = Hire(member.id, member.name, type_, path, tools, policy)
+            agent = await stack.enter_async_context(hired(self.ground, hire, model))
+            outcome: AgentOutcome = "failed"
+            try:
+                result = await self._at(member, agent).work(wanted.task)
+                outcome = "completed"
+                return result
+            except get_cancelled_exc_class():
+                outcome = "cancelled"
+                raise
+            finally:
+                self._counted(member, agent)
+                self.session.hand(agent.worker.ended(outcome))
+
+    async def _model(self, type_: AgentType, stack: AsyncExitStack) -> Model:
+        if not type_.model or type_.model == self.model.name:
+            return self.model
+        model = model_named(type_.model, self.ground)
+        close: Callable[[], Awaitable[None]] | None = getattr(model, "aclose", None)
+        if close is not None:
+            stack.push_async_callback(close)
+        return model
+
+    async def _forked(self, member: Member, wanted: Wanted) -> TurnResult:
+        async with self.session.forked(SOURCE) as child:
+            member.taken["transcript"] = child.agent
+            lead = self._box()
+            context = replace(lead.context, reads=lead.context.reads.copy(), shells=None)
+            if self.ground.library is not None:
+                folder, session = self.ground.library.folder, self.session.id
+                stored = StoredResults(folder, session, lambda: child.view)
+                sources = (SealedCalls(lambda: child.view, folder, session),)
+                context = replace(context, stored=stored, sources=sources)
+            async with Toolbox(lead.registry, self.ground.policy(), context) as box:
+                tools = AllowedTools(box, not_for_forks)
+                agent = Hired(child, self.model, tools, self.ground.limits, self.ground.turn_rules)
+                try:
+                    return await self._at(member, agent).work(wanted.task)
+                finally:
+                    self._counted(member, agent)
+
+    def _at(self, member: Member, agent: Hired) -> Hired:
+        """The agent with its letters, watched."""
+        tray = self._at_work[member.name].tray
+        agent.letters = Post(lambda: agent.worker.view, [tray]).letters
+        agent.on_event = partial(self._saw, member, agent)
+        return agent
+
+    def _counted(self, member: Member, agent: Hired) -> None:
+        tally = agent.worker.tally
+        member.requests, member.tokens = tally.requests, agent.worker.view.tokens
+        member.weighted = weight(tally.usage, self.ground.settings)
+
+    def _saw(self, member: Member, agent: Hired, event: TurnEvent) -> None:
+        if isinstance(event, Reply):
+            self._counted(member, agent)
+        elif isinstance(event, ToolStarted):
+            member.doing = doing(event.call)
+            self._summarise(member, agent)
+
+    def _summarise(self, member: Member, agent: Hired) -> None:
+        """Ask for better words, where it is time and somebody may be asked."""
+        settings, now = self.ground.settings, self.ground.clock.now()
+        due = now - member.taken.get("summary", member.began) >= settings.agent_summary_seconds
+        behind = member.mode == "background"
+        if not due or not behind or settings.simple or agent.model.capabilities.free:
+            return
+        member.taken["summary"] = now
+
+        async def ask() -> None:
+            cheap = await self._cheap()
+            text, _ = await alone(summary(agent.worker, agent.model, cheap), "")
+            if text and member.is_open:
+                member.doing = text
+
+        self._tasks.start_soon(ask)
+
+    async def _cheap(self) -> Model | None:
+        """The model that a setting names for summaries."""
+        make = self.session.world.summariser
+        model, _ = await alone(make(), None) if make is not None else (None, "")
+        return model
+
+    # --- teammates
+
+    async def _start_teammate(self, member: Member, type_: AgentType, wanted: Wanted) -> str:
+        from reverie.agent.subagents.teammates import Teammates
+
+        if self.teammates is None:
+            self.teammates = Teammates(self, self._opened_mail())
+        tree = await self._tree(member, wanted)
+        await self.teammates.start(member, type_, wanted, tree)
+        return (
+            f"{member.name} works in a process of its own, until it is shut down. What it brings "
+            f"comes to you as a message; SendMessage to {member.name} reaches it."
+        )
+
+    # --- letters
+
+    def send(self, letter: Letter) -> tuple[str, ...]:
+        """Send to one agent, to the lead, or to all; gives the names it went to."""
+        if letter.to == EVERYBODY:
+            others = [one.name for one in self.running if one.name != letter.sender]
+            others += [LEAD] if letter.sender != LEAD else []
+            for name in others:
+                self.send(replace(letter, to=name))
+            return tuple(others)
+        if letter.to == LEAD:
+            self.inbox.put(letter)
+            return (LEAD,)
+        member = self.find(letter.to)
+        at_work = self._at_work.get(letter.to)
+        if at_work is not None:
+            at_work.tray.put(letter)
+        elif member.mode == "teammate" and member.is_open and self.teammates is not None:
+            self.teammates.send(letter)
+        else:
+            raise NotFound(
+                f"this agent is {member.state}", where=letter.to, do="Start another with its task"
+            )
+        return (letter.to,)
+
+    def tell(self, member: Member, text: str) -> None:
+        """A letter to the lead in the name of one of its agents."""
+        now = self.ground.clock.now()
+        letter = Letter(member.name, LEAD, bounded(text), member.about, "result", at=now)
+        self.inbox.put(letter)
+
+    def _say(self, text: str, level: Any) -> None:
+        self.ground.say(Notice("agents", text, level))
+
+    # --- the end
+
+    async def kill(self, name: str) -> bool:
+        """End one agent; False where none of that name works."""
+        member = self.members.get(name)
+        if member is None or not member.is_open:
+            return False
+        member.reason = member.reason or "it was killed"
+        if member.mode == "teammate":
+            if self.teammates is not None:
+                await self.teammates.end(name)
+            return True
+        at_work = self._at_work.get(name)
+        if at_work is None:
+            return False
+        at_work.scope.cancel()
+        await at_work.over.wait()
+        return True
+
+    def ended(self, member: Member) -> None:
+        """A teammate is over."""
+        self._limit.release_on_behalf_of(member.id)
+        member.ended = self.ground.clock.now()
+        self.changed(member)
+
+    def changed(self, member: Member) -> None:
+        """How an agent stands is written down; where that fails it is said, and work goes on."""
+        try:
+            self._roster.write(member)
+        except ReverieError as error:
+            self._say(f"how {member.name} stands could not be written: {error}", "warning")
+
+    async def aclose(self) -> None:
+        """End all of them, the newest first, and wait until they are gone."""
+        with anyio.CancelScope(shield=True):
+            for member in reversed(self.running):
+                member.reason = member.reason or "its session ended"
+                if member.mode != "teammate" and member.name in self._at_work:
+                    self._at_work[member.name].scope.cancel()
+            if self.teammates is not None:
+                await self.teammates.aclose()
+            with anyio.move_on_after(LETTING_GO):
+                for at_work in tuple(self._at_work.values()):
+                    await at_work.over.wait()
+            await self._tasks.aclose()
+            if self._mail is not None:
+                self._mail.close()
+
+
+@asynccontextmanager
+async def _tasks() -> AsyncGenerator[TaskGroup]:
+    """A task group whose one error comes out as it is."""
+    try:
+        async with anyio.create_task_group() as group:
+            yield group
+    except BaseExceptionGroup as many:
+        raise many.exceptions[0] from None
+
+
+def bounded(text: str) -> str:
+    """A result as a letter can carry it."""
+    if len(text) <= MAX_TEXT:
+        return text
+    note = f"\n[cut here: {len(text):,} characters in all; its transcript has the rest]"
+    return text[: MAX_TEXT - len(note)] + note
+
+
+def _where(member: Member) -> str:
+    return f"Its worktree is {member.worktree}." if member.worktree else ""

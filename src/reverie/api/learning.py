@@ -1,0 +1,117 @@
+"""Memory behind wrapped clients: the engine of the proxy, in an event loop beside the caller's.
+
+One loop serves a process. It ends with the main thread, after what is under way is finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reverie.agent.place import Place
+from reverie.api.clients import RulesModel
+from reverie.api.memory import Memory, grounds_of
+from reverie.middleware.engine import Engine, Outgoing, Rules
+from reverie.middleware.shadow import ShadowRules
+from reverie.session.context import work_root
+from reverie.world import Reply, Say
+
+if TYPE_CHECKING:
+    from reverie.wire.reading import Format
+
+T = TypeVar("T")
+DRAIN_SECONDS = 30.0
+ALWAYS = 1 << 60
+"""Characters of a result that stays: here results are fitted in the list itself."""
+
+
+class Beside:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.open: set[Learning] = set()
+        threading.Thread(target=self.loop.run_forever, name="reverie").start()
+        threading.Thread(target=self._end, name="reverie-end").start()
+
+    def _end(self) -> None:
+        threading.main_thread().join()
+        for learning in list(self.open):
+            learning.close()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+
+_beginning = threading.Lock()
+_beside: list[Beside] = []
+
+
+def beside() -> Beside:
+    """The loop of this process; begun when it is first needed."""
+    with _beginning:
+        if not _beside:
+            _beside.append(Beside())
+        return _beside[0]
+
+
+class Learning:
+    """One memory, behind the conversations of a wrapped client."""
+
+    def __init__(self, memory: Memory, say: Say, *, learns: bool) -> None:
+        self._loop = beside()
+        self._going: set[Future[Any]] = set()
+        self._rest: set[Future[Any]] = set()
+        self._engine = self._loop.start(_engine(memory, say, learns=learns)).result()
+        self._loop.open.add(self)
+
+    def asked(self, form: Format, headers: Mapping[str, str], data: bytes) -> Outgoing:
+        """A request, with what memory says to it."""
+        return self._loop.start(self._engine.outgoing(form, headers, data)).result()
+
+    def answered(self, out: Outgoing, reply: Reply | None) -> None:
+        """The answer; it is taken in beside the caller."""
+        going = self._loop.start(self._engine.answered(out, reply))
+        self._going.add(going)
+        going.add_done_callback(self._going.discard)
+        if reply is not None:
+            going.add_done_callback(lambda _: self._resting(out))
+
+    def _resting(self, out: Outgoing) -> None:
+        self._rest.add(rest := self._loop.start(self._engine.rested(out)))
+        rest.add_done_callback(self._rest.discard)
+
+    def settle(self) -> None:
+        """Wait for what is being taken in."""
+        wait(list(self._going), DRAIN_SECONDS)
+
+    def close(self) -> None:
+        self._loop.open.discard(self)
+        self.settle()
+        for rest in list(self._rest):
+            rest.cancel()
+        self._loop.start(self._engine.aclose()).result(DRAIN_SECONDS)
+
+
+async def _engine(memory: Memory, say: Say, *, learns: bool) -> Engine:
+    ground = grounds_of(memory)[0]
+    folder = str(ground.root)
+    top = work_root(ground.root)
+    place = Place(ground.home, top, ground.root, ground.environ, ground.root, ground.settings)
+    off = bool(ground.settings.memory_off())
+    shadows = ShadowRules(
+        ground.home,
+        ground.environ,
+        RulesModel,
+        say,
+        memory=not off,
+        learns=learns,
+        place=lambda _: place,
+        memories=lambda _: ground.open(say),
+    )
+    ground.claim()
+    return Engine(Rules(shadows, characters=ALWAYS, scope=f"{folder}\0", folder=folder))

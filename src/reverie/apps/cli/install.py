@@ -1,0 +1,123 @@
+"""`reverie install` and `reverie uninstall`: a client speaks through the proxy, and no longer.
+
+What would change is shown first, as a diff, and written at the user's word. Taking it back
+leaves the client's settings as they were; what the user has edited since stays.
+"""
+
+from __future__ import annotations
+
+import click
+
+from reverie.apps.cli.install_plugin import install_plugin, uninstall_plugin
+from reverie.apps.cli.options import json_option
+from reverie.apps.cli.show import document, say
+from reverie.errors import InvalidInput
+from reverie.settings import environment
+from reverie.store import home as places
+from reverie.upkeep.install import CLIENTS
+from reverie.upkeep.installed import Desk, SettingsChange
+from reverie.upkeep.proxy_address import PORT
+
+CLAUDE = "claude-code"
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+@click.command()
+@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.option(
+    "--port",
+    type=click.IntRange(min=1, max=65535),
+    metavar="N",
+    default=PORT,
+    show_default=True,
+    help="Where `reverie proxy` listens.",
+)
+@click.option(
+    "--plugin",
+    is_flag=True,
+    help="Claude Code's plugin instead: memory by hooks, a skill and MCP, without the proxy.",
+)
+@yes_option
+@json_option
+def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> None:
+    """Let a client speak through the proxy: shows what would change, then asks."""
+    if plugin:
+        if client != CLAUDE:
+            raise InvalidInput("Only Claude Code has a plugin", where=client)
+        install_plugin(yes=yes, as_json=as_json)
+        return
+    desk = _desk()
+    change = desk.install(client, port)
+    title = change.client.title
+    if change.needed:
+        _ask(change, yes, as_json, "Write this?")
+        desk.carry_out(change)
+        told = f"{title} now speaks through the proxy. Start it: {_start(port)}"
+    else:
+        told = f"{title} speaks through the proxy already. To start it: {_start(port)}"
+    if as_json:
+        document(_told(change) | {"installed": True, "start": _start(port)})
+    else:
+        say(told)
+        say(f"`reverie doctor` says whether its requests arrive; {_back(client)} takes it back.")
+
+
+@click.command()
+@click.argument("client", type=click.Choice(list(CLIENTS)), required=False)
+@yes_option
+@json_option
+def uninstall(client: str | None, yes: bool, as_json: bool) -> None:
+    """Take back what `install` wrote; without a client's name, for every client."""
+    desk = _desk()
+    found = [client] if client else list(desk.installed())
+    changes = [change for name in found if (change := desk.uninstall(name)) is not None]
+    for change in changes:
+        _ask(change, yes, as_json, "Take this back?")
+        desk.carry_out(change)
+    plugin = uninstall_plugin(yes=yes, as_json=as_json) if client in (None, CLAUDE) else None
+    kept = client is not None or desk.sweep()
+    if as_json:
+        told = [_told(change) for change in changes]
+        document({"uninstalled": [*told, *([plugin] if plugin else [])]})
+        return
+    for change in changes:
+        say(f"{change.client.title} speaks to its provider directly again.")
+    if not changes and plugin is None:
+        say(f"Nothing was installed for {CLIENTS[client].title if client else 'any client'}.")
+    if client is None and kept:
+        say(f"Memories and sessions stay in {desk.home}; remove that folder to remove them too.")
+
+
+def _desk() -> Desk:
+    environ = environment()
+    return Desk(environ, places.home(environ))
+
+
+def _ask(change: SettingsChange, yes: bool, as_json: bool, question: str) -> None:
+    if as_json:
+        if not yes:
+            raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
+        return
+    say(change.diff() or f"{change.path} stays as it is.")
+    for note in change.plan.notes:
+        say(f"Note: {note}")
+    if not yes:
+        click.confirm(question, abort=True)
+
+
+def _told(change: SettingsChange) -> dict[str, object]:
+    return {
+        "client": change.client.name,
+        "file": str(change.path),
+        "changed": change.needed,
+        "diff": change.diff(),
+        "notes": list(change.plan.notes),
+    }
+
+
+def _start(port: int) -> str:
+    return "reverie proxy" if port == PORT else f"reverie proxy --port {port}"
+
+
+def _back(client: str) -> str:
+    return f"`reverie uninstall {client}`"

@@ -1,0 +1,69 @@
+"""`reverie install claude-code --plugin`: memory by Claude Code's own hooks, without a proxy."""
+
+from __future__ import annotations
+
+import click
+
+from reverie.apps.cli.show import document, say
+from reverie.errors import InvalidInput
+from reverie.settings import environment
+from reverie.upkeep import plugin
+from reverie.upkeep.install import diff
+from reverie.upkeep.plugin import PluginChange
+
+
+def install_plugin(*, yes: bool, as_json: bool) -> None:
+    """Show the files of the plugin, write them at a yes."""
+    change = plugin.plan_install(environment())
+    if change.needed:
+        _ask(change, yes, as_json, "Write these files?")
+        plugin.carry_out(change)
+    if as_json:
+        document(_told(change) | {"installed": True})
+        return
+    say(f"Claude Code has the plugin, in {change.folder}; its next session uses the memory.")
+    say("It runs at Claude Code's hooks, costs nothing and sends nothing anywhere.")
+    say("`reverie uninstall claude-code` takes it back.")
+
+
+def uninstall_plugin(*, yes: bool, as_json: bool) -> dict[str, object] | None:
+    """Take the plugin away; what was done, or None where there was none."""
+    change = plugin.plan_uninstall(environment())
+    if change is None:
+        return None
+    _ask(change, yes, as_json, "Take these files away?")
+    plugin.carry_out(change)
+    if not as_json:
+        for name, text in change.new.items():
+            if text is not None:
+                say(f"{change.folder / name} was changed since: it stays as it is.")
+        say("Claude Code has the plugin no longer.")
+    return _told(change)
+
+
+def _ask(change: PluginChange, yes: bool, as_json: bool, question: str) -> None:
+    if as_json:
+        if not yes:
+            raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
+        return
+    say(_diff(change))
+    if not yes:
+        click.confirm(question, abort=True)
+
+
+def _diff(change: PluginChange) -> str:
+    changed = [name for name, text in change.new.items() if text != change.old[name]]
+    texts = (
+        diff(str(change.folder / name), change.old[name], change.new[name]) for name in changed
+    )
+    return "\n".join(texts)
+
+
+def _told(change: PluginChange) -> dict[str, object]:
+    return {
+        "client": "claude-code",
+        "plugin": str(change.folder),
+        "files": list(change.new),
+        "changed": change.needed,
+        "diff": _diff(change),
+    }

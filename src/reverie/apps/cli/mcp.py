@@ -1,0 +1,95 @@
+"""`reverie mcp`: the memory of a project as an MCP server, over stdio or HTTP.
+
+Over stdio a client starts it and ends it. Over HTTP it listens on loopback and asks for a token,
+which it makes itself unless `REVERIE_MCP_TOKEN` holds one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reverie.apps.cli.options import json_option, project_option
+from reverie.apps.cli.show import json_line, say
+from reverie.errors import InvalidInput, NotAvailable
+from reverie.providers.extras import install_command
+from reverie.settings import environment
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+HOST = "127.0.0.1"
+TOKEN = "REVERIE_MCP_TOKEN"
+SHORTEST = 16
+"""Characters of a token that somebody chose."""
+
+
+@click.command()
+@click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=8789,
+    show_default=True,
+    help="For --http; 0 picks a free port.",
+)
+@click.option("--read-only", is_flag=True, help="Offer no tool that changes the memory.")
+@json_option
+@project_option
+def mcp(http: bool, port: int, read_only: bool, as_json: bool, project: Path) -> None:
+    """Serve the memory of a project to MCP clients.
+
+    Without --http it speaks over standard input and output, as clients expect of a command.
+    """
+    import anyio
+
+    server = _server(project, read_only)
+    if not http:
+        from reverie.apps.mcp.stdio import serve
+
+        anyio.run(serve, server)
+        return
+    from reverie.apps.mcp.http import Door, serve_http
+    from reverie.serving import listen
+
+    token = token_to_ask_for()
+
+    def ready(url: str) -> None:
+        if as_json:
+            json_line({"url": url, "token": token})
+            return
+        say(f"Memory at {url} (Ctrl-C stops it)")
+        say(f"  Authorization: Bearer {token}")
+
+    anyio.run(partial(serve_http, Door(server, token), listen(HOST, port), ready))
+
+
+def _server(project: Path, read_only: bool) -> Server[Any]:
+    from reverie.api.memory import Memory
+
+    try:
+        from reverie.apps.mcp.server import MemoryServer
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("reverie"):
+            raise
+        raise NotAvailable(
+            f"The MCP server cannot run: {error.name} is not installed",
+            do=f"Install it: {install_command('mcp')}",
+        ) from error
+    return MemoryServer(Memory(project), read_only=read_only).server()
+
+
+def token_to_ask_for() -> str:
+    """The one that was chosen, or a new one."""
+    given = environment().get(TOKEN, "")
+    if not given:
+        return secrets.token_urlsafe(32)
+    if len(given) < SHORTEST or not given.isascii() or not given.isprintable() or " " in given:
+        do = f"Give at least {SHORTEST} printable ASCII characters without a space"
+        raise InvalidInput("This is no token", where=TOKEN, do=do)
+    return given

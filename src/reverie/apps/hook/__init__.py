@@ -1,0 +1,1 @@
+"""Programs that other agents run as hooks: small, alone, and quick to start."""

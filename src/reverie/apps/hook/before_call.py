@@ -1,0 +1,220 @@
+"""Before a call of Claude Code runs: hold it where a rule of the user's speaks against it.
+
+    python -I -S before_call.py < event.json
+
+Told of a call as a PreToolUse event on standard input; answers with a decision and the rule as its
+reason, or with nothing, and then the call goes its way. It starts for every call, so it loads the
+matcher alone (leaf modules, not the engine) and of the compiled rules only what the index names.
+They are found by the working folder in the event and REVERIE_HOME.
+
+A rule that reminds holds a call once in a turn of the user's, and at most three rules do; what was
+held is kept in a small file for each session. Whatever goes wrong here, the call is not held: an
+agent must not stand still because a file could not be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_EVENT = 16 * 1024 * 1024
+MAX_HELD = 3
+_DID = {"remind": "held", "ask": "asked", "block": "blocked"}
+TAIL = 256 * 1024
+"""Bytes at the end of a transcript in which the user's last words are looked for."""
+
+
+def _leaves() -> None:
+    """Let the leaf modules be imported by name without loading the packages they lie in."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for name in ("reverie", "reverie.memory", "reverie.memory.rules"):
+        if name not in sys.modules:
+            stub = ModuleType(name)
+            stub.__path__ = [os.path.join(package, *name.split(".")[1:])]
+            sys.modules[name] = stub
+
+
+def main() -> int:
+    try:
+        event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT))
+        answer = judged(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        sys.stderr.write(f"reverie: the call was not held against rules: {error}\n")
+        return 0
+    if answer is not None:
+        sys.stdout.write(json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False))
+    return 0
+
+
+def judged(event: dict[str, Any]) -> dict[str, Any] | None:
+    """What to answer to an event, or nothing."""
+    home, cwd = _home(), os.path.realpath(str(event.get("cwd") or os.getcwd()))
+    _leaves()
+    from reverie.memory.rules.file import FOLDER, PackedRules, name_of
+
+    folder = os.path.join(home, FOLDER)
+    for root in _roots(cwd):
+        path = os.path.join(folder, name_of(root))
+        data = _read(path + ".rules")
+        if data is not None:
+            rules = PackedRules(data)
+            if rules.root == root:
+                return _decided(event, rules, path, folder, cwd)
+    return None
+
+
+def _decided(
+    event: dict[str, Any], rules: Any, path: str, folder: str, cwd: str
+) -> dict[str, Any] | None:
+    from reverie.memory.rules.calls import Place, parse
+    from reverie.memory.rules.match import ASK, BLOCK, REMIND, matched
+
+    place = Place(cwd, rules.root, os.path.expanduser("~"), os.path.realpath)
+    call = parse(str(event.get("tool_name") or ""), event.get("tool_input"), place)
+    found: list[Any] = [
+        rule
+        for rule in matched(call, rules.index, rules.rule_at)
+        if os.path.exists(os.path.join(rules.folder, rule.get("file", "")))
+    ]
+    if not found:
+        return None
+    from reverie.memory.rules.telling import told
+
+    session = str(event.get("session_id") or "")
+    held = _Held(folder, session, str(event.get("transcript_path") or ""))
+    blocks, asks, reminds = (
+        [rule for rule in found if rule["level"] == level] for level in (BLOCK, ASK, REMIND)
+    )
+    fresh = [rule for rule in reminds if rule["file"] not in held.files]
+    fresh = fresh[: max(0, MAX_HELD - len(held.files))]
+    log = [(rule["file"], "matched") for rule in found]
+    log += [(rule["file"], "broken") for rule in reminds if rule["file"] in held.files]
+    decision, shown = ("ask", asks) if asks else ("", [])
+    if blocks or fresh:
+        decision, shown = "deny", blocks + fresh
+        held.add([rule["file"] for rule in fresh])
+    log += [(rule["file"], _DID[rule["level"]]) for rule in shown]
+    _count(path + ".ledger", log, session)
+    if not decision:
+        return None
+    return {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision,
+        "permissionDecisionReason": told(shown, asks=decision == "ask"),
+    }
+
+
+# --- where the rules are
+
+
+def _home() -> str:
+    named = os.environ.get("REVERIE_HOME", "").strip() or "~/.reverie"
+    return os.path.normpath(os.path.expanduser(named))
+
+
+def _roots(cwd: str) -> list[str]:
+    """The folders whose rules may count here, the nearest first: the repository that a folder
+    belongs to, also where it is a worktree of another, else the folder itself."""
+    found: list[str] = []
+    folder = cwd
+    while True:
+        git = os.path.join(folder, ".git")
+        if os.path.isfile(git):
+            found += _main_root(git)
+        if os.path.lexists(git):
+            return [*found, folder]
+        above = os.path.dirname(folder)
+        if above == folder:
+            return [cwd]
+        folder = above
+
+
+def _main_root(git: str) -> list[str]:
+    """The repository that a worktree's `.git` file leads to."""
+    text = (_read(git) or b"").decode("utf-8", "replace")
+    linked = text.partition("gitdir:")[2].strip()
+    linked = os.path.join(os.path.dirname(git), linked)
+    common = (_read(os.path.join(linked, "commondir")) or b"").decode("utf-8", "replace").strip()
+    if not common:
+        return []
+    whole = os.path.realpath(os.path.join(linked, common))
+    return [os.path.dirname(whole)] if os.path.basename(whole) == ".git" else [whole]
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+# --- what was held in this turn
+
+
+class _Held:
+    """The rules that were shown since the user's last words, in one session."""
+
+    def __init__(self, folder: str, session: str, transcript: str) -> None:
+        name = "".join(sign for sign in session if sign.isalnum() or sign in "-_")[:80]
+        self._path = os.path.join(folder, f"held-{name}.json") if name else ""
+        self._turn = _turn(transcript)
+        self.files: list[str] = []
+        kept: Any = {}
+        try:
+            kept = json.loads(_read(self._path) or b"{}") if self._path else {}
+        except ValueError:
+            return
+        if isinstance(kept, dict) and kept.get("turn") == self._turn:  # pyright: ignore[reportUnknownMemberType]
+            self.files = [str(one) for one in kept.get("files", ())]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+
+    def add(self, files: list[str]) -> None:
+        self.files += files
+        if not self._path:
+            return
+        temporary = f"{self._path}.{os.getpid()}"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump({"turn": self._turn, "files": self.files}, file)
+        os.replace(temporary, self._path)
+
+
+def _turn(transcript: str) -> str:
+    """What names the user's last words in Claude Code's transcript; "" where they are not told."""
+    try:
+        with open(transcript, "rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - TAIL))
+            rows = file.read().split(b"\n")
+    except OSError:
+        return ""
+    for row in reversed(rows):
+        if b'"type":"user"' in row and b'"tool_result"' not in row and b'"isMeta":true' not in row:
+            start = row.find(b'"uuid":"')
+            return row[start + 8 : start + 44].decode("ascii", "replace") if start >= 0 else ""
+    return ""
+
+
+def _count(path: str, events: list[tuple[str, str]], session: str) -> None:
+    now = round(time.time())
+    rows = [
+        json.dumps({"at": now, "rule": file, "event": event, "session": session}) + "\n"
+        for file, event in events
+    ]
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "ab") as file:
+            file.write("".join(rows).encode())
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""What Claude Code's sessions and a project's memory tell each other, at Claude Code's hooks.
+
+A session that begins, or was compacted, is told the index; a prompt is told what is clearly about
+it and was not shown yet; when a turn, the context or the session ends, what the person said is
+learned, by rules, free and on this machine. A session with no person at it teaches nothing, unless
+the flag `extract_noninteractive` is on. The client's transcript is only read.
+
+Nothing here can hold a session up: what fails is one sentence and exit status 1, which
+Claude Code shows and passes over. Where memory is switched off, nothing is said or kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+from reverie.api.memory import Memory, grounds_of
+from reverie.errors import InvalidInput, ReverieError
+from reverie.settings import Flags, environment
+
+FAILED = 1
+MAX_EVENT = 8 * 1024 * 1024
+MAX_PROMPT = 20_000
+"""Characters of a prompt that are looked at."""
+SHOWN = 4 * 1024 * 1024
+"""Bytes at a transcript's end in which is looked for what was shown already."""
+START_TOKENS = 2_000
+PROMPT_TOKENS = 1_000
+GUIDE = (
+    "These lines are an index: read_memory of the reverie server gives one whole, search_memory "
+    "finds more. How the person wanted work done (files that begin with feedback_) holds as if "
+    "they said it now."
+)
+_COMPACTED = '"compact_boundary"'
+
+Told = Mapping[str, Any]
+
+
+def main(source: BinaryIO, out: TextIO) -> int:
+    """Answer one event; the exit status."""
+    try:
+        told = _event(source.read(MAX_EVENT + 1))
+        memory = Memory(_text(told, "cwd") or ".")
+        if not grounds_of(memory)[0].settings.memory_off():
+            answer = _ANSWERS.get(_text(told, "hook_event_name"), _nothing)(memory, told)
+            if answer:
+                out.write(json.dumps(_context(told, answer)) + "\n")
+    except ReverieError as error:
+        print(f"reverie: {error}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _event(data: bytes) -> Told:
+    if len(data) > MAX_EVENT:
+        raise InvalidInput("This event is too large")
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        raise InvalidInput("This event is not JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("This event is not a JSON object")
+    return cast("Told", value)
+
+
+def _text(told: Told, name: str) -> str:
+    found = told.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _context(told: Told, text: str) -> dict[str, Any]:
+    """How Claude Code takes context for its model."""
+    event = _text(told, "hook_event_name")
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+# One for each event
+
+
+def _started(memory: Memory, told: Told) -> str:
+    if _text(told, "source") == "resume":  # what it was told stands in its context
+        return ""
+    known = memory.context(tokens=START_TOKENS)
+    return f"{known}\n\n{GUIDE}" if known else ""
+
+
+def _prompted(memory: Memory, told: Told) -> str:
+    if not _flags(memory).on("recall"):
+        return ""
+    prompt = _text(told, "prompt")[:MAX_PROMPT]
+    return memory.reminder(prompt, shown=_shown(told), tokens=PROMPT_TOKENS)
+
+
+def _shown(told: Told) -> str:
+    """What the session's context may still hold, as far as its transcript tells."""
+    path = _text(told, "transcript_path")
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - SHOWN))
+            text = file.read(SHOWN).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+    return text.rpartition(_COMPACTED)[2].replace("\\n", "\n")
+
+
+def _ended(memory: Memory, told: Told) -> str:
+    path, flags = _text(told, "transcript_path"), _flags(memory)
+    wanted = flags.on("extract_memories") and (
+        is_attended(environment()) or flags.on("extract_noninteractive")
+    )
+    if wanted and path and Path(path).is_file():
+        memory.learn_recorded(path)
+    return ""
+
+
+def is_attended(environ: Mapping[str, str]) -> bool:
+    """Whether Claude Code says that a person is at the session."""
+    said = environ.get("CLAUDE_CODE_SESSION_ATTENDED", "")
+    return said == "1" if said else environ.get("CLAUDE_CODE_ENTRYPOINT", "") == "cli"
+
+
+def _flags(memory: Memory) -> Flags:
+    ground = grounds_of(memory)[0]
+    return Flags(ground.environ, home=ground.home, root=ground.root, settings=ground.settings)
+
+
+def _nothing(memory: Memory, told: Told) -> str:
+    del memory, told
+    return ""
+
+
+_ANSWERS: Mapping[str, Callable[[Memory, Told], str]] = {
+    "SessionStart": _started,
+    "UserPromptSubmit": _prompted,
+    "Stop": _ended,
+    "PreCompact": _ended,
+    "SessionEnd": _ended,
+}

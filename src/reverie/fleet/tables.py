@@ -1,0 +1,160 @@
+"""The fleet's own tables, as numbered steps for SQLite and PostgreSQL alike.
+
+They hold ids, hashes, counts and states. No word of a memory, no file name and no path inside one
+is ever part of a row: text stays in the folder or with the team's server.
+
+On PostgreSQL every table with a tenant has row-level security: a connection sees the tenants that
+its setting `reverie.tenants` names, and without one it sees nothing. Workers have a role of their
+own, which may change rows and nothing else.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from reverie.fleet.jobs import checked_tenant
+from reverie.team.database import Database, Transaction
+from reverie.team.migrations import Steps, migrate, refuse_newer
+
+MIGRATIONS = "fleet_migrations"
+WORKER_ROLE = "reverie_worker"
+ALL = "*"
+IDLE_SECONDS = 15
+
+STEPS: Steps = (
+    (
+        """CREATE TABLE fleet_meta (
+            source TEXT PRIMARY KEY,
+            fence BIGINT NOT NULL,
+            watched DOUBLE PRECISION NOT NULL)""",
+        """CREATE TABLE fleet_tenants (
+            tenant TEXT PRIMARY KEY,
+            paused BIGINT NOT NULL,
+            tokens DOUBLE PRECISION,
+            calls BIGINT)""",
+        """CREATE TABLE fleet_jobs (
+            tenant TEXT NOT NULL,
+            key TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            root TEXT NOT NULL,
+            memory TEXT NOT NULL,
+            night TEXT NOT NULL,
+            about TEXT NOT NULL,
+            size BIGINT NOT NULL,
+            host TEXT NOT NULL,
+            due BIGINT NOT NULL,
+            rank BIGINT NOT NULL,
+            state TEXT NOT NULL,
+            code TEXT NOT NULL,
+            tries BIGINT NOT NULL,
+            fence BIGINT NOT NULL,
+            worker TEXT NOT NULL,
+            after DOUBLE PRECISION NOT NULL,
+            created DOUBLE PRECISION NOT NULL,
+            started DOUBLE PRECISION NOT NULL,
+            ended DOUBLE PRECISION NOT NULL,
+            phase TEXT NOT NULL,
+            rounds BIGINT NOT NULL,
+            files BIGINT NOT NULL,
+            requests BIGINT NOT NULL,
+            cost DOUBLE PRECISION NOT NULL,
+            ident TEXT NOT NULL,
+            cancel BIGINT NOT NULL,
+            engine BIGINT,
+            PRIMARY KEY (tenant, key))""",
+        "CREATE INDEX fleet_jobs_queued ON fleet_jobs (rank) WHERE state = 'queued'",
+        "CREATE INDEX fleet_jobs_running ON fleet_jobs (memory) WHERE state = 'running'",
+        "CREATE INDEX fleet_jobs_states ON fleet_jobs (tenant, state)",
+        """CREATE TABLE fleet_spent (
+            tenant TEXT NOT NULL,
+            day TEXT NOT NULL,
+            tokens DOUBLE PRECISION NOT NULL,
+            calls BIGINT NOT NULL,
+            PRIMARY KEY (tenant, day))""",
+        """CREATE TABLE fleet_limits (
+            name TEXT PRIMARY KEY,
+            requests DOUBLE PRECISION NOT NULL,
+            input DOUBLE PRECISION NOT NULL,
+            output DOUBLE PRECISION NOT NULL)""",
+        """CREATE TABLE fleet_rates (
+            name TEXT PRIMARY KEY,
+            requests DOUBLE PRECISION NOT NULL,
+            input DOUBLE PRECISION NOT NULL,
+            output DOUBLE PRECISION NOT NULL,
+            blocked DOUBLE PRECISION NOT NULL)""",
+    ),
+)
+TABLES = ("meta", "tenants", "jobs", "spent", "limits", "rates", "migrations")
+GUARDED = ("fleet_tenants", "fleet_jobs", "fleet_spent")
+_SEEN = "current_setting('reverie.tenants', true)"
+
+
+def make_tables(database: Database, source: str) -> None:
+    """Make what is missing; `source` names this count of fences for good."""
+    migrate(database, STEPS, MIGRATIONS)
+
+    def named(within: Transaction) -> None:
+        if not within.rows("SELECT source FROM fleet_meta"):
+            within.rows(
+                "INSERT INTO fleet_meta (source, fence, watched) VALUES (?, 0, 0)", (source,)
+            )
+
+    database.exclusive(named)
+
+
+def check_tables(database: Database) -> str:
+    """The name of this count of fences; a database of a later version is refused."""
+
+    def look(within: Transaction) -> str:
+        known = within.rows(f"SELECT COUNT(*) FROM {MIGRATIONS}")[0][0]
+        refuse_newer(int(known or 0), STEPS)
+        return str(within.rows("SELECT source FROM fleet_meta")[0][0])
+
+    return database.run(look, writes=True)
+
+
+def guard_tables(within: Transaction) -> None:
+    """Row-level security, and a role for workers that may not change a table's shape."""
+    if not within.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", (WORKER_ROLE,)):
+        within.rows(f"CREATE ROLE {WORKER_ROLE} NOLOGIN")
+    for table, column in (*((one, "tenant") for one in GUARDED), ("procrastinate_jobs", "")):
+        seen = f"({column or _TENANT_OF_QUEUE} = ANY (string_to_array({_SEEN}, ',')))"
+        within.rows(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+        within.rows(f"DROP POLICY IF EXISTS reverie_tenants ON {table}")
+        within.rows(f"CREATE POLICY reverie_tenants ON {table} USING ({_SEEN} = '{ALL}' OR {seen})")
+    tables = ", ".join(f"fleet_{one}" for one in TABLES)
+    within.rows(f"GRANT SELECT, INSERT, UPDATE ON {tables} TO {WORKER_ROLE}")
+    engine = "procrastinate_jobs, procrastinate_events, procrastinate_workers"
+    within.rows(
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {engine}, procrastinate_periodic_defers"
+        f" TO {WORKER_ROLE}"
+    )
+    within.rows(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {WORKER_ROLE}")
+    within.rows(f"GRANT USAGE ON SCHEMA public TO {WORKER_ROLE}")
+    within.rows("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    # The engine asks for earlier jobs of the same lock at every claim.
+    within.rows(
+        "CREATE INDEX IF NOT EXISTS fleet_engine_locks ON procrastinate_jobs (lock)"
+        " WHERE status IN ('todo', 'doing')"
+    )
+
+
+def make_login(within: Transaction, name: str) -> None:
+    """A login that is a worker and nothing more."""
+    known = checked_tenant(name).replace("-", "_").replace(".", "_")
+    if not within.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", (known,)):
+        within.rows(f'CREATE ROLE "{known}" LOGIN')
+    within.rows(f'GRANT {WORKER_ROLE} TO "{known}"')
+
+
+_TENANT_OF_QUEUE = "split_part(queue_name, '@', 1)"
+
+
+def seeing(url: str, tenants: tuple[str, ...]) -> str:
+    """The address of a database, for a connection that sees these tenants; none = all. A process
+    that is stopped within a transaction loses it: others would wait for its locks."""
+    option = quote(
+        f"-c reverie.tenants={','.join(tenants) or ALL}"
+        f" -c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
+    )
+    return f"{url}{'&' if '?' in url else '?'}options={option}"

@@ -1,0 +1,90 @@
+"""All rules of a project in one book: read from memory files, looked up by call.
+
+    book = RuleBook.of([("feedback_push.md", data), …])
+    for rule in book.look("Bash", {"command": "git push -f"}, cwd=cwd, root=root): …
+
+Whoever sits where calls pass (a loop, a proxy) asks `look` which rules a call would break, and
+`telling.told` for the text that the model is shown. Pure; nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from reverie.memory.format.entry import TEAM, TopicFile
+from reverie.memory.rules import reading
+from reverie.memory.rules.calls import Place, parse
+from reverie.memory.rules.match import OFF, REMIND, CompiledRule, index_of, matched
+from reverie.memory.rules.sentence import compile_sentence
+from reverie.memory.rules.telling import TEAMS, UNVERIFIED, USER
+
+MAX_TEXT = 2_000
+
+
+class RuleBook:
+    """Compiled rules and their index."""
+
+    def __init__(self, rules: Sequence[CompiledRule]) -> None:
+        self.rules = tuple(rules)
+        self.index = index_of(self.rules)
+
+    @classmethod
+    def of(cls, files: Iterable[tuple[str, bytes]], own: Callable[[str], bool] = bool) -> RuleBook:
+        """The rules among memory files; `own` says which are the user's."""
+        found = (compile_rule(TopicFile(key, data), own=own(key)) for key, data in files)
+        return cls([rule for rule in found if rule is not None])
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def look(
+        self,
+        tool: str,
+        given: object,
+        *,
+        cwd: str,
+        root: str = "",
+        user: str = "",
+        resolve: Callable[[str], str] | None = None,
+    ) -> list[CompiledRule]:
+        """The rules that a call would break."""
+        if not self.rules:
+            return []
+        call = parse(tool, given, Place(cwd, root, user, resolve))
+        return matched(call, self.index, self.rules.__getitem__)
+
+
+def compile_rule(one: TopicFile, *, own: bool, granted: bool | None = None) -> CompiledRule | None:
+    """A memory as a rule; None where it says nothing about calls. `own`: it is the user's;
+    `granted`: the user let it do what its head asks for."""
+    front = one.front
+    if one.type not in reading.RULED:
+        return None
+    head = reading.read(front)
+    if head.never:
+        return None
+    found = head.rule if head.given else compile_sentence(sentence_of(one))
+    if not found or (not head.given and reading.faults_of(found)):
+        return None
+    return {
+        **found,
+        "file": one.key,
+        "name": one.name,
+        "text": one.body.strip()[:MAX_TEXT] or one.description,
+        "level": level_for(
+            reading.level_of(front), granted=own if granted is None else own and granted
+        ),
+        "source": USER if own else TEAMS if one.key.startswith(f"{TEAM}/") else UNVERIFIED,
+        "said": 1 + len(reading.said_on(front)),
+        "read": "head" if head.given else "sentence",
+    }
+
+
+def sentence_of(one: TopicFile) -> str:
+    """The words of a memory that are its rule: the description, or how its body begins."""
+    return one.description or one.body.strip().partition("\n\n")[0]
+
+
+def level_for(asked: str, *, granted: bool) -> str:
+    """What a rule may do: to ask or block it needs the user's word."""
+    return asked if granted or asked in (OFF, REMIND) else REMIND

@@ -1,0 +1,317 @@
+"""Which rules a call would break: found by an index, then looked at one by one on the parsed call.
+
+A rule holds for a call where one thing that the call does has everything the rule names: the tool,
+the command with and without certain words, a path, words that are written anew. Rules are found by
+the rarest thing they name (a program with its subcommand, a name in a path, a word), so that a
+look costs what the call is long and not how many rules there are. No model, no regular expression,
+no clock. A leaf: a hook loads it, with its neighbours, and nothing else of the engine.
+"""
+
+from __future__ import annotations
+
+from reverie.memory.rules import paths
+from reverie.memory.rules.calls import OTHER, ROLES, SHELL, WRITE, Act, Call, role_of
+from reverie.memory.rules.shell import is_option, name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypedDict
+
+    class CompiledRule(TypedDict, total=False):
+        """A rule as it is kept beside the memories, and as a hook reads it."""
+
+        file: str
+        name: str
+        level: str
+        text: str
+        source: str  # whose it is: user, team, unverified
+        said: int  # how often it was said
+        read: str  # where its conditions come from: head, sentence
+        tools: list[str]
+        commands: list[list[str]]
+        has: list[list[list[str]]]  # all of these, each by one of its choices
+        lacks: list[list[list[str]]]  # one of these is missing
+        paths: list[str]
+        spared: list[str]
+        types: list[str]
+        words: list[str]
+
+else:
+    CompiledRule = dict
+
+OFF, REMIND, ASK, BLOCK = LEVELS = ("off", "remind", "ask", "block")
+MAX_TOKENS = 20_000
+_EVERY = "*"
+_KINDS = {"bash": SHELL, "edit": WRITE, "fetch": "web", "task": "agent", "any": _EVERY}
+"""Words by which people name a kind of tool, beside those of `ROLES`."""
+_BY_NAME = frozenset({"read", "write", "edit", "multiedit", "notebookedit", "grep", "glob"})
+
+
+# --- one rule on one call
+
+
+def breaks(rule: CompiledRule, call: Call) -> bool:
+    """Whether the call does what the rule speaks of."""
+    tools = rule.get("tools", ())
+    if tools and not any(_is_for(tool, call) for tool in tools):
+        return False
+    writing = bool(tools) and all(kind_of(tool) == WRITE for tool in tools)
+    return any(_holds(rule, act, call, writing) for act in call.acts)
+
+
+def kind_of(tool: str) -> str:
+    """The kind of tool that a rule means: `write` is every way to write; a name is that tool."""
+    kind = tool if tool in ROLES else _KINDS.get(tool, "")
+    return kind or (SHELL if tool == "Bash" else role_of(tool))
+
+
+def _is_for(tool: str, call: Call) -> bool:
+    """Whether a call is of this tool. What a shell line writes and reads counts as writing and
+    reading, where a rule names the kind and not a tool."""
+    own, wanted = call.tool.lower(), tool.lower()
+    if wanted == own or ("*" in wanted and paths.star(wanted, own)):
+        return True
+    kind = kind_of(tool)
+    if tool in ROLES or tool in _KINDS or kind == SHELL:
+        return kind in (call.role, _EVERY) or (call.role == SHELL and kind in (WRITE, "read"))
+    return kind == call.role != OTHER and own not in _BY_NAME  # another client's name for it
+
+
+def _holds(rule: CompiledRule, act: Act, call: Call, writing: bool) -> bool:
+    if writing and call.role == SHELL and not act.written:
+        return False
+    if (rule.get("commands") or rule.get("has") or rule.get("lacks")) and not _runs(rule, act):
+        return False
+    named = rule.get("paths") or rule.get("spared") or rule.get("types")
+    if named and not _touches(rule, act, call, writing):
+        return False
+    words = rule.get("words", ())
+    return not words or any(says(act.text, w) and not says(act.before, w) for w in words)
+
+
+def _touches(rule: CompiledRule, act: Act, call: Call, writing: bool) -> bool:
+    """Whether a path is meant; where only some are spared, also where a command runs counts."""
+    root, user = call.place.root, call.place.user
+    wanted, spared, types = rule.get("paths"), rule.get("spared", ()), rule.get("types")
+    there = list(act.written if writing else act.paths)
+    if not wanted and not types and call.role == SHELL and not writing:
+        there = [act.cwd]
+    for path in there:
+        meant = not wanted or any(paths.fits(one, path, root, user) for one in wanted)
+        typed = not types or path.rpartition(".")[2].lower() in types
+        if meant and typed and not any(paths.fits(one, path, root, user) for one in spared):
+            return True
+    return False
+
+
+def _runs(rule: CompiledRule, act: Act) -> bool:
+    """Whether one way to read the command is one of those wanted, with and without its words."""
+    commands = rule.get("commands", ())
+    for view in act.views:
+        if not view or (commands and not any(is_command(one, view) for one in commands)):
+            continue
+        words = view[1:] if commands else view
+        if not all(_any_of(words, one) for one in rule.get("has", ())):
+            continue
+        lacks = rule.get("lacks", ())
+        if lacks and all(_any_of(words, one) for one in lacks):
+            continue
+        return True
+    return False
+
+
+def is_command(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether a command is the one wanted: its program, then its first words in this order;
+    options of either may stand between, and those wanted must be there."""
+    if not is_program(wanted[0], words[0]):
+        return False
+    options = [word for word in wanted[1:] if is_option(word)]
+    if not all(has_option(words[1:], one) for one in options):
+        return False
+    at, valued = 1, False
+    for word in wanted[1:]:
+        if is_option(word):
+            continue
+        while at < len(words) and not paths.star(word, words[at]):
+            if not is_option(words[at]) and not valued:
+                return False
+            valued = is_option(words[at]) and "=" not in words[at]
+            at += 1
+        if at >= len(words):
+            return False
+        at, valued = at + 1, False
+    return True
+
+
+def is_program(wanted: str, word: str) -> bool:
+    """By its name; a wanted path must be how the word ends."""
+    if "/" in wanted:
+        names, there = paths.names_of(wanted), paths.names_of(word)
+        return there[-len(names) :] == names
+    return paths.star(wanted, name_of(word))
+
+
+def _any_of(words: Sequence[str], choices: Iterable[Sequence[str]]) -> bool:
+    return any(has_words(words, one) for one in choices)
+
+
+def has_words(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether all these words are there; an option also with its value behind `=`, or glued on."""
+    if len(wanted) == 2 and "".join(wanted) in words:
+        return True
+    return all(has_option(words, w) if is_option(w) else _has_word(words, w) for w in wanted)
+
+
+def _has_word(words: Sequence[str], wanted: str) -> bool:
+    if any(paths.star(wanted, word) for word in words):
+        return True
+    if "/" not in wanted and any(paths.star(wanted, name_of(w)) for w in words if "/" in w):
+        return any(sign in wanted for sign in "*.")  # a file's name, wherever it lies
+    return any(word.partition("=")[2] == wanted for word in words)
+
+
+def has_option(words: Sequence[str], wanted: str) -> bool:
+    """Whether an option is given: alone, with its value, or, a letter, among others."""
+    words = words[: words.index("--")] if "--" in words else words
+    start = wanted + "="
+    if any(word == wanted or word.startswith(start) or paths.star(wanted, word) for word in words):
+        return True
+    if wanted.startswith("--") or not wanted[1:].isalpha() or len(wanted) > 4:
+        return False
+    letters: set[str] = set()
+    for word in words:
+        if word.startswith("-") and not word.startswith("--") and len(word) <= 6:
+            letters.update(word[1:])
+    return letters.issuperset(wanted[1:])
+
+
+def says(text: str, word: str) -> bool:
+    """Whether a text has a word or phrase, whole. A phrase counts in any case, and so does a word
+    in small letters; a name as code has it must stand as it is."""
+    if not word or not text:
+        return False
+    if word.islower() or " " in word or "-" in word:
+        text, word = text.lower(), word.lower()
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        before, after = text[at - 1 : at] if at else "", text[end : end + 1]
+        if not (_joins(word[0]) and _joins(before)) and not (_joins(word[-1]) and _joins(after)):
+            return True
+        at = text.find(word, at + 1)
+    return False
+
+
+def _joins(sign: str) -> bool:
+    return bool(sign) and (sign.isalnum() or sign == "_") and ord(sign) < 0x3000
+
+
+# --- the index
+
+
+def anchors(rule: CompiledRule) -> list[str]:
+    """By what a rule is found: all of one kind, the rarest that it names."""
+    for found in (_command_anchors(rule), _path_anchors(rule), _word_anchors(rule)):
+        if found:
+            return found
+    if types := rule.get("types"):
+        return ["x:" + one for one in types]
+    tools = rule.get("tools", ())
+    if not tools or any("*" in tool or kind_of(tool) == _EVERY for tool in tools):
+        return [_EVERY]
+    return [f"t:{name}" for tool in tools for name in (tool.lower(), kind_of(tool))]
+
+
+def _command_anchors(rule: CompiledRule) -> list[str]:
+    commands = rule.get("commands", ())
+    if any(sign in one[0] for one in commands for sign in "*?"):
+        return []
+    if not commands:
+        literal = [one for one in rule.get("has", ()) if all(_is_literal(c[0]) for c in one)]
+        return ["a:" + choice[0] for choice in literal[0]] if literal else []
+    return [_command_anchor(one) for one in commands]
+
+
+def _is_literal(word: str) -> bool:
+    return not is_option(word) and not any(sign in word for sign in "*?")
+
+
+def _command_anchor(words: Sequence[str]) -> str:
+    plain = [word for word in words[1:] if not is_option(word)]
+    name = name_of(words[0])
+    return f"c:{name} {plain[0]}" if plain and _is_literal(plain[0]) else f"c:{name}"
+
+
+def _path_anchors(rule: CompiledRule) -> list[str]:
+    found: list[str] = []
+    for pattern in rule.get("paths", ()):
+        some = paths.anchors(pattern)
+        if not some:
+            return []
+        found += some
+    return found
+
+
+def _word_anchors(rule: CompiledRule) -> list[str]:
+    found: list[str] = []
+    for word in rule.get("words", ()):
+        some = tokens(word)
+        if not some:
+            return []
+        found.append("w:" + some[0])
+    return found
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text, whole, in small letters; of a script without spaces, none."""
+    found: list[str] = []
+    start = -1
+    for at, sign in enumerate(text):
+        if (sign.isalnum() or sign == "_") and ord(sign) < 0x3000:
+            start = at if start < 0 else start
+        elif start >= 0:
+            found.append(text[start:at].lower())
+            start = -1
+            if len(found) > MAX_TOKENS:
+                return found
+    if start >= 0:
+        found.append(text[start:].lower())
+    return found
+
+
+def marks(call: Call) -> set[str]:
+    """The anchors that a call answers to."""
+    found = {_EVERY, f"t:{call.tool.lower()}", f"t:{call.role}"}
+    if call.role == SHELL:
+        found |= {"t:write", "t:read"}
+    for act in call.acts:
+        for view in act.views:
+            if view:
+                name = name_of(view[0])
+                found.add(f"c:{name}")
+                found.update(f"c:{name} {word}" for word in view[1:12] if not is_option(word))
+                found.update("a:" + word for word in view[:50])
+        for path in act.paths:
+            found.update(paths.marks(path))
+        found.update("w:" + token for token in tokens(act.text))
+    return found
+
+
+def matched(
+    call: Call, index: dict[str, list[int]], rule_at: Callable[[int], CompiledRule]
+) -> list[CompiledRule]:
+    """The rules that a call would break, in the order they are kept; `rule_at` is asked for those
+    alone that the index names."""
+    numbers = {number for mark in marks(call) for number in index.get(mark, ())}
+    found = (rule_at(number) for number in sorted(numbers))
+    return [rule for rule in found if rule.get("level") != OFF and breaks(rule, call)]
+
+
+def index_of(rules: Iterable[CompiledRule]) -> dict[str, list[int]]:
+    """Where each rule is found."""
+    found: dict[str, list[int]] = {}
+    for number, rule in enumerate(rules):
+        for anchor in dict.fromkeys(anchors(rule)):
+            found.setdefault(anchor, []).append(number)
+    return found

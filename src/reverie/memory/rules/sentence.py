@@ -1,0 +1,401 @@
+"""When a rule applies, read from its sentence: only where it names something literal.
+
+"Never git push --force", "docker run only with --rm", "legacy/ is generated", "no console.log in
+app/": a command, a path or a name as code has it, in a clause that forbids or demands. What is
+forbidden must stand there to the letter, and every word between it and the word that forbids must
+be known: "don't forget git push" forbids nothing. A clause that depends on something else ("while
+on main", "to staging") is left alone, and so is all that only advises. In doubt, nothing: the rule
+is still in the memory for the model to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from reverie.memory.rules import wording
+from reverie.memory.rules.calls import WRITE
+from reverie.memory.rules.match import CompiledRule
+from reverie.memory.rules.naming import (
+    CODE,
+    COMMAND,
+    FLAG,
+    FOLDER,
+    FORBIDS,
+    NAMED,
+    PATH,
+    SETTING,
+    TYPE,
+    Piece,
+    pieces,
+)
+from reverie.memory.rules.wording import FILLERS, TAIL
+
+MAX_SENTENCE = 600
+_SHORT = {"--force": "-f", "--recursive": "-r", "--interactive": "-i", "--delete": "-d"}
+_PROSE = ["*.md", "*.mdx", "*.txt", "*.rst"]
+_BETWEEN = {
+    COMMAND: wording.RUNNING,
+    FLAG: wording.RUNNING | wording.WRITING,
+    PATH: wording.TOUCHING,
+    CODE: wording.WRITING,
+    SETTING: wording.RUNNING | wording.WRITING,
+}
+
+
+def compile_sentence(text: str) -> CompiledRule | None:
+    """What a rule's own words say of when it applies; None where that is not plain."""
+    sentences = list(_cut(text[:MAX_SENTENCE], wording.SENTENCE_END))
+    for sentence in sentences:
+        plain = _plain(sentence)
+        if wording.ALLOWED.search(sentence) or wording.DEPENDS.search(plain):
+            continue
+        before = ""
+        for clause in _cut(sentence, wording.CLAUSE_END):
+            found = _of_clause(clause, before, sentence)
+            if found is not None:
+                return _spared(found, sentences)
+            before = clause
+    return None
+
+
+def _plain(sentence: str) -> str:
+    """A sentence without what it quotes, and without "unless I say so"."""
+    return wording.ASKING.sub(" ", wording.QUOTED.sub(" ", sentence))
+
+
+def _cut(text: str, ends: re.Pattern[str]) -> Iterator[str]:
+    """The parts of a text; what is quoted ends none."""
+    held = [(one.start(), one.end()) for one in wording.QUOTED.finditer(text)]
+    start = 0
+    for end in ends.finditer(text):
+        if any(first <= end.start() < last for first, last in held):
+            continue
+        if text[start : end.start()].strip():
+            yield text[start : end.start()].strip()
+        start = end.end()
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def _spared(rule: CompiledRule, sentences: Sequence[str]) -> CompiledRule | None:
+    """The rule without the files that another sentence allows; none where something else is
+    allowed that the rule may mean."""
+    allowed = [piece for one in sentences if wording.ALLOWED.search(one) for piece in pieces(one)]
+    files = [one.text for one in allowed if one.kind in (PATH, FOLDER)]
+    if any(one.kind in (COMMAND, FLAG, CODE) for one in allowed):
+        return None
+    if not files:
+        return rule
+    return {**rule, "spared": [*rule.get("spared", []), *map(_pattern, files)]}
+
+
+def _of_clause(clause: str, before: str, sentence: str) -> CompiledRule | None:
+    clause = wording.OUT_OF.sub("never in", wording.ASKING.sub(" ", clause))
+    plain = _plain(clause)
+    words = wording.WORDS.search(plain) is not None
+    found = pieces(wording.BY_HAND.sub(" ", clause), words=words)
+    forbids = any(one.kind == FORBIDS for one in found)
+    if wording.INSTEAD.search(plain) and not forbids:
+        after = pieces(_around(clause, wording.INSTEAD)[1])
+        return _rule(_objects(after, -1), after, clause, sentence)
+    kept = wording.KEPT.search(clause)
+    if kept:
+        about = pieces(clause[: kept.start()])
+        return _rule(_objects(about, len(about), behind=False), about, clause, sentence)
+    if forbids and wording.WITHOUT.search(plain):
+        return _lacking(clause, wording.WITHOUT)
+    if forbids:
+        return _forbidden(found, before, clause, sentence) or _spoken(plain)
+    if wording.LEFT.search(plain):
+        about = pieces(wording.LEFT.sub(" ", clause))
+        return _rule(_objects(about, -1), about, clause, sentence)
+    if wording.WITHOUT.search(plain) and not wording.DEMAND.search(plain):
+        return _having(clause)
+    mark = next((one for one in (wording.WITH, wording.NEEDS) if one.search(plain)), None)
+    return mark and (_lacking(clause, mark) or _lacking(clause, mark, turned=True))
+
+
+# --- what is forbidden
+
+
+def _forbidden(found: list[Piece], before: str, clause: str, sentence: str) -> CompiledRule | None:
+    at = next(n for n, one in enumerate(found) if one.kind == FORBIDS)
+    subject = found[at - 1].text.lower() if at else ""
+    if subject not in wording.SUBJECTS:
+        ordered = sentence.split(None, 1)[0].lower() in wording.IMPERATIVES
+        objects = _objects(found, at, ordered=ordered) or _folders(found, at)
+        if objects:
+            return _rule(objects, found, clause, sentence)
+    if not _bans(found, at):
+        return None if _tools(clause) == [] else _rule((), found, clause, sentence)
+    objects = _objects(found, at, behind=False)
+    if not objects and before and (wording.IT.search(clause) or _only_verbs(found, at)):
+        topic = pieces(before)
+        objects = _objects(topic, len(topic), behind=False)
+        found = topic + found
+    return _rule(objects, found, clause, sentence)
+
+
+def _bans(found: Sequence[Piece], at: int) -> bool:
+    """Whether the word that forbids says of what stands before it that it must not be: "is not
+    allowed", "never", and not "is not installed"."""
+    if found[at].text.lower() not in wording.TELLING:
+        return True
+    behind = found[at + 1].text.lower() if at + 1 < len(found) else ""
+    return behind in wording.BANNED | wording.RUNNING | wording.TOUCHING
+
+
+def _only_verbs(found: Sequence[Piece], at: int) -> bool:
+    known = wording.RUNNING | wording.TOUCHING | FILLERS
+    return all(one.text.lower() in known for one in found[at + 1 :])
+
+
+def _folders(found: Sequence[Piece], at: int) -> list[Piece]:
+    """Folders of which a clause says that nothing in them is touched."""
+    rest = found[at + 1 :]
+    texts = {one.text.lower() for one in rest if one.kind != FOLDER}
+    known = wording.TOUCHING | wording.ANY | wording.WITHIN | FILLERS
+    plain = texts & wording.ANY and texts & wording.TOUCHING and texts <= known
+    return [Piece(one.text, PATH) for one in rest if one.kind == FOLDER] if plain else []
+
+
+def _objects(
+    found: Sequence[Piece], at: int, *, behind: bool = True, ordered: bool = False
+) -> list[Piece]:
+    """What is forbidden: the first things named behind the word that forbids, or before it; none
+    where an unknown word stands between, or says more about it."""
+    part = list(found[at + 1 :] if behind else found[:at])
+    start = next((n for n, one in enumerate(part) if one.kind in NAMED), None)
+    if start is None:
+        return []
+    if not all(_may_lead(one, part[start].kind) for one in part[:start]):
+        return []
+    if (
+        behind
+        and at >= 0
+        and not ordered
+        and not _is_ordered(found[at].text.lower(), part[:start], part[start:])
+    ):
+        return []
+    objects: list[Piece] = []
+    for one in part[start:]:
+        if one.kind == part[start].kind:
+            objects.append(one)
+        elif one.text.lower() not in wording.JOINING:
+            break
+    tail = part[start + len(objects) :]
+    tail = [one for one in tail if one.text.lower() not in wording.JOINING]
+    tail = tail if behind else [*tail, *found[at + 1 :]]
+    return objects if _says_no_more(tail) else []
+
+
+def _is_ordered(forbids: str, lead: Sequence[Piece], rest: Sequence[Piece]) -> bool:
+    """Whether something is to be done to what is named, and not only said of it: "not in
+    settings.py" tells where something is."""
+    if rest[0].kind in (COMMAND, FLAG, SETTING) or forbids in wording.HANDS_OFF:
+        return True
+    if wording.NOT_DENSE.search(forbids):
+        return len(forbids) > 2  # its verb is part of it
+    verbs = _BETWEEN[rest[0].kind] - wording.JOINING - wording.WITHIN
+    texts = {one.text.lower() for one in lead}
+    if rest[0].kind == PATH:
+        texts |= {one.text.lower() for one in rest[1:3]}
+    elif forbids != "not":
+        return True
+    return bool(texts & verbs)
+
+
+def _may_lead(one: Piece, kind: str) -> bool:
+    text = one.text.lower()
+    if one.kind in (FOLDER, TYPE, FORBIDS):
+        return True
+    return text in FILLERS or text in _BETWEEN[kind] or text in wording.WITHIN
+
+
+def _says_no_more(tail: Sequence[Piece]) -> bool:
+    """Whether what follows leaves open nothing that a call would have to tell."""
+    for at, one in enumerate(tail):
+        text = one.text.lower()
+        if one.kind in (FOLDER, TYPE, FORBIDS):
+            continue
+        if text in wording.WITHIN:
+            rest = [piece.text.lower() for piece in tail[at + 1 : at + 4]]
+            kinds = {piece.kind for piece in tail[at + 1 : at + 4]}
+            known = wording.ANYWHERE | wording.FROM_HERE
+            if not kinds & {FOLDER, TYPE, PATH} and not any(word in known for word in rest):
+                return False
+            continue
+        if text in wording.LEADING:
+            return False
+        if at == 0 and text not in TAIL and one.kind not in NAMED:
+            return False
+    return True
+
+
+def _rule(
+    objects: Sequence[Piece], found: Sequence[Piece], clause: str, sentence: str
+) -> CompiledRule | None:
+    """A rule that forbids these."""
+    plain = _plain(clause)
+    if tools := _tools(plain):
+        domains = [one.text for one in found if wording.DOMAIN.fullmatch(one.text)]
+        rule: CompiledRule = {"tools": tools}
+        return {**rule, "words": domains} if domains else rule
+    if not objects:
+        return None
+    kind, texts = objects[0].kind, [one.text for one in objects]
+    if kind == COMMAND:
+        return None if any(one.kind == FOLDER for one in found) else _running(objects)
+    if kind == FLAG:  # a letter means something else in every program
+        long = all(len(text) > 3 for text in texts)
+        return {"has": [[[text] for text in texts]]} if long else None
+    if kind == SETTING:
+        return {"tools": ["shell"], "words": texts}
+    if kind == PATH:
+        return _touching(texts, plain, sentence)
+    if wording.COMMITS.search(plain):
+        return {"commands": [["git", "commit"]], "words": texts}
+    return _written(texts, found)
+
+
+def _tools(plain: str) -> list[str]:
+    """The tools of an agent that a clause names."""
+    if wording.FETCH.search(plain):
+        return ["fetch"]
+    if wording.SEARCH.search(plain):
+        return ["WebSearch"]
+    if named := wording.AGENT_TOOL.search(plain):
+        return [next(filter(None, named.groups()))]
+    return ["Task", "Agent"] if wording.AGENTS.search(plain) else []
+
+
+def _running(objects: Sequence[Piece]) -> CompiledRule:
+    """Commands, an option of the only one in either of its forms."""
+    first = objects[0].words
+    options = [word for word in first if word in _SHORT]
+    if len(objects) > 1 or not options:
+        return {"commands": [list(one.words) for one in objects]}
+    rest = [word for word in first if word not in _SHORT]
+    return {"commands": [rest], "has": [[[one], [_SHORT[one]]] for one in options]}
+
+
+def _touching(files: Sequence[str], plain: str, sentence: str) -> CompiledRule:
+    """Files, written or read as the clause says."""
+    if wording.COMMIT.search(plain) and not wording.READING.search(plain):
+        choices = [[form] for one in files for form in _forms(one)]
+        return {"commands": [["git", "add"], ["git", "commit"]], "has": [choices]}
+    rule: CompiledRule = {"paths": [_pattern(one) for one in files]}
+    if ".env" in files and " files" in plain:
+        rule["paths"].append("**/.env.*")
+        rule["spared"] = [f"**/.env.{one}" for one in ("example", "sample", "template")]
+    if not wording.READING.search(_plain(sentence)):
+        rule["tools"] = ["Edit", "Write"] if wording.BY_HAND.search(plain) else [WRITE]
+    return rule
+
+
+def _forms(path: str) -> list[str]:
+    """A file or folder as it may stand among the words of a command."""
+    bare = path.rstrip("/")
+    return [bare] if bare == path else [bare, path, f"{bare}/*", f"*/{bare}/*"]
+
+
+def _written(words: Sequence[str], found: Sequence[Piece]) -> CompiledRule:
+    """Words that must not be written, below a folder or in files of a type where one is named."""
+    rule: CompiledRule = {"tools": [WRITE], "words": [_as_written(one) for one in words]}
+    folders = [one.text for one in found if one.kind in (FOLDER, PATH)]
+    types = [
+        ending for one in found if one.kind == TYPE for ending in wording.TYPES[one.text.lower()]
+    ]
+    if folders:
+        rule["paths"] = [_pattern(one if "." in one else f"{one.rstrip('/')}/") for one in folders]
+    if types:
+        rule["types"] = types
+    if not folders and not types:
+        rule["spared"] = list(_PROSE)
+    return rule
+
+
+def _as_written(code: str) -> str:
+    """A call by its opening parenthesis, and one of several marks by itself."""
+    return (
+        code.removesuffix("s") if code.isupper() or code[:-1].isupper() else code.removesuffix(")")
+    )
+
+
+def _pattern(path: str) -> str:
+    path = path.removeprefix("./")
+    if path.endswith("/"):
+        return f"{path}**"
+    return path if "/" in path or path.startswith("*") else f"**/{path}"
+
+
+def _spoken(plain: str) -> CompiledRule | None:
+    """Things that people do with git and call by no command."""
+    if wording.CO_AUTHOR.search(plain):
+        return {"commands": [["git", "commit"]], "words": ["Co-Authored-By"]}
+    if found := wording.PUSH_TO.search(plain):
+        branch = found[1].lower()
+        return {"commands": [["git", "push"]], "has": [[[branch], [f"*:{branch}"]]]}
+    if wording.FORCED.search(plain):
+        return {"commands": [["git", "push"]], "has": [[["--force"], ["-f"]]]}
+    if found := wording.BARE_GIT.fullmatch(plain):
+        return {"commands": [["git", found[1].lower()]]}
+    if wording.AMEND.fullmatch(plain):
+        return {"commands": [["git", "commit"]], "has": [[["--amend"]]]}
+    return None
+
+
+# --- what is demanded of a command
+
+
+def _lacking(clause: str, mark: re.Pattern[str], *, turned: bool = False) -> CompiledRule | None:
+    """A command that needs an option: `docker run` only with `--rm`; `turned`, the option first."""
+    parts = _around(clause, mark)
+    before, after = (pieces(part) for part in (reversed(parts) if turned else parts))
+    done = [one for one in before if one.kind in NAMED]
+    flags = [n for n, one in enumerate(after) if one.kind == FLAG]
+    if [one.kind for one in done] != [COMMAND] or not flags or not _only(before):
+        return None
+    behind = [one.text for one in after[flags[0] + 1 :] if not wording.POLITE.fullmatch(one.text)]
+    flag = after[flags[0]].text
+    needed = [flag, behind[0]] if len(behind) == 1 and "=" not in flag else [flag]
+    return {"commands": [list(done[0].words)], "lacks": [[needed]]}
+
+
+def _only(before: Sequence[Piece]) -> bool:
+    """Whether a clause says of its command nothing but that it is run."""
+    known = FILLERS | wording.RUNNING | wording.NOT | TAIL
+    return all(
+        one.kind in (COMMAND, FORBIDS)
+        or one.text.lower() in known
+        or wording.DEMAND.search(one.text)
+        for one in before
+    )
+
+
+def _having(clause: str) -> CompiledRule | None:
+    """A command that must do without an option: `eslint` without `--fix`."""
+    before, after = (pieces(part, words=True) for part in _around(clause, wording.WITHOUT))
+    done = [one for one in before if one.kind in NAMED]
+    if (
+        not done
+        and wording.COMMITS.search(clause)
+        and (code := [o.text for o in after if o.kind == CODE])
+    ):
+        return {"commands": [["git", "commit"]], "words": code}
+    flags = [one.text for one in after if one.kind == FLAG]
+    rest = [one.text for one in after if one.kind != FLAG]
+    if [one.kind for one in done] != [COMMAND] or len(flags) != 1 or not _only(before):
+        return None
+    if not all(wording.POLITE.fullmatch(text) for text in rest):
+        return None
+    return {"commands": [list(done[0].words)], "has": [[[flags[0]]]]}
+
+
+def _around(clause: str, mark: re.Pattern[str]) -> tuple[str, str]:
+    held = [(one.start(), one.end()) for one in wording.QUOTED.finditer(clause)]
+    for found in mark.finditer(clause):
+        if not any(first <= found.start() < last for first, last in held):
+            return clause[: found.start()], clause[found.end() :]
+    return clause, ""

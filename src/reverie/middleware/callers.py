@@ -1,0 +1,132 @@
+"""Who asks, and what for: the thread a request belongs to, its kind, its project.
+
+A session's id is not a thread: titles, the permission classifier, sub-agents and the main line
+share it. Kinds are told by shape alone, as clients were seen to send them; what is not known is
+`unknown` and passes as it is. The working folder is taken from what a client itself writes at the
+head of a conversation, never from what a user or a tool says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias, cast
+
+from reverie.light import dataclass
+from reverie.middleware import chain
+from reverie.middleware.scanning import Body
+from reverie.transcript.blocks import text_of
+
+Kind: TypeAlias = Literal["main", "agent", "compaction", "side"]
+SESSION = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id")
+AGENT = "x-claude-code-agent-id"
+CLAUDE_CODE = "x-claude-code-session-id"
+PROJECT = "x-reverie-project"
+SWITCH = "x-reverie"
+REMINDER = "<system-reminder>"
+_FOLDER = re.compile(
+    r"(?:^|[\s>])(?:Primary working directory|Working directory|Current working directory|"
+    r"(?:I'm )?currently working in the directory):[ \t]*(?P<line>/[^\n<]*)"
+    r"|<cwd>[ \t]*(?P<tag>/[^<\n]*)</cwd>",
+    re.IGNORECASE,
+)
+_NOTICE = re.compile(r"<[a-z]+(?:-[a-z]+)+>")  # what clients put around words of their own
+_LOOKED_AT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose request this is."""
+
+    seed: bytes  # of the credential
+    session: str = ""
+    agent: str = ""
+
+    @property
+    def thread(self) -> str:
+        """What decisions are kept under: the session and, where there is one, the agent."""
+        return f"{self.session}/{self.agent}" if self.agent else self.session
+
+
+def caller_of(headers: Mapping[str, str], scope: str = "") -> Caller:
+    """Who asks, as the headers tell; `scope` parts callers that share a credential."""
+    session = next((headers[name] for name in SESSION if headers.get(name)), "")
+    seed = chain.seed(scope + chain.credential(headers))
+    return Caller(seed, session[:200], headers.get(AGENT, "")[:200])
+
+
+def kind_of(body: Body, headers: Mapping[str, str]) -> Kind:
+    """What a request is for."""
+    if any(headers.get(name) for name in SESSION) and not body.members.get("tools"):
+        return "side"
+    if CLAUDE_CODE in headers and _is_compaction(body):
+        return "compaction"
+    return "agent" if headers.get(AGENT) else "main"
+
+
+def _is_compaction(body: Body) -> bool:
+    """The last mark is on the second-to-last message, those of the system not counted."""
+    spoken = [part for part in body.parts if part.role != "system"]
+    marked = [part.message for part in spoken if part.marks]
+    messages = list(dict.fromkeys(part.message for part in spoken))
+    return len(messages) > 1 and bool(marked) and max(marked) == messages[-2]
+
+
+def prompt_of(body: Body, kind: Kind) -> str:
+    """What the user says now; "" where this is no prompt."""
+    spoken = [part for part in body.parts[body.answered :] if part.role == "user"]
+    if kind != "main" or not spoken or spoken[-1].kind != "text":
+        return ""
+    text = text_of(body.value(spoken[-1])).strip()
+    return "" if _NOTICE.match(text) else text
+
+
+# --- the project
+
+
+def folder_of(body: Body, headers: Mapping[str, str]) -> str:
+    """The folder a client works in: by its header, else as its own preamble says; or ""."""
+    given = headers.get(PROJECT, "").strip()
+    if given:
+        return given
+    for text in _preamble(body):
+        found = _FOLDER.search(text[:_LOOKED_AT])
+        if found:
+            return (found["line"] or found["tag"]).strip().rstrip("/") or "/"
+    return ""
+
+
+def _preamble(body: Body) -> Iterator[str]:
+    """What the client itself writes: the system prompt, and reminders before the first words."""
+    for name in ("system", "instructions"):
+        yield text_of(body.members.get(name))
+    for part in body.parts:
+        if part.role == "assistant":
+            return
+        if part.role == "system":
+            yield text_of(body.value(part))
+        elif part.kind == "text":
+            text = text_of(body.value(part))
+            if text.lstrip().startswith("<"):
+                yield text
+
+
+def tool_names(body: Body) -> tuple[str, ...]:
+    """The tools that a request offers, by name."""
+    found = body.members.get("tools")
+    out: list[str] = []
+    for one in cast("list[object]", found) if isinstance(found, list) else []:
+        tool = chain.as_value(one)
+        about = chain.as_value(tool.get("function")) or tool
+        out.append(str(about.get("name") or ""))
+    return tuple(out)
+
+
+READERS = ("read", "readfile", "viewfile", "openfile", "cat")
+SHELLS = ("bash", "shell", "execcommand", "runshellcommand", "runcommand", "terminal", "localshell")
+
+
+def reader_of(body: Body) -> str:
+    """The tool by which a client reads a file; "" where it has none."""
+    plain = {re.sub(r"[^a-z]", "", name.lower()): name for name in reversed(tool_names(body))}
+    return next((plain[name] for name in (*READERS, *SHELLS) if name in plain), "")

@@ -1,0 +1,394 @@
+"""A client's request in, the one that goes out, its answer: what every way through shares.
+
+If anything of ours fails, the client's own bytes go out. Files come first, then the line in the
+log, then the request. What the session of the shadow does behind an answer is nobody's wait.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from reverie.alone import alone
+from reverie.layers.tool_results import ends, file_of, stored
+from reverie.light import dataclass
+from reverie.middleware.callers import (
+    SWITCH,
+    Caller,
+    caller_of,
+    folder_of,
+    kind_of,
+    prompt_of,
+    reader_of,
+)
+from reverie.middleware.decisions import Decisions, reminder_line, result_line
+from reverie.middleware.log import DecisionLog, Line
+from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, written
+from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
+from reverie.middleware.shadow import Shadow, ShadowRules, Shadows
+from reverie.settings import DEFAULTS, Settings
+from reverie.transcript.names import reference
+from reverie.wire.reading import Format
+from reverie.world import Notice, Reply, WayBack
+
+NAME = "proxy"
+PLACE = "proxy"
+"""The folder in home with the log of decisions."""
+REST_SECONDS = 3.0
+CHARACTERS = 8_000
+PREVIEW = 1_200
+_ENDS = 4_096
+
+
+Seal = Callable[[Format, str, str, Path], str | None]
+"""A request's text with old rounds sealed, from its format, text, the tool by which the client
+reads files, and the folder of its session; None where there is nothing to seal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an engine may do."""
+
+    shadows: ShadowRules
+    settings: Settings = DEFAULTS
+    characters: int = CHARACTERS  # of a result that stays
+    preview: int = PREVIEW  # bytes shown of one that is stored
+    dry: bool = False  # everything passes as it is, and is recorded
+    way_back: WayBack | None = None  # how results are read back, where it is not by a file
+    seal: Seal | None = None
+    rest: float = REST_SECONDS  # without a request, after which a turn is over
+    scope: str = ""  # parts callers that share a credential
+    folder: str = ""  # the project of every request; else each tells its own
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What goes out in place of a request, and what was done, in a few words."""
+
+    body: bytes
+    told: str
+    asked: Asked | None = None
+    shadow: Shadow | None = None
+    taken: bool = False  # whether the shadow has the request already
+
+
+@dataclass(slots=True)
+class _End:
+    """Where a request ended, and which patches it had."""
+
+    parts: int
+    patches: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
+class Figures:
+    """What went through, counted."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    saved: int = 0
+    breaks: int = 0  # ours: none, or there is a fault
+    client_breaks: int = 0
+
+
+class Unpatched(Exception):
+    """Something of ours failed, and the client's own bytes go out."""
+
+
+class Engine:
+    """One home's way through. Use it in one event loop."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.figures = Figures()
+        self._log = DecisionLog(rules.shadows.home / PLACE)
+        self._known = Known()
+        self._ends: OrderedDict[tuple[str, bytes], _End] = OrderedDict()
+        self._last: OrderedDict[str, bytes] = OrderedDict()
+        self.shadows = Shadows(rules.shadows, self._log)
+        self._deciding: dict[str, anyio.Lock] = {}
+
+    async def aclose(self) -> None:
+        await self.shadows.aclose()
+        self._log.close()
+
+    # --- a request
+
+    async def outgoing(self, form: Format, headers: Mapping[str, str], data: bytes) -> Outgoing:
+        """What goes out; the client's own bytes where anything fails."""
+        if headers.get(SWITCH, "").strip().lower() == "off":
+            return self._passed(data, "off")
+        try:
+            asked = self._read(form, headers, data)
+        except Unreadable as error:
+            self._say(f"a body passed as it is: {error}")
+            return self._passed(data, "passed: not readable")
+        if asked.kind == "side":
+            return self._passed(data, "passed: a side request")
+        found, error = await alone(self._made(asked, data), None)
+        if found is None:
+            self._say(f"a request passed as it is, since something of ours failed: {error}")
+            self.figures.counts["failed"] += 1
+            return self._passed(data, "passed: it failed")
+        return found
+
+    def _passed(self, data: bytes, told: str) -> Outgoing:
+        self.figures.counts[told.partition(":")[0]] += 1
+        return Outgoing(data, told)
+
+    def _read(self, form: Format, headers: Mapping[str, str], data: bytes) -> Asked:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise Unreadable("it is not UTF-8") from error
+        caller = caller_of(headers, self.rules.scope)
+        body = scan(text, form, caller.seed, caller.thread, self._known)
+        kind = kind_of(body, headers)
+        return Asked(body, caller, kind, prompt_of(body, kind), self._folder(body, caller, headers))
+
+    def _folder(self, body: Body, caller: Caller, headers: Mapping[str, str]) -> str:
+        """The folder whose memory this is: the one a client names, else one of its key's own.
+        A session stays where it began."""
+        main = f"{caller.seed.hex()[:12]}:{caller.session}"
+        known = self._log.decisions.sessions.get(main, ("", ""))[1]
+        named = self.rules.folder or known or folder_of(body, headers)
+        if named and os.path.isabs(named) and os.path.isdir(named):
+            return named
+        own = self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16]
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(own)
+
+    async def _made(self, asked: Asked, data: bytes) -> Outgoing:
+        if self.rules.dry:
+            return Outgoing(data, "recorded", asked, await self._shadow(asked))
+        self._log.refresh()
+        budget = self._budget(asked.body)
+        made = plan(asked, self._log.decisions, budget)
+        shadow = None
+        if asked.kind == "main" or made.open_results or self.rules.seal is not None:
+            shadow = await self._shadow(asked)
+        out, error = await alone(self._patched(asked, data, budget, shadow), None)
+        if shadow is not None and (out is None or out.shadow is None):
+            shadow.uses -= 1
+        if out is None:
+            raise Unpatched(error)
+        return out
+
+    async def _patched(
+        self, asked: Asked, data: bytes, budget: Budget, shadow: Shadow | None
+    ) -> Outgoing:
+        async with self._lock(asked.thread):
+            made = plan(asked, self._log.decisions, budget)
+            undecided = bool(asked.prompt) and made.reminder is None
+            if self._is_open(made) or undecided:
+                await self._decide(asked, made, shadow, budget)
+                made = plan(asked, self._log.decisions, budget)
+        following = shadow if asked.kind == "main" else None
+        out = self._written(asked, made, data, following, taken=undecided)
+        return await self._sealed(out, asked, shadow, budget)
+
+    async def _sealed(
+        self, out: Outgoing, asked: Asked, shadow: Shadow | None, budget: Budget
+    ) -> Outgoing:
+        """The same with old rounds sealed, where that is wanted and can be read back."""
+        seal = self.rules.seal
+        if seal is None or shadow is None or not budget.reader or asked.kind == "agent":
+            return out
+        text = out.body.decode()
+        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder)
+        found, error = await alone(to_thread.run_sync(work), None)
+        if error:
+            self._say(f"nothing was sealed: {error}")
+        return (
+            out if found is None else replace(out, body=found.encode(), told=f"{out.told} sealed")
+        )
+
+    def _is_open(self, made: Plan) -> bool:
+        return bool(made.open_results or made.sent_results or made.inherited)
+
+    def _lock(self, thread: str) -> anyio.Lock:
+        if len(self._deciding) > _ENDS:
+            self._deciding = {k: v for k, v in self._deciding.items() if v.locked()}
+        return self._deciding.setdefault(thread, anyio.Lock())
+
+    def _budget(self, body: Body) -> Budget:
+        rules = self.rules
+        reader = rules.way_back.tool if rules.way_back else reader_of(body)
+        return Budget(rules.characters, str(rules.shadows.home / "projects"), reader)
+
+    def _written(
+        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None, *, taken: bool
+    ) -> Outgoing:
+        known = self._followed(asked, made)
+        text = written(asked, made, known)
+        told = f"stored={made.stored} reminders={made.reminded} saved={made.saved}"
+        self.figures.counts["changed" if text is not None else "unchanged"] += 1
+        self.figures.saved += made.saved
+        return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
+
+    # --- whether it goes on from the last one
+
+    def _followed(self, asked: Asked, made: Plan) -> int:
+        """How many parts the last request had that this one goes on from; breaks are counted."""
+        thread, parts = asked.thread, asked.body.parts
+        sums = tuple(_sum(at, one.text) for at, one in made.patches)
+        known = 0
+        for at in range(len(parts), 0, -1):
+            end = self._ends.get((thread, parts[at - 1].chain))
+            if end is not None and end.parts == at:
+                known = at
+                before = tuple(s for s, (n, _) in zip(sums, made.patches, strict=True) if n < at)
+                if before != end.patches:
+                    self.figures.breaks += 1
+                    self._say("the prefix of a request changed: please report this", "error")
+                break
+        last = self._last.get(thread)
+        if last is not None and asked.caller.session and not known:
+            self.figures.client_breaks += 1
+        if parts and asked.kind != "compaction":
+            self._keep(thread, parts, sums)
+        return known
+
+    def _is_rewritten(self, asked: Asked) -> bool:
+        """Whether a client without sessions writes its history anew from request to request
+        (aider does): what joins a prompt there would be gone with the next one."""
+        if asked.caller.session:
+            return False
+        known = self._log.decisions.positions.get(asked.main, {})
+        parts = asked.body.parts
+        goes_on = any((asked.thread, part.chain) in self._ends for part in parts)
+        return not goes_on and any(at in known for at in asked.chains())
+
+    def _keep(self, thread: str, parts: list[Part], sums: tuple[bytes, ...]) -> None:
+        self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
+        self._last[thread] = parts[-1].chain
+        for kept in (self._ends, self._last):
+            while len(kept) > _ENDS:
+                kept.popitem(last=False)
+
+    # --- deciding
+
+    async def _decide(
+        self, asked: Asked, made: Plan, shadow: Shadow | None, budget: Budget
+    ) -> None:
+        """Decide what is open: files first, then the lines, under one lock."""
+        lines: list[Line] = []
+        if shadow is not None:
+            lines += [await self._stored(asked, p, shadow, budget) for p in made.open_results]
+        tenant = asked.tenant
+        lines += [result_line(tenant, part.call, part.key, "") for part in made.sent_results]
+        lines += [reminder_line(asked.thread, at, text) for at, text in made.inherited]
+        spot = asked.prompted
+        if spot is not None and made.reminder is None:
+            lasts = not self._is_rewritten(asked)
+            text = await self._recalled(asked, shadow) if shadow is not None else ""
+            text = text if lasts else ""
+            lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
+        await to_thread.run_sync(self._log.decide, partial(_undecided, lines))
+
+    async def _stored(self, asked: Asked, part: Part, shadow: Shadow, budget: Budget) -> Line:
+        result = result_of(asked.body, part)
+        key, data = file_of(result)
+        stem, _, ending = key.rpartition(".")
+        key = f"{stem}-{part.key[:8]}.{ending}"
+        disk = shadow.session.world.disk
+        path = await disk.write(key, data)
+        way = self.rules.way_back or WayBack("", reader=budget.reader)
+        where = way.stored(path, reference(part.call))
+        preview = f"It begins:\n\n{ends(result.text, self.rules.preview)}"
+        why = f"over {budget.characters:,} characters"
+        decided = stored(result, key, data, where, preview, why)
+        self.shadows.keep((asked.tenant, part.call, part.key), decided)
+        return result_line(asked.tenant, part.call, part.key, decided.content)
+
+    # --- the shadow
+
+    async def _shadow(self, asked: Asked) -> Shadow | None:
+        found, error = await alone(self.shadows.of(asked), None)
+        if error:
+            self._say(f"a conversation has no session of ours: {error}")
+        if found is not None:
+            found.uses += 1
+        return found
+
+    async def _recalled(self, asked: Asked, shadow: Shadow) -> str:
+        """Take in the prompt, and find what memory says to it."""
+        async with shadow.turn:
+            text, error = await alone(self._looked(asked, shadow), "")
+        if error:
+            shadow.failed = True
+            self._say(f"nothing was recalled: {error}")
+        return text
+
+    async def _looked(self, asked: Asked, shadow: Shadow) -> str:
+        await shadow.heard(asked)
+        first = not any(
+            asked.thread in self._log.decisions.reminders.get(part.chain.hex(), {})
+            for part in asked.body.parts
+            if part.kind == "text"
+        )
+        text = await shadow.recalled(asked.prompt, first=first)
+        await shadow.asks()
+        return text
+
+    async def answered(self, out: Outgoing, reply: Reply | None) -> None:
+        """The answer came, whole; or not."""
+        if out.shadow is None or out.asked is None:
+            return
+        shadow = out.shadow
+        if not shadow.failed:
+            async with shadow.turn:
+                _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
+            if error:
+                shadow.failed = True
+                self._say(f"a conversation was not taken in: {error}")
+        shadow.uses -= 1
+
+    async def rested(self, out: Outgoing) -> None:
+        """Wait whether the client goes on; where it does not, the turn is over."""
+        if out.shadow is None or out.asked is None:
+            return
+        await anyio.sleep(self.rules.rest)
+        async with out.shadow.turn:
+            _, error = await alone(out.shadow.end_turn(out.asked), None)
+        if error:
+            self._say(f"a turn was not ended: {error}")
+
+    def _say(self, text: str, level: str = "warning") -> None:
+        self.rules.shadows.say(Notice(NAME, text, "error" if level == "error" else "warning"))
+
+
+async def _followed_by(out: Outgoing, asked: Asked, shadow: Shadow, reply: Reply | None) -> None:
+    """Let the shadow follow: the request, where nothing was asked of memory for it, and its
+    answer."""
+    if not out.taken:
+        await shadow.heard(asked)
+        await shadow.asks()
+    if reply is None:
+        await shadow.unanswered()
+    else:
+        await shadow.answered(asked, reply)
+
+
+def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
+    """The lines about what nobody has decided meanwhile."""
+    out: list[Line] = []
+    for line in lines:
+        if line["kind"] == "result":
+            key = (str(line["tenant"]), str(line["call"]), str(line["content"]))
+            known = key in decisions.results
+        else:
+            known = str(line["thread"]) in decisions.reminders.get(str(line["chain"]), {})
+        out += [] if known else [line]
+    return out
+
+
+def _sum(at: int, text: str) -> bytes:
+    return blake2b(f"{at}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,0 +1,178 @@
+"""What goes out in place of a request, as far as it is decided: patches on the client's bytes.
+
+Only what stands behind the last of the assistant's words may still be decided; what is first seen
+before it was sent already and stays as it is. Deciding is done elsewhere, once; this reads
+decisions and says what is still open. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import cast
+
+from reverie.layers.tool_results import Result
+from reverie.light import dataclass
+from reverie.middleware import chain, marks
+from reverie.middleware.callers import Caller, Kind
+from reverie.middleware.decisions import Decisions
+from reverie.middleware.patches import Patch, patched, reminder_patches, result_patch
+from reverie.middleware.scanning import Body, Part
+from reverie.transcript.blocks import Block, Json, Object, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, read, with who asks and what for."""
+
+    body: Body
+    caller: Caller
+    kind: Kind
+    prompt: str = ""
+    folder: str = ""  # of the project
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.seed.hex()
+
+    @property
+    def thread(self) -> str:
+        agent = f"/{self.caller.agent}" if self.caller.agent else ""
+        return f"{self.main}{agent}"
+
+    @property
+    def main(self) -> str:
+        """The thread of the session itself, also where an agent asks. Conversations without an
+        id are one thread for each project: two projects never share what they were told."""
+        return f"{self.tenant[:12]}:{self.caller.session or f'@{self.folder}'}"
+
+    def chains(self) -> Iterator[str]:
+        """The chains that the assistant has spoken in, the newest first."""
+        return (p.chain.hex() for p in reversed(self.body.parts) if p.role == "assistant")
+
+    @property
+    def prompted(self) -> Part | None:
+        """The block that a reminder would follow now."""
+        if not self.prompt:
+            return None
+        return next(part for part in reversed(self.body.parts) if part.role == "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is decided of a request, and what is not yet."""
+
+    patches: tuple[tuple[int, Patch], ...]  # with the part that each is about
+    stored: int
+    reminded: int
+    saved: int  # characters that do not go out
+    open_results: tuple[Part, ...]  # over their budget, and nobody has decided
+    sent_results: tuple[Part, ...]  # the same, but they were sent as they are
+    reminder: str | None  # of the prompt; None: not decided
+    inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a result is too large to stay, and which ones stay whatever they measure."""
+
+    characters: int
+    folder: str = ""  # where stored results lie: what is read from there stays
+    reader: str = ""  # the tool by which the client reads them; "" where it has none
+    tools: frozenset[str] = field(default_factory=frozenset[str])  # whose results always stay
+
+    def keeps(self, tool: str, given: str) -> bool:
+        return tool in self.tools or (
+            bool(self.folder) and self.folder in given.replace("\\/", "/")
+        )
+
+
+def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
+    """Everything that decisions say about a request."""
+    body, thread = asked.body, asked.thread
+    parent = decisions.parent(thread, asked.chains(), asked.folder)
+    fresh = body.answered
+    patches: list[tuple[int, Patch]] = []
+    open_: list[Part] = []
+    sent: list[Part] = []
+    inherited: list[tuple[str, str]] = []
+    stored = reminded = saved = 0
+    now = asked.prompted
+    reminder: str | None = None
+    for at, part in enumerate(body.parts):
+        if part.kind == "tool_result" and part.inner != (0, 0):
+            text = decisions.results.get((asked.tenant, part.call, part.key))
+            if text:
+                patches.append((at, result_patch(part, text)))
+                stored += 1
+                saved += part.inner[1] - part.inner[0] - len(text)
+            elif text is None and _is_large(body, part, budget):
+                (open_ if at >= fresh else sent).append(part)
+        elif part.kind == "text" and part.role == "user":
+            text = decisions.reminder(thread, part.chain.hex(), parent if at < fresh else "")
+            if part is now:
+                reminder = text
+            if text is not None and parent != thread:
+                inherited += _inherited(decisions, thread, part, text)
+            if text:
+                patches += [(at, one) for one in reminder_patches(body, part, text)]
+                reminded += 1
+    return Plan(
+        tuple(patches),
+        stored,
+        reminded,
+        saved,
+        tuple(open_),
+        tuple(sent),
+        reminder,
+        tuple(inherited),
+    )
+
+
+def _inherited(decisions: Decisions, thread: str, part: Part, text: str) -> list[tuple[str, str]]:
+    own = decisions.reminders.get(part.chain.hex(), {})
+    return [] if thread in own else [(part.chain.hex(), text)]
+
+
+def _is_large(body: Body, part: Part, budget: Budget) -> bool:
+    if not budget.reader or part.inner[1] - part.inner[0] <= budget.characters:
+        return False
+    if budget.keeps(*body.talk.tools.get(part.call, ("", ""))):
+        return False
+    content = body.content(part)
+    if body.form != "messages" and not _is_text(content):
+        return False
+    return len(text_of(content)) > budget.characters
+
+
+def _is_text(content: object) -> bool:
+    """Whether a result is nothing but text."""
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    return all(chain.as_value(one).get("type") in chain.TEXTS for one in parts)
+
+
+def result_of(body: Body, part: Part) -> Result:
+    """A result as layer 1 takes it."""
+    content = cast("Json", body.content(part))
+    value: Object = {"type": "tool_result", "tool_use_id": part.call, "content": content}
+    raw = body.text[body.base + part.inner[0] : body.base + part.inner[1]]
+    tool = body.talk.tools.get(part.call, ("", ""))[0]
+    named = f'{{"type":"tool_result","tool_use_id":"","content":{raw}}}'
+    return Result(part.call, tool, Block(named, value), text_of(content))
+
+
+def written(asked: Asked, made: Plan, known: int) -> str | None:
+    """The text that goes out; None where it is the client's own."""
+    body = asked.body
+    pieces = [one for _, one in made.patches]
+    bare = {body.parts[at].start for at, _ in made.patches if body.parts[at].bare}
+    touched = frozenset(bare | _reminded(body, made))
+    inside, outside = marks.spare_marks(body, known, touched)
+    if not pieces and not inside and not outside:
+        return None
+    return patched(body, [*pieces, *inside], outside)
+
+
+def _reminded(body: Body, made: Plan) -> set[int]:
+    """Parts that a reminder stands behind: a mark would have to be on that."""
+    return {body.parts[at].start for at, one in made.patches if one.start >= body.parts[at].end}

@@ -1,0 +1,76 @@
+"""Patches on a client's own bytes: what goes out is its text with some places written over.
+
+A patch names its place in the list of messages. Nothing else of the body is touched: key order,
+numbers, spaces and unknown members go out as they came. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reverie.light import dataclass
+from reverie.middleware import chain
+from reverie.middleware.scanning import Body, Part
+from reverie.transcript.blocks import dump
+from reverie.wire.reading import Format
+
+EPHEMERAL = '{"type":"ephemeral"}'
+_TEXT = {"messages": "text", "chat": "text", "responses": "input_text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A piece of the list that is written over; start and end alike: something is put in."""
+
+    start: int
+    end: int
+    text: str
+
+
+def patched(body: Body, patches: Iterable[Patch], outside: Iterable[Patch] = ()) -> str:
+    """The body's text with patches on its list, and others whose places count from its start."""
+    moved = [Patch(body.base + p.start, body.base + p.end, p.text) for p in patches]
+    out: list[str] = []
+    at = 0
+    for one in sorted([*moved, *outside], key=lambda p: (p.start, p.end)):
+        out += (body.text[at : one.start], one.text)
+        at = one.end
+    out.append(body.text[at:])
+    return "".join(out)
+
+
+def result_patch(part: Part, content: str) -> Patch:
+    """Another content for a result: a JSON text."""
+    return Patch(part.inner[0], part.inner[1], content)
+
+
+def reminder_patches(body: Body, part: Part, text: str) -> list[Patch]:
+    """A text behind a block. A mark on the block goes along to it."""
+    if part.bare and body.form != "messages":
+        return [Patch(part.end - 1, part.end - 1, dump(f"\n\n{text}")[1:-1])]
+    block = f'{{"type":"{_TEXT[body.form]}","text":{dump(text)}'
+    if part.bare:
+        words = f'[{{"type":"text","text":{body.raw(part)}}},{block}}}]'
+        return [Patch(part.start, part.end, words)]
+    if part.mark == (0, 0):
+        return [Patch(part.end, part.end, f",{block}}}")]
+    mark = mark_of(body, part)
+    start, end = part.mark
+    return [Patch(start, end, ""), Patch(part.end, part.end, f',{block},"{chain.MARK}":{mark}}}')]
+
+
+def mark_of(body: Body, part: Part) -> str:
+    """The cache mark on a block, as the client wrote it."""
+    return dump(chain.as_value(body.value(part)).get(chain.MARK))
+
+
+def mark_patch(body: Body, part: Part, mark: str) -> Patch:
+    """A cache mark on a block that has none."""
+    if part.bare:
+        words = f'[{{"type":"text","text":{body.raw(part)},"{chain.MARK}":{mark}}}]'
+        return Patch(part.start, part.end, words)
+    return Patch(part.end - 1, part.end - 1, f',"{chain.MARK}":{mark}')
+
+
+def is_marked_format(form: Format) -> bool:
+    return form == "messages"

@@ -1,0 +1,406 @@
+"""The shadow of a conversation that a client holds: a session of ours that takes it in.
+
+What the client says is its right: rewinds, foreign roles, results of calls that nobody knows.
+The shadow follows, so that recall, extraction, notes and dreams work as in any session, and so do
+the reports. It decides nothing about what goes out but which memories join; where it fails, the
+client's request is not touched by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from anyio import to_thread
+
+from reverie.agent.place import Place, open_memories
+from reverie.clock import SystemClock
+from reverie.errors import Held, NotFound, ReverieError
+from reverie.layers.extraction import NAME as EXTRACTION
+from reverie.light import dataclass
+from reverie.memory.instructions import render
+from reverie.middleware import chain
+from reverie.middleware.decisions import Position, position_line, session_line
+from reverie.middleware.log import DecisionLog, Line
+from reverie.middleware.outgoing import Asked
+from reverie.session.context import index_files
+from reverie.session.opening import Head, SessionWish
+from reverie.session.recall.young import young_memories
+from reverie.session.session import Session
+from reverie.settings import Settings
+from reverie.store.memories import Memories
+from reverie.transcript.blocks import Block, text_block, text_of
+from reverie.transcript.records import (
+    AssistantMessage,
+    Attached,
+    Record,
+    ResultDecided,
+    Rewound,
+    UserMessage,
+)
+from reverie.wire.native import foreign_blocks
+from reverie.wire.reading import Heard, heard
+from reverie.world import Model, Reply, Say
+
+KEPT = 4_096
+"""Decisions about results that are remembered for shadows."""
+LEARN_SECONDS = 1.0
+"""How long a new conversation waits for what others of its project are being learned from."""
+BILLED = 2
+"""Blocks of a system prompt up to which none is a line for billing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRules:
+    """How shadows are opened."""
+
+    home: Path
+    environ: Mapping[str, str]
+    worker: Callable[[str, Settings], Model]  # who works behind a conversation with that model
+    say: Say
+    memory: bool = True
+    learns: bool = True
+    place: Callable[[str], Place] | None = None  # of a folder, where not every one has its own
+    memories: Callable[[Place], Memories | None] | None = None
+
+    def placed(self, folder: str) -> Place:
+        """The project around a folder."""
+        if self.place is not None:
+            return self.place(folder)
+        return Place.of(Path(folder), self.home, self.environ)
+
+    def opened(self, place: Place) -> Memories | None:
+        """The memory of a project; None where there is to be none."""
+        if not self.memory:
+            return None
+        if self.memories is not None:
+            return self.memories(place)
+        return open_memories(place, SystemClock(), self.say)
+
+
+class Shadow:
+    """One conversation's shadow. Calls wait for one another."""
+
+    def __init__(
+        self, session: Session, thread: str, project: str, log: DecisionLog, decided: Decided
+    ) -> None:
+        self.session = session
+        self.thread = thread
+        self.project = project
+        self.turn = anyio.Lock()
+        self.failed = False
+        self._log = log
+        self._decided = decided
+        self._answered = ("", "")  # behind which chain the newest answer stands, and its entry
+        self._asked: Asked | None = None  # the newest request that was taken in
+        self._calls: tuple[str, ...] = ()  # of the newest answer
+        self._over = False  # the newest answer ended a turn, and nobody has said so yet
+        self.uses = 0  # requests on their way
+
+    @property
+    def folder(self) -> Path:
+        return self.session.library.path / self.session.id
+
+    # --- what the client says
+
+    async def heard(self, asked: Asked) -> None:
+        """Take in what is new in a request. Words of the user's end the turn before."""
+        self._asked = asked
+        if asked.prompt:
+            await self.end_turn()
+        self._over = False
+        first, entry = self._known(asked)
+        messages = [heard(one, asked.body.form) for one in asked.body.messages(first)]
+        answers = bool(messages) and self._is_answer(asked, first, messages[0])
+        if entry != self._leaf and not answers:
+            await self._back(entry)
+        await self._set_head(asked)
+        lines: list[Line] = []
+        for n, said in enumerate(messages):
+            spoken = said.speaker == "assistant"
+            if not spoken:
+                await self.session.append(*self._said(said.blocks, asked, said.speaker))
+            elif not (n == 0 and answers and _calls(said) == self._calls):
+                await self.session.append(AssistantMessage(said.blocks))
+            place = Position(self.session.id, self._leaf)
+            at = self._chain(asked, first + n)
+            lines.append(position_line(self.thread, at, place, spoken=spoken))
+        if lines:
+            await to_thread.run_sync(self._log.note, lines)
+
+    @property
+    def _leaf(self) -> str:
+        return self.session.view.leaf
+
+    def _chain(self, asked: Asked, message: int) -> str:
+        """The chain behind a message."""
+        firsts, parts = asked.body.talk.firsts, asked.body.parts
+        end = firsts[message + 1] if message + 1 < len(firsts) else len(parts)
+        return (parts[end - 1].chain if end else asked.caller.seed).hex()
+
+    def _known(self, asked: Asked) -> tuple[int, str]:
+        """How many messages the shadow has, and the entry behind them."""
+        known = self._log.decisions.positions.get(self.thread, {})
+        for count in range(len(asked.body.talk.starts), 0, -1):
+            place = known.get(self._chain(asked, count - 1))
+            if place is not None and place.session == self.session.id:
+                return count, place.entry
+        return 0, ""
+
+    def _is_answer(self, asked: Asked, first: int, said: Heard) -> bool:
+        """Whether the client's next message is the answer that was taken in as it came: the same
+        calls in other words, or other words behind an answer that called nothing."""
+        before = self._chain(asked, first - 1) if first else ""
+        if said.speaker != "assistant" or self._answered != (before, self._leaf):
+            return False
+        return not self._calls or _calls(said) == self._calls
+
+    async def _back(self, entry: str) -> None:
+        """The conversation goes on from an earlier place."""
+        view = self.session.view
+        if entry and view.entries.place(entry) is None:
+            raise NotFound("the shadow does not know this place", where=entry)
+        if not view.items.length:
+            return
+        await self.session.settled()
+        await self.session.append_at(entry, Rewound("the client went back"))
+
+    async def _set_head(self, asked: Asked) -> None:
+        body = asked.body.members
+        tools = body.get("tools")
+        system = body.get("system") or body.get("instructions") or ""
+        offered = cast("list[Mapping[str, Any]]", tools) if isinstance(tools, list) else []
+        found = Head(str(body.get("model") or ""), _lasting(system), offered)
+        recorded = self.session.view.head
+        context = recorded.context if recorded is not None else "[]"
+        made = replace(found.record("the client's"), context=context)
+        if recorded != made:
+            await self.session.append(made)
+
+    def _said(self, blocks: Sequence[Block], asked: Asked, speaker: str) -> list[Record]:
+        """What a user or a tool said; results that were stored stand in by their previews."""
+        if speaker == "other":
+            words = [t for b in blocks if (t := text_of(b.value)).strip()]
+            return [UserMessage(tuple(map(text_block, words)), "client")] if words else []
+        out: list[Block] = []
+        decided: list[Record] = []
+        waiting = set(self.session.view.open_calls)
+        for block in blocks:
+            if block.type != "tool_result":
+                out += [] if block.blank else [block]
+                continue
+            if block.call not in waiting:
+                out.append(text_block(text_of(block.value.get("content")) or "(nothing)"))
+                continue
+            waiting.discard(block.call)
+            key = chain.content_digest(block.value.get("content"))
+            made = self._decided.get((asked.tenant, block.call, key))
+            decided.append(made or ResultDecided(block.call, "kept", "as the client sent it"))
+            out.append(block.with_member("content", made.content) if made else block)
+        if not out:
+            return []
+        results = any(b.type == "tool_result" for b in out)
+        return [UserMessage(tuple(out), "tool" if results else "user"), *decided]
+
+    # --- what memory says
+
+    async def recalled(self, prompt: str, *, first: bool) -> str:
+        """The reminder that joins a prompt; "" where nothing clearly helps."""
+        session = self.session
+        if session.memories is None:
+            return ""
+        texts: list[str] = []
+        section = await to_thread.run_sync(self._section) if first else ""
+        if section:
+            texts.append(section)
+            await self._stands(section)
+        if session.recall is not None:
+            session.recall.begin(self._leaf, prompt)
+            seconds = session.world.settings.selector_milliseconds / 1_000
+            found = await session.recall.ready(seconds)
+            await session.append(*found, *session.recall.ended())
+            for record in found:
+                if isinstance(record, Attached):
+                    texts += [text_of(block.value) for block in record.blocks]
+        return "\n".join(texts)
+
+    async def _stands(self, section: str) -> None:
+        """Note that memory stands in the context, so that recall brings none of it again."""
+        head = self.session.view.head
+        if head is not None:
+            context = Head(context=section).record().context
+            await self.session.append(replace(head, context=context, reason="memory joined"))
+
+    def _section(self) -> str:
+        """The memory index, and the memories that are sent whole."""
+        memories = self.session.memories
+        assert memories is not None  # the caller has looked
+        settings = self.session.world.settings
+        scanned = memories.folder.scan()
+        files = (
+            *index_files(memories.folder, scanned=scanned),
+            *young_memories(memories, settings, scanned),
+        )
+        return render(files) if files else ""
+
+    # --- what the model answers
+
+    async def asks(self) -> None:
+        """The request leaves."""
+        await self.session.prepare()
+
+    async def answered(self, asked: Asked, reply: Reply) -> None:
+        """Take in the answer. One without calls may end the turn; what comes next tells."""
+        if self._asked is not asked:
+            return  # the client has gone on, and sends it back with its next request
+        before = asked.body.parts[-1].chain if asked.body.parts else asked.caller.seed
+        found = await self.session.observe(reply)
+        after = before
+        for block in found.blocks:
+            if not block.thinking and not foreign_blocks(block):
+                after = chain.extended(after, "assistant", chain.digest(_as_sent(block, asked)))
+        self._answered = (before.hex(), self._leaf)
+        place = Position(self.session.id, self._leaf)
+        line = position_line(self.thread, after.hex(), place, spoken=True)
+        await to_thread.run_sync(self._log.note, [line])
+        self._calls = tuple(call.id for call in found.tool_calls)
+        self._over = not self._calls
+
+    async def end_turn(self, asked: Asked | None = None) -> None:
+        """The turn is over: what was said may be learned. With a request, only while nothing
+        came after it."""
+        if self._over and (asked is None or self._asked is asked):
+            self._over = False
+            await self.session.end_turn()
+
+    async def unanswered(self) -> None:
+        """The request came to nothing."""
+        await self.session.settled()
+
+
+def _calls(said: Heard) -> tuple[str, ...]:
+    return tuple(block.call for block in said.blocks if block.type == "tool_use")
+
+
+def _lasting(system: object) -> str | list[Mapping[str, Any]]:
+    """A system prompt without the line that a client is billed by: that one changes."""
+    if not isinstance(system, list):
+        return str(system)
+    blocks = cast("list[Mapping[str, Any]]", system)
+    return [one for one in blocks if chain.MARK in one or len(blocks) <= BILLED]
+
+
+def _as_sent(block: Block, asked: Asked) -> dict[str, Any]:
+    """A block of an answer as the client will send it back."""
+    if block.type == "tool_use" and asked.body.form != "messages":
+        return {"id": block.call, "name": block.get("name"), "given": block.value.get("input")}
+    return block.value
+
+
+Decided = dict[tuple[str, str, str], ResultDecided]
+
+
+class Shadows:
+    """The shadows that are open: the newest so many."""
+
+    def __init__(self, rules: ShadowRules, log: DecisionLog, most: int = 24) -> None:
+        self._rules = rules
+        self._log = log
+        self._most = most
+        self._open: dict[str, Shadow] = {}  # by session
+        self._opening = anyio.Lock()
+        self.decided: Decided = {}
+
+    def keep(self, key: tuple[str, str, str], decided: ResultDecided) -> None:
+        """Remember what was decided of a result until its shadow has it."""
+        if len(self.decided) >= KEPT:
+            del self.decided[next(iter(self.decided))]
+        self.decided[key] = decided
+
+    async def of(self, asked: Asked) -> Shadow:
+        """The shadow of a conversation; opened, or begun."""
+        async with self._opening:
+            wanted = self._session(asked)
+            found = self._open.pop(wanted, None) if wanted else None
+            if found is None or found.failed:
+                await self._end_turns(asked.folder)
+                found = await self._begun(asked, "" if found else wanted)
+            self._open[found.session.id] = found
+            await self._close_oldest()
+            return found
+
+    async def _end_turns(self, folder: str) -> None:
+        """Another conversation begins in a project: what was said in others is learned first."""
+        for shadow in list(self._open.values()):
+            if shadow.project == folder and not shadow.turn.locked():
+                await shadow.end_turn()
+                await shadow.session.jobs.wait(EXTRACTION, LEARN_SECONDS)
+
+    def _session(self, asked: Asked) -> str:
+        decisions = self._log.decisions
+        if asked.caller.session:
+            return decisions.sessions.get(asked.main, ("", ""))[0]
+        known = decisions.positions.get(asked.main, {})
+        again = asked.body.parts[-1].chain.hex() if asked.body.parts else ""  # the same, once more
+        return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
+
+    async def _begun(self, asked: Asked, session: str) -> Shadow:
+        place = await to_thread.run_sync(self._rules.placed, asked.folder)
+        opened = await self._opened(place, asked, session)
+        line = session_line(asked.main, opened.id, asked.folder)
+        if session != opened.id:
+            await to_thread.run_sync(self._log.note, [line])
+        return Shadow(opened, asked.main, asked.folder, self._log, self.decided)
+
+    async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
+        rules = self._rules
+        model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
+        memories = rules.opened(place)
+        wish = partial(
+            SessionWish,
+            place.cwd,
+            model=model,
+            root=place.root,
+            home=place.home,
+            environ=place.environ,
+            settings=place.settings,
+            say=rules.say,
+            when_added=(),
+            before_a_request=(),
+            memories=memories,
+            interactive=rules.learns,
+        )
+        if session:
+            try:
+                return await Session.begun(wish(resume=session))
+            except (Held, NotFound):
+                pass  # another process follows it, or it was removed: go on in one of our own
+        return await Session.begun(wish())
+
+    async def _close_oldest(self) -> None:
+        for name in list(self._open):
+            if len(self._open) <= self._most:
+                return
+            if not self._open[name].uses:
+                await _closed(self._open.pop(name))
+
+    async def aclose(self) -> None:
+        """Close all, each after what it still has to do."""
+        for shadow in list(self._open.values()):
+            await _closed(shadow)
+        self._open.clear()
+
+
+async def _closed(shadow: Shadow) -> None:
+    try:
+        await shadow.end_turn()
+        await shadow.session.aclose()
+    except ReverieError:
+        return
+    finally:
+        if shadow.session.memories is not None:
+            shadow.session.memories.close()

@@ -1,0 +1,284 @@
+"""A stream for the caller, made of the streams of several rounds.
+
+What the model says passes as it comes; only calls of our tools are held back, and the end, until
+it is known whether another round follows. Numbers of blocks and items run on from round to round.
+A stream that breaks off in any round ends for the caller without an end. Pure: bytes in, bytes
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from reverie.middleware import chain
+from reverie.middleware.hidden import Round, round_of, summed
+from reverie.transcript.blocks import dump, parse
+from reverie.wire.messages import Assembly
+from reverie.wire.reading import Format
+from reverie.wire.sse import Events, ServerEvent
+
+Value = dict[str, Any]
+DONE = "[DONE]"
+_APART = "\n\n"
+
+
+class Joined(Protocol):
+    """A stream of one format, on its way."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Bytes of a round's stream; gives what the caller gets now."""
+        ...
+
+    def ended(self) -> Round | None:
+        """The round, once its stream has ended; None where it broke off."""
+        ...
+
+    def again(self) -> None:
+        """Another round begins."""
+        ...
+
+    def end(self, rounds: list[Round]) -> bytes:
+        """The end of it all."""
+        ...
+
+
+def joined(form: Format, names: frozenset[str]) -> Joined:
+    if form == "messages":
+        return MessagesStream(names)
+    return ChatStream(names) if form == "chat" else ResponsesStream(names)
+
+
+def event(name: str, value: object) -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {value if value == DONE else dump(value)}\n\n".encode()
+
+
+class _Stream:
+    """What the three have in common."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self.round = 0
+        self.events = Events()
+
+    def feed(self, piece: bytes) -> bytes:
+        return b"".join(out for one in self.events.feed(piece) for out in self._taken(one))
+
+    def _taken(self, one: ServerEvent) -> Iterator[bytes]:
+        raise NotImplementedError
+
+    def again(self) -> None:
+        self.round += 1
+        self.events = Events()
+
+
+class MessagesStream(_Stream):
+    """Events of the Messages API."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(names)
+        self.next = 0  # the number of the caller's next block
+        self._begin()
+
+    def _begin(self) -> None:
+        self.taken = Assembly("the provider's stream")
+        self.places: dict[int, int] = {}
+        self.last: Value = {}
+
+    def again(self) -> None:
+        super().again()
+        self._begin()
+
+    def _taken(self, one: ServerEvent) -> Iterator[bytes]:
+        self.taken.take(one.data)
+        value = chain.as_value(parse(one.data))
+        kind = str(value.get("type"))
+        if kind == "message_start":
+            if self.round == 0:
+                yield event(kind, value)
+        elif kind == "content_block_start":
+            block = chain.as_value(value.get("content_block"))
+            if not (block.get("type") == "tool_use" and block.get("name") in self.names):
+                self.places[value["index"]] = self.next
+                self.next += 1
+                yield event(kind, {**value, "index": self.places[value["index"]]})
+        elif kind in ("content_block_delta", "content_block_stop"):
+            if value["index"] in self.places:
+                yield event(kind, {**value, "index": self.places[value["index"]]})
+        elif kind == "message_delta":
+            self.last = value
+        elif kind != "message_stop":
+            yield event(kind, value)
+
+    def ended(self) -> Round | None:
+        if not self.taken.done:
+            return None
+        content = [block.value for block in self.taken.reply().blocks]
+        return round_of("messages", {"content": content, "usage": self.taken.usage}, self.names)
+
+    def end(self, rounds: list[Round]) -> bytes:
+        delta = {**chain.as_value(self.last.get("delta"))}
+        if rounds[-1].is_hidden:
+            delta["stop_reason"] = "end_turn"
+        usage = summed([one.usage for one in rounds])
+        value = {**self.last, "delta": delta, "usage": usage}
+        return event("message_delta", value) + event("message_stop", {"type": "message_stop"})
+
+
+class ChatStream(_Stream):
+    """Chunks of chat completions."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(names)
+        self.next = 0
+        self.first: Value = {}
+        self.spoken = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.places: dict[int, int] = {}
+        self.calls: dict[int, Value] = {}
+        self.text: list[str] = []
+        self.finish: Value = {}
+        self.usage: Value = {}
+        self.counted: Value = {}
+        self.done = False
+
+    def again(self) -> None:
+        super().again()
+        self._begin()
+
+    def _taken(self, one: ServerEvent) -> Iterator[bytes]:
+        if one.data.strip() == DONE:
+            self.done = True
+            return
+        value = chain.as_value(parse(one.data))
+        self.first = self.first or value
+        if value.get("usage"):
+            self.usage, self.counted = chain.as_value(value["usage"]), value
+        choices = value.get("choices")
+        if not choices:
+            return
+        choice = chain.as_value(choices[0])
+        delta = {**chain.as_value(choice.get("delta"))}
+        if self.round:
+            delta.pop("role", None)
+        calls = self._calls(delta)
+        text = delta.get("content")
+        if isinstance(text, str) and text:
+            if self.round and self.spoken and not self.text:
+                delta["content"] = _APART + text
+            self.text.append(text)
+            self.spoken = True
+        finish = choice.get("finish_reason")
+        if finish is not None:
+            self.finish = {**value, "choices": [{**choice, "delta": {}}]}
+        if calls or delta:
+            made = {**delta, **({"tool_calls": calls} if calls else {})}
+            yield event("", self._as_first(value, {**choice, "delta": made, "finish_reason": None}))
+
+    def _as_first(self, value: Value, choice: Value) -> Value:
+        made = {k: v for k, v in value.items() if k != "usage"}
+        return {**made, "id": self.first.get("id"), "choices": [choice]}
+
+    def _calls(self, delta: Value) -> list[Value]:
+        """The caller's own calls in a delta; all of them are put together here."""
+        out: list[Value] = []
+        for call in delta.pop("tool_calls", None) or ():
+            at = call.get("index", 0)
+            about = chain.as_value(call.get("function"))
+            if at not in self.calls:
+                start = {"name": about.get("name", ""), "arguments": ""}
+                self.calls[at] = {"id": call.get("id"), "type": "function", "function": start}
+                if start["name"] not in self.names:
+                    self.places[at] = self.next
+                    self.next += 1
+            self.calls[at]["function"]["arguments"] += about.get("arguments") or ""
+            if at in self.places:
+                out.append({**call, "index": self.places[at]})
+        return out
+
+    def ended(self) -> Round | None:
+        if not (self.done or self.finish):
+            return None
+        message: Value = {"role": "assistant", "content": "".join(self.text) or None}
+        if self.calls:
+            message["tool_calls"] = [self.calls[at] for at in sorted(self.calls)]
+        found = {"choices": [{"message": message}], "usage": self.usage}
+        return round_of("chat", found, self.names)
+
+    def end(self, rounds: list[Round]) -> bytes:
+        out = b""
+        if self.finish:
+            choice = chain.as_value(self.finish["choices"][0])
+            if rounds[-1].is_hidden:
+                choice = {**choice, "finish_reason": "stop"}
+            out += event("", self._as_first(self.finish, choice))
+        usage = summed([one.usage for one in rounds])
+        if usage:
+            out += event(
+                "", {**self.counted, "id": self.first.get("id"), "choices": [], "usage": usage}
+            )
+        return out + event("", DONE) if self.done else out
+
+
+class ResponsesStream(_Stream):
+    """Events of the responses API."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(names)
+        self.next = 0
+        self.number = 0
+        self.id: object = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.places: dict[int, int] = {}
+        self.hides: set[int] = set()
+        self.last: tuple[str, Value] = ("", {})
+
+    def again(self) -> None:
+        super().again()
+        self._begin()
+
+    def _taken(self, one: ServerEvent) -> Iterator[bytes]:
+        value = chain.as_value(parse(one.data))
+        kind = str(value.get("type"))
+        if kind in ("response.created", "response.in_progress", "response.queued"):
+            if self.round == 0:
+                self.id = chain.as_value(value.get("response")).get("id")
+                yield self._numbered(kind, value)
+        elif kind in ("response.completed", "response.incomplete"):
+            self.last = (kind, value)
+        elif "output_index" not in value:
+            yield self._numbered(kind, value)
+        else:
+            at = value["output_index"]
+            item = chain.as_value(value.get("item"))
+            if item.get("type") == "function_call" and item.get("name") in self.names:
+                self.hides.add(at)
+            if at not in self.hides:
+                if at not in self.places:
+                    self.places[at] = self.next
+                    self.next += 1
+                yield self._numbered(kind, {**value, "output_index": self.places[at]})
+
+    def _numbered(self, kind: str, value: Mapping[str, Any]) -> bytes:
+        made = {**value, "sequence_number": self.number} if "sequence_number" in value else value
+        self.number += 1
+        return event(kind, made)
+
+    def ended(self) -> Round | None:
+        response = chain.as_value(self.last[1].get("response"))
+        return round_of("responses", response, self.names) if self.last[0] else None
+
+    def end(self, rounds: list[Round]) -> bytes:
+        kind, value = self.last
+        response = {
+            **chain.as_value(value.get("response")),
+            "id": self.id or chain.as_value(value.get("response")).get("id"),
+            "output": [item for one in rounds for item in one.seen],
+            "usage": summed([one.usage for one in rounds]),
+        }
+        return self._numbered(kind, {**value, "response": response})

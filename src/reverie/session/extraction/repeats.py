@@ -1,0 +1,153 @@
+"""A rule said again is no second memory: it counts on the one that is there.
+
+The user's own sentences since the last look are held against the rules of memory. One that orders
+or forbids, and says what a rule says, with nothing turned round, adds its day to the head of that
+rule (`said`), which keeps it in the head of every session from then on. From the third time on the
+user is offered what would hold. Only rules of the user's own count, and each once a look.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from reverie.errors import NotFound, ReverieError, StoreError
+from reverie.layers.extraction import NAME, WordsSaid
+from reverie.light import dataclass, pattern
+from reverie.memory.echo import DENSE_SHARE, SHARE, content, negates, sentences
+from reverie.memory.format.entry import TEAM, TopicFile
+from reverie.memory.rules import ledger, reading
+from reverie.memory.rules.book import compile_rule
+from reverie.memory.rules.match import ASK, BLOCK, REMIND
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.store.memories import Memories
+from reverie.store.rules import RuleStore
+from reverie.world import Notice
+
+OFFERED = 3
+"""Times from which on the next level is offered."""
+LEAST = 2
+"""Content words that a sentence and a rule must have in common."""
+MAX_SAID = 50
+MAX_SENTENCES = 40
+MAX_SENTENCE = 400
+_ORDERS = pattern(
+    r"\b(?:never|always|don['’]?t|do not|stop|again|told you|i said|remember|from now on|no more"
+    r"|must|nie|niemals|immer|nicht|wieder|schon gesagt|nunca|siempre|otra vez|te dije|jamais"
+    r"|toujours|encore|не|никогда|всегда|опять|снова)\b|不要|别|禁止|总是|又|说过",
+    re.IGNORECASE,
+)
+_NEXT = {REMIND: ASK, ASK: BLOCK}
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A rule that was said again, how often by now, and the message that said it."""
+
+    key: str
+    times: int
+    message: str
+    notice: str = ""
+
+
+def said_again(words: Sequence[WordsSaid], memories: Memories, session: str) -> list[Repeat]:
+    """Count every rule that these words repeat; one that changed meanwhile is left as it is."""
+    rules = _rules(memories)
+    found: list[Repeat] = []
+    for said in words:
+        older = [one for one in rules if _began(one.key, memories) < said.at]
+        for sentence in sentences(said.text)[:MAX_SENTENCES] if older else ():
+            match = _repeated(sentence[:MAX_SENTENCE], older)
+            if match is None or any(one.key == match.key for one in found):
+                continue
+            try:
+                found.append(_counted(match, said, memories, session))
+            except ReverieError:
+                continue
+    return found
+
+
+def _rules(memories: Memories) -> list[TopicFile]:
+    """The user's own rules: feedback that nobody else brought."""
+    found: list[TopicFile] = []
+    for line in memories.folder.scan():
+        if line.type != "feedback" or line.key.startswith(f"{TEAM}/"):
+            continue
+        try:
+            one = memories.folder.read(line.key)
+        except (NotFound, StoreError):
+            continue
+        if not one.is_unverified and not one.is_cut:
+            found.append(one)
+    return found
+
+
+def _began(key: str, memories: Memories) -> float:
+    """When a memory was first saved: what made it does not say it again."""
+    try:
+        return next((one.at for one in memories.history.log(key)), 0.0)
+    except (NotFound, StoreError):
+        return 0.0
+
+
+def _repeated(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
+    """The rule that a sentence says again: the one that holds most of it, and of which it holds
+    half, with "never" and "always" the same."""
+    about = content(sentence)
+    if len(about) < LEAST or not _ORDERS.search(sentence):
+        return None
+    best: tuple[float, TopicFile] | None = None
+    for one in rules:
+        core = one.description or one.body.partition("\n\n")[0]
+        theirs, whole = content(core), content(f"{core} {one.body}")
+        both = about & whole
+        share = len(both) / len(about)
+        dense = sum(not term.isascii() for term in about) * 2 > len(about)
+        if share < (DENSE_SHARE if dense else SHARE) or len(both) < LEAST:
+            continue
+        if len(about & theirs) * 2 < len(theirs) or negates(sentence) != negates(core):
+            continue
+        if best is None or share > best[0]:
+            best = (share, one)
+    return best[1] if best else None
+
+
+def _counted(one: TopicFile, said: WordsSaid, memories: Memories, session: str) -> Repeat:
+    day = datetime.fromtimestamp(said.at, UTC).strftime("%Y-%m-%d") if said.at else "unknown day"
+    days = [*reading.said_on(one.front), day][-MAX_SAID:]
+    changed = one.with_value(", ".join(days), reading.SAID)
+    note = f"said again on {day}"
+    origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
+    memories.save(one.key, changed.data, origin)
+    times = len(days) + 1
+    if memories.project is not None:
+        store = RuleStore(memories, memories.project)
+        store.count([(one.key, ledger.SAID)], said.at, session)
+    return Repeat(one.key, times, said.source, _offer(changed, times))
+
+
+def _offer(one: TopicFile, times: int) -> str:
+    """What a person is told where a rule was said too often."""
+    if times < OFFERED:
+        return ""
+    told = f"You have said this {times} times: {one.description or one.name}."
+    rule = compile_rule(one, own=True)
+    if rule is None:
+        return f"{told} It names no call to hold: add `applies_to` to {one.key} (docs/rules.md)"
+    following = _NEXT.get(rule.get("level", REMIND), "")
+    if not following:
+        return told
+    verb = "Be asked before calls" if following == ASK else "Block calls"
+    return f"{told} {verb} that break it? `reverie memory rules level {one.key} {following}`"
+
+
+def notices(repeats: Sequence[Repeat]) -> list[Notice]:
+    """What is said of them."""
+    found: list[Notice] = []
+    for one in repeats:
+        found.append(Notice(NAME, f"said again, counted on {one.key} ({one.times} times)"))
+        if one.notice:
+            found.append(Notice("rules", one.notice, "warning"))
+    return found

@@ -1,0 +1,154 @@
+"""Rules at the moment of action: the calls of an answer are looked at before any of them runs.
+
+A rule that reminds holds a call once a turn: the model is shown the rule and makes the call again,
+or another. One that blocks holds it every time; one that asks is shown at the permission prompt,
+and where nobody can be asked, blocks. At most three rules are held for in a turn; what is matched
+beyond that is shown beside the result. All calls of one answer are judged together, before the
+model has read anything. What came of it is counted in the ledger at the turn's end.
+
+A held call is a result like any other, and so a record: what was sent is never changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from anyio import to_thread
+
+from reverie.errors import InvalidMessage
+from reverie.light import dataclass
+from reverie.memory.rules import ledger
+from reverie.memory.rules.book import RuleBook
+from reverie.memory.rules.match import ASK, BLOCK, REMIND, CompiledRule
+from reverie.memory.rules.telling import told
+from reverie.session.attachments import framed
+from reverie.store.memories import Memories
+from reverie.store.rules import RuleStore
+from reverie.transcript.blocks import parse, text_block
+from reverie.transcript.records import Attached
+from reverie.world import Notice, Say, ToolCall, say_nothing
+
+MAX_HELD = 3
+"""Rules that hold a call in one turn."""
+KIND = "rules"
+
+
+class ProjectRules:
+    """The rules that calls in one project are held against."""
+
+    def __init__(self, memories: Memories, root: Path, cwd: Path, user: str = "") -> None:
+        self.store = RuleStore(memories, root)
+        self._root = os.path.realpath(root)
+        self._cwd = os.path.realpath(cwd)
+        self._user = user or os.path.expanduser("~")
+        self._book: RuleBook | None = None
+
+    async def refresh(self) -> None:
+        """Read what changed since the last turn."""
+        self._book = await to_thread.run_sync(self.store.book)
+
+    def look(self, tool: str, given: object) -> list[CompiledRule]:
+        """The rules that a call would break."""
+        book = self._book if self._book is not None else self.store.book()
+        return book.look(
+            tool,
+            given,
+            cwd=self._cwd,
+            root=self._root,
+            user=self._user,
+            resolve=os.path.realpath,
+        )
+
+    def concern(self, tool: str, given: object) -> str:
+        """Why a person is asked before this call, or ""."""
+        asks = [rule for rule in self.look(tool, given) if rule.get("level") == ASK]
+        return "your rule says to ask: " + "; ".join(_line(rule) for rule in asks) if asks else ""
+
+
+def _line(rule: CompiledRule) -> str:
+    text = " ".join(rule.get("text", "").split())
+    return f"{text[:300]} ({rule.get('file', '')})"
+
+
+@dataclass(slots=True)
+class TurnRules:
+    """What rules did in one turn so far."""
+
+    rules: ProjectRules
+    say: Say = say_nothing
+    now: Callable[[], float] = float
+    session: str = ""
+    can_ask: bool = False  # whether the permission prompt knows of rules that ask
+    shown: dict[str, int] = field(
+        default_factory=dict[str, int]
+    )  # rules held for, and broken after
+    events: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    async def begin(self) -> None:
+        await self.rules.refresh()
+
+    def judge(self, calls: Sequence[ToolCall]) -> tuple[dict[str, str], tuple[Attached, ...]]:
+        """The results of calls that do not run, by id; and what is shown beside those that do."""
+        held: dict[str, str] = {}
+        late: dict[str, CompiledRule] = {}
+        fresh: dict[str, CompiledRule] = {}
+        for call in calls:
+            found = self.rules.look(call.name, _given(call))
+            stops = [rule for rule in found if self._stops(rule, fresh, late)]
+            if stops:
+                held[call.id] = told(stops)
+                names = ", ".join(rule.get("file", "") for rule in stops)
+                self.say(Notice(KIND, f"held a call of {call.name}: {names}", "info"))
+            self._counted(found, stops)
+        self.shown.update(dict.fromkeys(fresh, 0))
+        text = told(list(late.values()), ran=True) if late else ""
+        return held, (_attached(text),) if text else ()
+
+    def _stops(
+        self, rule: CompiledRule, fresh: dict[str, CompiledRule], late: dict[str, CompiledRule]
+    ) -> bool:
+        """Whether a rule holds a call now; one that comes too late in the turn is noted."""
+        file, level = rule.get("file", ""), rule.get("level", REMIND)
+        if level == BLOCK or (level == ASK and not self.can_ask):
+            return True
+        if level != REMIND or file in self.shown:
+            return False
+        if file not in fresh and len(self.shown) + len(fresh) >= MAX_HELD:
+            late[file] = rule
+            return False
+        fresh[file] = rule
+        return True
+
+    def _counted(self, found: Iterable[CompiledRule], stops: Sequence[CompiledRule]) -> None:
+        for rule in found:
+            file, level = rule.get("file", ""), rule.get("level", REMIND)
+            self.events.append((file, ledger.MATCHED))
+            if rule in stops:
+                self.events.append((file, ledger.HELD if level == REMIND else ledger.BLOCKED))
+            elif level == ASK:
+                self.events.append((file, ledger.ASKED))
+            elif file in self.shown:
+                self.shown[file] += 1
+                self.events.append((file, ledger.BROKEN))
+
+    async def ended(self) -> None:
+        """The turn is over: what was held and not made again was changed."""
+        changed = [(file, ledger.CHANGED) for file, broken in self.shown.items() if not broken]
+        events, self.events, self.shown = [*self.events, *changed], [], {}
+        if events:
+            at, store = self.now(), self.rules.store
+            await to_thread.run_sync(lambda: store.count(events, at, self.session))
+
+
+def _given(call: ToolCall) -> object:
+    try:
+        return parse(call.raw)
+    except InvalidMessage:
+        return call.raw
+
+
+def _attached(text: str) -> Attached:
+    return Attached((text_block(framed("rules", text)),), KIND)

@@ -1,0 +1,1 @@
+"""MCP servers of others, as tools of our agent. Loaded where a server is configured."""

@@ -1,0 +1,324 @@
+"""What a client's settings need so that it speaks through the proxy, and the way back.
+
+All of it is pure: text in, text out. A client is described by the members its settings must
+have; an installation is the patches that put them there, and a note of what stood there before.
+Taken back on the text that was written, the patches give the very bytes of before; where
+somebody has edited the file since, only what still is as we wrote it goes, and every other
+word stays.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from reverie.errors import InvalidInput
+from reverie.upkeep import jsonc
+from reverie.upkeep.jsonc import Patch
+from reverie.upkeep.proxy_address import ProxyAddress
+
+RESULTS = "projects/*/*/tool-results/**"
+"""Where stored results lie below home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One value that must stand in a client's settings.
+
+    `add` puts it at the end of a list. One that is `optional` gives way where the user has put
+    something of another shape in its place.
+    """
+
+    path: tuple[str, ...]
+    value: str
+    add: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program whose settings we know."""
+
+    name: str
+    title: str
+    form: Literal["json", "toml"]
+    files: Callable[[Mapping[str, str], Path], tuple[Path, ...]]
+    """The settings file; the first that exists counts, or else the last."""
+    wishes: Callable[[ProxyAddress, Path], tuple[Wish, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A wish that was fulfilled, and what stood there before."""
+
+    wish: Wish
+    had: int
+    """How many names of the path were there."""
+    old: Any = None
+
+    @property
+    def replaced(self) -> bool:
+        return self.had == len(self.wish.path) and not self.wish.add
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What was done to one file."""
+
+    client: str
+    before: str | None
+    """The digest of the file as it was; None where there was none."""
+    after: str
+    patches: tuple[Patch, ...]
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPlan:
+    """A file's new text, None where the file goes, and what a person should know."""
+
+    text: str | None
+    notes: tuple[str, ...] = ()
+    installation: Installation | None = None
+
+
+# --- the clients
+
+
+def _claude_files(environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    return (Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json",)
+
+
+def _claude_wishes(address: ProxyAddress, ours: Path) -> tuple[Wish, ...]:
+    return (
+        Wish(("env", "ANTHROPIC_BASE_URL"), address.anthropic),
+        Wish(("permissions", "allow"), f"Read(/{ours / RESULTS})", add=True),
+    )
+
+
+def _codex_files(environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    return (Path(environ.get("CODEX_HOME") or home / ".codex") / "config.toml",)
+
+
+def _codex_wishes(address: ProxyAddress, ours: Path) -> tuple[Wish, ...]:
+    del ours  # its sandbox lets it read everywhere
+    return (Wish(("openai_base_url",), address.openai),)
+
+
+def _opencode_files(environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    return (folder / "opencode.jsonc", folder / "opencode.json")
+
+
+def _opencode_wishes(address: ProxyAddress, ours: Path) -> tuple[Wish, ...]:
+    readable = (
+        "permission",
+        "external_directory",
+        str(ours / "projects" / "*" / "tool-results" / "*"),
+    )
+    return (
+        Wish(("provider", "anthropic", "options", "baseURL"), f"{address.anthropic}/v1"),
+        Wish(("provider", "openai", "options", "baseURL"), address.openai),
+        Wish(readable, "allow", optional=True),
+    )
+
+
+CLIENTS = {
+    client.name: client
+    for client in (
+        Client("claude-code", "Claude Code", "json", _claude_files, _claude_wishes),
+        Client("codex", "Codex", "toml", _codex_files, _codex_wishes),
+        Client("opencode", "opencode", "json", _opencode_files, _opencode_wishes),
+    )
+}
+
+
+# --- there and back
+
+
+def digest(text: str | None) -> str | None:
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()
+
+
+def install(client: Client, text: str | None, wishes: tuple[Wish, ...]) -> InstallPlan:
+    """The settings with every wish fulfilled; one that is fulfilled already is left alone."""
+    form = _FORMS[client.form]
+    now = form.empty if text is None else text
+    notes: list[str] = []
+    edits: list[Edit] = []
+    patches = [Patch(0, "", form.empty)] if text is None and form.empty else []
+    for wish in wishes:
+        try:
+            edit, patch = form.fulfilled(now, wish)
+        except jsonc.Unreadable:
+            raise
+        except InvalidInput as error:
+            if not wish.optional:
+                raise
+            notes.append(f"{'.'.join(wish.path[:-1])} is left as it is: {error}")
+            continue
+        if patch is None:
+            continue
+        if edit.replaced:
+            notes.append(_instead(wish, edit.old))
+        now = patch.on(now)
+        edits.append(edit)
+        patches.append(patch)
+    if not edits:
+        return InstallPlan(text, tuple(notes))
+    after = digest(now) or ""
+    done = Installation(client.name, digest(text), after, tuple(patches), tuple(edits))
+    return InstallPlan(now, tuple(notes), done)
+
+
+def _instead(wish: Wish, old: Any) -> str:
+    told = f"{'.'.join(wish.path)} was {json.dumps(old)}"
+    return f"{told}; if your requests must go there, start `reverie proxy --upstream` with it"
+
+
+def uninstall(client: Client, text: str | None, done: Installation) -> InstallPlan:
+    """The settings without what we put there; None where the file was ours alone."""
+    if text is None:
+        return InstallPlan(None)
+    if digest(text) == done.after:
+        for patch in reversed(done.patches):
+            text = patch.back().on(text)
+        return InstallPlan(None if done.before is None else text)
+    form = _FORMS[client.form]
+    notes: list[str] = []
+    for edit in reversed(done.edits):
+        text, note = form.undone(text, edit)
+        notes += [note] if note else []
+    ours_alone = done.before is None and form.is_empty(text)
+    return InstallPlan(None if ours_alone else text, tuple(notes))
+
+
+def is_in_place(client: Client, text: str | None, wishes: tuple[Wish, ...]) -> bool:
+    """Whether the settings still say what the first wish, the address, wants."""
+    if text is None:
+        return False
+    try:
+        return _FORMS[client.form].fulfilled(text, wishes[0])[1] is None
+    except InvalidInput:
+        return False
+
+
+def diff(name: str, old: str | None, new: str | None) -> str:
+    """The change as people read it."""
+    before, after = (old or "").splitlines(), (new or "").splitlines()
+    heads = [name if text is not None else "/dev/null" for text in (old, new)]
+    return "\n".join(difflib.unified_diff(before, after, heads[0], heads[1], lineterm=""))
+
+
+# --- the two forms of settings
+
+
+class _Json:
+    empty = "{}\n"
+
+    def is_empty(self, text: str) -> bool:
+        return jsonc.read(text).value == {}
+
+    def fulfilled(self, text: str, wish: Wish) -> tuple[Edit, Patch | None]:
+        held = jsonc.at(text, wish.path)
+        edit = Edit(wish, _present(text, wish.path), held.value if held else None)
+        if held and (
+            wish.value in held.value if _is_list(wish, held) else held.value == wish.value
+        ):
+            return edit, None
+        change = jsonc.added if wish.add else jsonc.put
+        return edit, change(text, wish.path, wish.value)
+
+    def undone(self, text: str, edit: Edit) -> tuple[str, str]:
+        wish = edit.wish
+        held = jsonc.at(text, wish.path)
+        if wish.add and held and _is_list(wish, held) and wish.value in held.value:
+            text = jsonc.removed(text, wish.path, held.value.index(wish.value)).on(text)
+        elif not wish.add and held and held.value == wish.value:
+            if edit.replaced:
+                return jsonc.put(text, wish.path, edit.old).on(text), ""
+            text = jsonc.removed(text, wish.path).on(text)
+        else:
+            return text, f"{'.'.join(wish.path)} was changed since: it stays as it is"
+        for length in range(len(wish.path), edit.had, -1):
+            held = jsonc.at(text, wish.path[:length])
+            if held and held.value in ({}, []):
+                text = jsonc.removed(text, wish.path[:length]).on(text)
+        return text, ""
+
+
+def _is_list(wish: Wish, held: jsonc.Node) -> bool:
+    return wish.add and isinstance(held.value, list)
+
+
+def _present(text: str, path: tuple[str, ...]) -> int:
+    return next(n for n in range(len(path), -1, -1) if jsonc.at(text, path[:n]) is not None)
+
+
+class _Toml:
+    """Keys with a text before the first table. What a patch does is read again to be sure."""
+
+    empty = ""
+
+    def is_empty(self, text: str) -> bool:
+        return not text.strip()
+
+    def fulfilled(self, text: str, wish: Wish) -> tuple[Edit, Patch | None]:
+        (key,) = wish.path
+        data = _toml(text)
+        old = data.get(key)
+        edit = Edit(wish, int(key in data), old)
+        if old == wish.value:
+            return edit, None
+        line = f"{key} = {json.dumps(wish.value)}"
+        if key not in data:
+            return edit, _checked(text, [Patch(0, "", line + "\n")], {**data, key: wish.value})
+        found = [Patch(m.start(1), m[1], line) for m in _assignments(key, text)]
+        return edit, _checked(text, found, {**data, key: wish.value})
+
+    def undone(self, text: str, edit: Edit) -> tuple[str, str]:
+        (key,) = edit.wish.path
+        data = _toml(text)
+        if data.get(key) != edit.wish.value:
+            return text, f"{key} was changed since: it stays as it is"
+        rest = {name: value for name, value in data.items() if name != key}
+        if edit.replaced:
+            line, wanted = f"{key} = {json.dumps(edit.old)}", {**rest, key: edit.old}
+            found = [Patch(m.start(1), m[1], line) for m in _assignments(key, text)]
+        else:
+            found, wanted = [Patch(m.start(), m[0], "") for m in _assignments(key, text)], rest
+        return _checked(text, found, wanted).on(text), ""
+
+
+def _assignments(key: str, text: str) -> list[re.Match[str]]:
+    name = re.escape(key)
+    value = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+    form = rf"""^[ \t]*((?:{name}|"{name}"|'{name}')[ \t]*=[ \t]*{value})[ \t]*(?:\r?\n|\Z)?"""
+    return list(re.finditer(form, text, re.MULTILINE))
+
+
+def _checked(text: str, patches: list[Patch], wanted: dict[str, Any]) -> Patch:
+    for patch in patches:
+        try:
+            if tomllib.loads(patch.on(text)) == wanted:
+                return patch
+        except tomllib.TOMLDecodeError:
+            continue
+    raise InvalidInput("no place was found where this can be changed", do="Change it by hand")
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise jsonc.Unreadable(f"it is not TOML: {error}") from error
+
+
+_FORMS = {"json": _Json(), "toml": _Toml()}

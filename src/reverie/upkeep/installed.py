@@ -1,0 +1,254 @@
+"""Clients' settings on disk: read, changed with the user's word, and put back.
+
+What was done to a client is kept in home before its file is written, so that a crash in between
+leaves a record of nothing rather than a change without a record. A settings file that is a link
+is followed to the file it stands for, and that path is shown; one that is read-only, somebody
+else's, or has a second name is not touched. A file is replaced whole, only while it still is
+what the user was shown, and keeps its mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from reverie.errors import InvalidInput, NotFound, PathRefused, StoreError
+from reverie.settings.values import read_object
+from reverie.store.files import Folder
+from reverie.upkeep import install as plans
+from reverie.upkeep.install import CLIENTS, Client, Edit, Installation, InstallPlan, Wish
+from reverie.upkeep.jsonc import Patch
+from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, token
+
+_RECORDS = "installed"
+_MOST = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChange:
+    """One file of a client's: as it is, and as it shall be."""
+
+    client: Client
+    path: Path
+    old: str | None
+    plan: InstallPlan
+    folders: tuple[str, ...] = ()
+    """What was made for it, outermost first."""
+    port: int = PORT
+
+    @property
+    def needed(self) -> bool:
+        return self.old != self.plan.text
+
+    def diff(self) -> str:
+        return plans.diff(str(self.path), self.old, self.plan.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The clients of one user, as one home of ours knows them."""
+
+    environ: Mapping[str, str]
+    home: Path
+
+    # --- there
+
+    def install(self, name: str, port: int = PORT) -> SettingsChange:
+        """What installing would change; nothing is written."""
+        client = known(name)
+        address = ProxyAddress(port, token(self.home))
+        record = self.record(name)
+        path = _target(Path(record["file"]) if record else self._file(client))
+        old = _read(path)
+        with _named(path):
+            bare, made = old, _missing(path)
+            if record:
+                bare = plans.uninstall(client, old, _installation(record)).text
+                made = (*record["folders"], *made)
+            plan = plans.install(client, bare, client.wishes(address, self.home))
+        return SettingsChange(client, path, old, plan, tuple(dict.fromkeys(made)), port)
+
+    def uninstall(self, name: str) -> SettingsChange | None:
+        """What taking it back would change; None where nothing was installed."""
+        client, record = known(name), self.record(name)
+        if record is None:
+            return None
+        path = _target(Path(record["file"]))
+        old = _read(path)
+        with _named(path):
+            plan = plans.uninstall(client, old, _installation(record))
+        return SettingsChange(client, path, old, plan, tuple(record["folders"]))
+
+    # --- writing
+
+    def carry_out(self, change: SettingsChange) -> None:
+        """Write what was shown: the record first where something is put in, last where it goes."""
+        if change.plan.installation is not None:
+            self._keep(change)
+            _write(change)
+            return
+        _write(change)
+        for folder in reversed(change.folders):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        self._forget(change.client.name)
+
+    def _keep(self, change: SettingsChange) -> None:
+        record = asdict(change.plan.installation) if change.plan.installation else {}
+        record |= {"file": str(change.path), "folders": list(change.folders), "port": change.port}
+        with Folder(self.home / _RECORDS) as folder:
+            folder.write(f"{change.client.name}.json", json.dumps(record, indent=1).encode())
+
+    def _forget(self, name: str) -> None:
+        with Folder(self.home / _RECORDS) as folder:
+            folder.remove(f"{name}.json")
+        with contextlib.suppress(OSError):
+            os.rmdir(self.home / _RECORDS)
+
+    def sweep(self) -> bool:
+        """Remove the proxy's token, and home where nothing else is in it; say whether it stays."""
+        forget_token(self.home)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.home)
+        return self.home.exists()
+
+    # --- looking
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        """What was done to a client; None where nothing was."""
+        path = self.home / _RECORDS / f"{name}.json"
+        if not path.is_file():
+            return None
+        found, problem = read_object(path)
+        try:
+            _installation(found)
+            return _with_places(found)
+        except (KeyError, TypeError, ValueError):
+            told = (
+                f"The note of what was installed cannot be read: {problem or 'parts are missing'}"
+            )
+            do = "Take the proxy's address out of the client's settings by hand; remove the note"
+            raise StoreError(told, where=str(path), do=do) from None
+
+    def installed(self) -> Iterator[str]:
+        """The clients that have a record, by name."""
+        return (name for name in CLIENTS if (self.home / _RECORDS / f"{name}.json").is_file())
+
+    def in_place(self, name: str, address: ProxyAddress) -> bool:
+        """Whether a client's settings still name the proxy."""
+        client, record = known(name), self.record(name)
+        path = Path(record["file"]) if record else self._file(client)
+        return plans.is_in_place(client, _read(path), client.wishes(address, self.home))
+
+    def port(self, name: str) -> int:
+        """The port that a client was pointed at."""
+        found = (self.record(name) or {}).get("port")
+        return found if isinstance(found, int) else PORT
+
+    def _file(self, client: Client) -> Path:
+        user = Path(self.environ.get("HOME", "") or os.path.expanduser("~"))
+        files = client.files(self.environ, user)
+        return next((path for path in files if os.path.lexists(path)), files[-1])
+
+
+def known(name: str) -> Client:
+    if name not in CLIENTS:
+        do = f"Known are {', '.join(CLIENTS)}; others take the address that `reverie proxy` prints"
+        raise InvalidInput("This client's settings are not known", where=name, do=do)
+    return CLIENTS[name]
+
+
+def _with_places(record: Mapping[str, Any]) -> dict[str, Any]:
+    folders: list[object] = list(record["folders"])
+    return {**record, "file": str(record["file"]), "folders": [str(one) for one in folders]}
+
+
+def _installation(record: Mapping[str, Any]) -> Installation:
+    return Installation(
+        record["client"],
+        record["before"],
+        record["after"],
+        tuple(Patch(**one) for one in record["patches"]),
+        tuple(_edit(one) for one in record["edits"]),
+    )
+
+
+def _edit(kept: Mapping[str, Any]) -> Edit:
+    wish = kept["wish"]
+    wished = Wish(tuple(wish["path"]), wish["value"], wish["add"], wish["optional"])
+    return Edit(wished, kept["had"], kept["old"])
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Generator[None]:
+    """What is wrong with a text is said with the file's name."""
+    try:
+        yield
+    except InvalidInput as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        do = error.do or "Correct the file and try again; it was not touched"
+        raise InvalidInput(
+            f"The settings cannot be changed: {error.what}", where=where, do=do
+        ) from (error)
+
+
+def _target(path: Path) -> Path:
+    """The file that a path stands for, once it is known to be one that may be changed."""
+    real = Path(os.path.realpath(path))
+    try:
+        info = os.lstat(real)
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise _refused(path, "It is a link to nothing") from None
+        return real
+    if not stat.S_ISREG(info.st_mode):
+        raise _refused(real, "It is not a regular file")
+    if info.st_uid != os.geteuid():
+        raise _refused(real, "It belongs to somebody else")
+    if info.st_nlink > 1:
+        raise _refused(real, "It has a second name (a hard link)")
+    if not info.st_mode & stat.S_IWUSR:
+        raise _refused(real, "It is read-only")
+    if info.st_size > _MOST:
+        raise _refused(real, "It is too large for settings")
+    return real
+
+
+def _refused(path: Path, what: str) -> PathRefused:
+    return PathRefused(what, where=str(path), do="Nothing was changed; put that right first")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise _refused(path, "It is not UTF-8") from None
+
+
+def _missing(path: Path) -> tuple[str, ...]:
+    return tuple(str(folder) for folder in reversed(path.parents) if not folder.exists())
+
+
+def _write(change: SettingsChange) -> None:
+    path, text = change.path, change.plan.text
+    if not change.needed:
+        return
+    if text is not None:
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
+    expect = plans.digest(change.old)
+    with Folder(path.parent, create=False) as folder:
+        if text is None:
+            with contextlib.suppress(NotFound):
+                folder.remove(path.name, expect=expect)
+            return
+        mode = stat.S_IMODE(os.lstat(path).st_mode) if change.old is not None else 0o600
+        folder.write(path.name, text.encode(), expect=expect, exclusive=change.old is None)
+        os.chmod(path, mode)

@@ -1,0 +1,125 @@
+"""Agents at the terminal: their lines, /tasks, lists of sessions, and a chat as one of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any
+
+import anyio
+import pytest
+
+from reverie.agent.agent import AgentOptions
+from reverie.apps.cli.desk import Desk
+from reverie.apps.cli.screens import Printed
+from reverie.simulator import call
+from reverie.testing import provider
+from tests.agent.stage import agents, cast, environ_in, project_in
+from tests.cli.conftest import Run
+from tests.cli.test_screens import on_terminal
+from tests.cli.typed import Typed
+
+pytestmark = pytest.mark.spec("10.terminal")
+
+
+def test_each_agent_has_a_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, tty = on_terminal(monkeypatch)
+    screen.idle(1.0, ["seeker: Reading a.py · 10 tokens", "editor: Editing b.py · 20 tokens"])
+    first = tty.getvalue()
+    assert first.index("seeker") < first.index("editor") < first.index("waiting for")
+    assert first.count("\n") == 2
+    screen.idle(1.1, ["seeker: Reading a.py · 10 tokens", "editor: Editing b.py · 20 tokens"])
+    assert tty.getvalue() == first  # the same is not written again
+    screen.idle(2.0, ["editor: Running make test · 30 tokens"])
+    more = tty.getvalue()[len(first) :]
+    assert more.startswith("\r\x1b[K\x1b[2A\x1b[J")  # the sign goes, then both lines
+    assert more.count("\n") == 1
+    screen.line("something else")
+    screen.idle(3.0, ["editor: Running make test · 30 tokens"])
+    assert (
+        "\x1b[1A" not in tty.getvalue()[len(first) + len(more) :]
+    )  # what came is not written over
+
+
+def test_a_line_cannot_be_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, tty = on_terminal(monkeypatch)
+    screen.idle(1.0, ["x" * 500])
+    longest = max(len(row) for row in tty.getvalue().split("\n"))
+    assert longest <= 100
+
+
+def test_tasks_lists_agents_and_ends_one(tmp_path: Path) -> None:
+    async def never() -> Any:
+        await anyio.sleep_forever()
+
+    project_in(tmp_path)
+    _, model = cast(
+        [
+            agents(
+                {"prompt": "task held", "mode": "background", "name": "holder"},
+                {"prompt": "task quick", "name": "quick"},
+            ),
+            "Started.",
+        ],
+        held=[never],
+        quick=["done"],
+    )
+    wanted = AgentOptions(
+        tmp_path / "project", home=tmp_path / "home", environ=environ_in(tmp_path), agents=True
+    )
+    with Desk(Printed()).open(wanted, model) as desk:
+        chat = Typed(desk)
+        desk.turn("Go")
+        listed = chat.types("/tasks")
+        assert "holder [general, background] a task · running" in listed
+        assert "quick [general, foreground] a task · completed" in listed
+        assert "1 task in the background" in listed
+        assert chat.types("/tasks kill holder") == "Ended holder"
+        assert "holder [general, background] a task · cancelled (it was killed)" in chat.types(
+            "/tasks"
+        )
+
+
+def test_a_pipe_with_agents_and_what_lists_say_of_them(
+    run: Run, process: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a.txt").write_text("x\n")
+    played, _ = cast(
+        [agents({"prompt": "task seek", "type": "explore", "name": "seeker"}), "One file."],
+        seek=[[call("List", {})], "a.txt"],
+    )
+    for flag in ("SESSION_MEMORY", "EXTRACT_MEMORIES", "DREAM"):
+        monkeypatch.setenv(f"REVERIE_FLAG_{flag}", "0")
+    with provider(played) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.anthropic_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+        done = process("chat", "-p", "Which files?", "--model", "claude-opus-5-5", stdin=DEVNULL)
+    assert (done.code, done.out) == (0, "One file.\n")
+    (row,) = run("sessions", "list", "--json").json()["sessions"]
+    (member,) = row["agents"]
+    assert (member["name"], member["type"], member["state"]) == ("seeker", "explore", "completed")
+    shown = run("sessions", "show", row["id"]).out
+    assert "agent seeker [explore, foreground] a task · completed" in shown
+    header, _, line = run("sessions", "list").out.partition("\n")
+    assert "agents" in header
+    assert " 1 " in line
+
+
+def test_a_chat_as_an_agent_of_a_type(
+    process: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "agents").mkdir(parents=True)
+    (home / "agents/keeper.md").write_text(
+        "---\nname: keeper\ntools: Read, Write\nmemory: user\n---\nYou keep notes.\n"
+    )
+    played, _ = cast(["Noted."])
+    with provider(played) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.anthropic_url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+        words = ("chat", "-p", "Hello", "--model", "claude-opus-5-5", "--agent", "keeper")
+        assert process(*words, stdin=DEVNULL).out == "Noted.\n"
+    body = played.requests("lead")[0]
+    assert "You keep notes." in json.dumps(body["system"])
+    assert str(home / "agent-memory/keeper") in json.dumps(body["system"])
+    assert [tool["name"] for tool in body["tools"]] == ["Read", "Write", "Snip"]

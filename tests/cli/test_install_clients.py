@@ -1,0 +1,131 @@
+"""`reverie install`, `uninstall` and what `doctor` says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from reverie.serving import serving
+from reverie.upkeep.proxy_address import known_token
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.spec("18.client-settings")
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "user"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / ".claude" / "settings.json").write_text('{"model": "opus"}\n')
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def test_nothing_is_written_before_a_yes(run: Run, user: Path, home: Path) -> None:
+    path = user / ".claude" / "settings.json"
+    asked = run("install", "claude-code", input="n\n", code=1)
+    assert "+" in asked.out
+    assert "ANTHROPIC_BASE_URL" in asked.out
+    assert "Write this?" in asked.out
+    assert path.read_text() == '{"model": "opus"}\n'
+    assert not (home / "installed").exists()
+    run("install", "claude-code", input="\n", code=1)
+    assert path.read_text() == '{"model": "opus"}\n'
+    done = run("install", "claude-code", input="y\n", code=0)
+    assert "reverie proxy" in done.out
+    assert json.loads(path.read_text())["model"] == "opus"
+
+
+def test_json_asks_nothing_and_wants_a_yes(run: Run, user: Path) -> None:
+    refused = run("install", "codex", "--json", code=2)
+    assert "--yes" in refused.error["do"]
+    told = run("install", "codex", "--json", "--yes").json()
+    assert told["changed"]
+    assert told["file"] == str(user / ".codex" / "config.toml")
+    assert not run("install", "codex", "--json", "--yes").json()["changed"]
+    gone = run("uninstall", "--json", "--yes").json()
+    assert [one["client"] for one in gone["uninstalled"]] == ["codex"]
+    assert not (user / ".codex").exists()
+
+
+def test_uninstall_alone_takes_everything_back(run: Run, user: Path, home: Path) -> None:
+    for client in ("claude-code", "codex", "opencode"):
+        run("install", client, "--yes", code=0)
+    done = run("uninstall", "--yes", code=0)
+    assert done.out.count("directly again") == 3
+    assert [str(p.relative_to(user)) for p in user.rglob("*") if p.is_file()] == [
+        ".claude/settings.json"
+    ]
+    assert not home.exists()
+    assert "Nothing was installed" in run("uninstall", "--yes", code=0).out
+
+
+def test_an_unknown_client_is_an_error_that_names_the_known(run: Run) -> None:
+    assert "opencode" in run("install", "emacs", code=2).err
+
+
+# --- doctor
+
+
+def checks(run: Run) -> list[dict[str, Any]]:
+    told = json.loads(run("doctor", "--json").out)
+    return [one for one in told["checks"] if one["name"] == "clients"]
+
+
+def test_doctor_is_silent_where_no_client_was_installed(run: Run) -> None:
+    assert checks(run) == []
+
+
+def test_doctor_says_that_no_proxy_answers(run: Run) -> None:
+    run("install", "claude-code", "--yes", "--port", "9", code=0)
+    (one,) = checks(run)
+    assert one["state"] == "problem"
+    assert "nothing answers on port 9" in one["what"]
+    assert "reverie proxy" in one["do"]
+
+
+def test_doctor_sees_settings_that_no_longer_name_the_proxy(run: Run, user: Path) -> None:
+    run("install", "claude-code", "--yes", code=0)
+    (user / ".claude" / "settings.json").write_text("{}")
+    (one,) = checks(run)
+    assert one["state"] == "problem"
+    assert "no longer name" in one["what"]
+
+
+@pytest.fixture
+def proxy() -> Iterator[tuple[int, dict[str, Any], list[str]]]:
+    """Something on a port that answers what a test says."""
+    told: dict[str, Any] = {}
+    asked: list[str] = []
+
+    async def status(request: Request) -> JSONResponse:
+        asked.append(request.url.path)
+        return JSONResponse(told)
+
+    with serving(Starlette(routes=[Route("/{path:path}", status)])) as url:
+        yield int(url.rsplit(":", 1)[1]), told, asked
+
+
+def test_doctor_says_whether_requests_arrive(
+    run: Run, home: Path, proxy: tuple[int, dict[str, Any], list[str]]
+) -> None:
+    port, told, asked = proxy
+    run("install", "claude-code", "--yes", "--port", str(port), code=0)
+    (one,) = checks(run)
+    assert one["state"] == "note"
+    assert "no request has arrived" in one["what"]
+    assert asked == [f"/{known_token(home)}/status"]
+    told["requests"] = {"changed": 3, "passed": 1}
+    (one,) = checks(run)
+    assert one["state"] == "ok"
+    assert one["what"] == "claude-code: 4 requests have arrived at the proxy since it started"
+    told["requests"] = ["nonsense"]
+    assert checks(run)[0]["state"] == "note"

@@ -1,0 +1,1 @@
+"""Foreign clients through the proxy, judged by the bytes that arrive upstream."""

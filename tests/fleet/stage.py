@@ -1,0 +1,87 @@
+"""Memories under a home, and a job that leaves one line in one: what the trials are made of.
+
+The job lands through the same door as a dream. A line that stands twice was landed twice, one that
+is missing was lost: whoever counts them shares no code with the ledger.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import anyio
+
+from reverie.fleet.jobs import Job, nightly
+from reverie.fleet.work import FleetTask, JobWork
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.settings import DEFAULTS
+from reverie.store import landing
+from reverie.store.memories import Memories, memory_folder
+from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.tasks import TaskOutcome, entered
+
+FILE = "nights.md"
+HEAD = "---\nname: Nights\ndescription: the nights that landed\ntype: project\n---\n\n"
+
+
+def place_at(home: Path, root: Path) -> ProjectPlace:
+    return ProjectPlace({"REVERIE_HOME": str(home)}, home, root)
+
+
+def make_memories(home: Path, base: Path, count: int) -> list[Path]:
+    """So many projects with a memory."""
+    roots: list[Path] = []
+    for n in range(count):
+        root = base / f"project{n}"
+        root.mkdir(parents=True)
+        with Memories.of(home, root, {}, DEFAULTS, now=time.time) as memories:
+            origin = Origin("save", Trust.USER, agent="user")
+            memories.save(FILE, HEAD.encode(), origin)
+        roots.append(root)
+    return roots
+
+
+def jobs_for(
+    roots: list[Path], nights: int, kind: str = "dream", tenant: str = "default"
+) -> list[Job]:
+    return [
+        nightly(kind, str(root), f"night-{n}", tenant=tenant, host="", due=False)
+        for n in range(nights)
+        for root in roots
+    ]
+
+
+def lander(seconds: float = 0.0) -> FleetTask:
+    """A job that adds a line for its night, some time after it has read the file."""
+
+    async def task(work: JobWork) -> TaskOutcome:
+        with entered(work.place, work.run) as memories:
+            if isinstance(memories, TaskOutcome):
+                return memories
+            before = memories.folder.bytes_of(FILE)
+            await anyio.sleep(seconds)
+            after = before + f"landed {work.job.night}\n".encode()
+            origin = Origin("dream", Trust.AGENT, agent="trial")
+            here = {FILE: before}
+            landing.land(memories, {FILE: after}, here, origin, fence=work.run.fence)
+        return TaskOutcome("done", "completed", files=1)
+
+    return task
+
+
+def landed(home: Path, root: Path) -> Counter[str]:
+    """How often each night stands in a memory."""
+    text = (memory_folder(home, root, DEFAULTS) / FILE).read_text()
+    return Counter(line.removeprefix("landed ") for line in text.splitlines() if "landed" in line)
+
+
+def wrong(home: Path, roots: list[Path], nights: int) -> tuple[int, int]:
+    """How many landings are lost, and how many stand twice."""
+    lost = doubled = 0
+    for root in roots:
+        found = landed(home, root)
+        lost += sum(f"night-{n}" not in found for n in range(nights))
+        doubled += sum(count - 1 for count in found.values())
+    return lost, doubled

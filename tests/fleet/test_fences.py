@@ -1,0 +1,141 @@
+"""The landing has the last word: a job lands once, and a try that came too late lands nothing."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.errors import StoreError
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.settings import DEFAULTS
+from reverie.store import fences, landing
+from reverie.store.fences import AlreadyLanded, Fence, Fenced
+from reverie.store.memories import Memories
+from tests.conftest import Scale
+from tests.faults import Ack, Death, When, every_kill, quick_folder
+
+pytestmark = [pytest.mark.spec("9.fleet-fence")]
+ORIGIN = Origin("dream", Trust.AGENT, agent="test")
+KEY = "a.md"
+SOME: tuple[When, ...] = ("before", "partial")
+ALL: tuple[When, ...] = ("before", "after", "partial")
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Iterator[Memories]:
+    (tmp_path / "p").mkdir()
+    with Memories.of(tmp_path / "home", tmp_path / "p", {}, DEFAULTS, now=time.time) as found:
+        yield found
+
+
+def fence(number: int, job: str = "dream:m:night", source: str = "one") -> Fence:
+    return Fence(job, number, source)
+
+
+def write(memories: Memories, text: str, by: Fence) -> str:
+    here = {KEY: memories.folder.bytes_of(KEY)} if memories.folder.exists(KEY) else {}
+    return landing.land(memories, {KEY: text.encode()}, here, ORIGIN, fence=by)
+
+
+def test_a_job_lands_once(memories: Memories) -> None:
+    write(memories, "first\n", fence(1))
+    with pytest.raises(AlreadyLanded):
+        write(memories, "second\n", fence(2))
+    assert memories.folder.bytes_of(KEY) == b"first\n"
+    assert not fences.enter(memories, fence(3))
+
+
+def test_a_landing_of_nothing_counts(memories: Memories) -> None:
+    landing.land(memories, {}, {}, ORIGIN, fence=fence(1))
+    assert fences.landed(memories, "dream:m:night")
+
+
+def test_a_lower_fence_lands_nothing_once_another_began(memories: Memories) -> None:
+    assert fences.enter(memories, fence(1))
+    assert fences.enter(memories, fence(2))
+    with pytest.raises(Fenced) as late:
+        write(memories, "late\n", fence(1))
+    assert late.value.number == 2
+    assert not memories.folder.exists(KEY)
+    write(memories, "in time\n", fence(2))
+
+
+def test_another_job_of_a_higher_fence_shuts_out_the_sleeper(memories: Memories) -> None:
+    assert fences.enter(memories, fence(1))
+    write(memories, "other\n", fence(2, "dream:m:next"))
+    with pytest.raises(Fenced):
+        write(memories, "late\n", fence(1))
+
+
+def test_numbers_of_two_sources_are_not_compared(memories: Memories) -> None:
+    write(memories, "laptop\n", fence(5_000, "a", "laptop"))
+    write(memories, "fleet\n", fence(1, "b", "fleet"))
+    assert memories.folder.bytes_of(KEY) == b"fleet\n"
+
+
+def test_a_kill_anywhere_in_a_landing_leaves_it_landed_or_not_begun(scale: Scale) -> None:
+    """Whatever the disk holds then, the job and its words say the same, and the next try agrees."""
+    with quick_folder() as base:
+        (base / "p").mkdir()
+        numbers = itertools.count(1)
+
+        def attempt() -> Callable[[Ack], object]:
+            home = base / f"home{next(numbers)}"
+            with opened(base, home) as memories:
+                write(memories, "before\n", fence(1, "earlier"))
+
+            def work(ack: Ack) -> None:
+                with opened(base, home) as memories:
+                    fences.enter(memories, fence(2))
+                    write(memories, "after\n", fence(2))
+                    ack("landed")
+
+            current.append(home)
+            return work
+
+        def check(death: Death) -> None:
+            with opened(base, current[-1]) as memories:  # as whoever comes next
+                said = fences.landed(memories, "dream:m:night")
+                assert memories.folder.bytes_of(KEY) == (b"after\n" if said else b"before\n")
+                assert said or "landed" not in death.acked
+                if said:
+                    with pytest.raises(AlreadyLanded):
+                        write(memories, "again\n", fence(3))
+                else:
+                    write(memories, "again\n", fence(3))
+            shutil.rmtree(current[-1])
+
+        current: list[Path] = []
+        points = every_kill(attempt, check, stride=scale.pick(15, 1), whens=scale.pick(SOME, ALL))
+    assert points > 10
+
+
+def opened(base: Path, home: Path) -> Memories:
+    return Memories.of(home, base / "p", {}, DEFAULTS, now=time.time)
+
+
+def test_a_file_that_nobody_can_read_is_named(memories: Memories) -> None:
+    (memories.beside.root / fences.NAME).write_text("{")
+    with pytest.raises(StoreError, match="which jobs have landed") as found:
+        fences.enter(memories, fence(1))
+    assert fences.NAME in found.value.where
+
+
+def test_only_the_newest_jobs_are_remembered(memories: Memories) -> None:
+    jobs = {f"job-{n}": n for n in range(fences.MAX_JOBS)}
+    value = {"v": 1, "numbers": {"one": fences.MAX_JOBS}, "jobs": jobs}
+    (memories.beside.root / fences.NAME).write_text(json.dumps(value))
+    with memories.folder.locked():
+        fences.record(memories, fence(fences.MAX_JOBS, "job-new"))
+    known = json.loads((memories.beside.root / fences.NAME).read_text())["jobs"]
+    assert len(known) == fences.MAX_JOBS
+    assert not fences.landed(memories, "job-0")
+    assert fences.landed(memories, "job-1")
+    assert fences.landed(memories, "job-new")

@@ -1,0 +1,318 @@
+"""One job from its begin to its end: what it is handed, how it ends, and what it may not do."""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.embedded import EmbeddedModel
+from reverie.errors import StoreError
+from reverie.fleet.jobs import Job, JobEnd, nightly, of_session
+from reverie.fleet.local import RunTotals, lives, open_local, run_local, worker_name
+from reverie.fleet.planning import PlanRequest, plan
+from reverie.fleet.work import BACKOFF, LOG, TASKS, FleetTask, JobWork, Workshop, ended
+from reverie.settings import DEFAULTS
+from reverie.store.consolidation import Consolidation
+from reverie.store.home import find_project_folder, transcripts_folder
+from reverie.store.memories import memory_folder
+from reverie.upkeep.tasks import TaskOutcome
+from reverie.world import Model
+from tests.faults import run_with_error
+from tests.fleet.stage import FILE, jobs_for, lander, make_memories, place_at, wrong
+
+pytestmark = [pytest.mark.spec("9.fleet-run")]
+SESSION = "00000000-0000-4000-8000-000000000001"
+
+
+class Site:
+    """A home with memories, its ledger, and a run of it."""
+
+    def __init__(self, base: Path) -> None:
+        self.base, self.home = base, base / "home"
+        self.ledger = open_local(self.home)
+        self.seen: list[tuple[Job, JobEnd]] = []
+
+    def memories(self, count: int) -> list[Path]:
+        return make_memories(self.home, self.base, count)
+
+    def shop(self, model: Model | None = None, **tasks: FleetTask) -> Workshop:
+        return Workshop(
+            self.ledger,
+            place_at(self.home, self.base),
+            model or EmbeddedModel(),
+            tasks={**TASKS, **tasks},
+            poll=0.01,
+        )
+
+    async def run(
+        self, workers: int = 2, model: Model | None = None, **tasks: FleetTask
+    ) -> RunTotals:
+        shop = self.shop(model, **tasks)
+        return await run_local(shop, workers, lambda t, e: self.seen.append((t.job, e)))
+
+    def only(self) -> dict[str, object]:
+        (row,) = self.ledger.jobs()
+        return row
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+async def test_a_plan_is_worked_and_nothing_is_left(site: Site) -> None:
+    roots = site.memories(3)
+    site.ledger.add(jobs_for(roots, 4))
+    totals = await site.run(dream=lander())
+    assert totals == RunTotals(done=12)
+    assert wrong(site.home, roots, 4) == (0, 0)
+    assert await site.run(dream=lander()) == RunTotals()
+
+
+async def test_a_real_dream_lands_through_the_same_door(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    assert await site.run() == RunTotals(done=1)
+    assert site.only()["code"] == "completed"
+    assert site.only()["cost"] == 0.0  # the rules that come with the program are free
+
+
+async def test_the_memory_remembers_a_job_that_the_ledger_forgot(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    await site.run(dream=lander())
+    site.ledger.database.run(lambda t: t.rows("DELETE FROM fleet_jobs"), writes=True)
+    site.ledger.add(jobs_for([root], 1))
+    assert await site.run(dream=lander()) == RunTotals(done=1)
+    assert site.only()["code"] == "already"
+    assert wrong(site.home, [root], 1) == (0, 0)
+
+
+async def test_a_run_that_was_killed_goes_on(site: Site) -> None:
+    """Its jobs wait again: the process that had them is gone."""
+    roots = site.memories(2)
+    site.ledger.add(jobs_for(roots, 1))
+    gone = f"{worker_name().rsplit(':', 2)[0]}:999999999:1"
+    assert not lives(gone)
+    assert site.ledger.claim(gone, "") is not None
+    assert await site.run(dream=lander()) == RunTotals(done=2)
+    assert lives(worker_name())
+    assert lives("another-host:1:1")  # of others nobody can tell here
+
+
+async def test_a_failure_is_tried_five_times_and_then_dead(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+
+    async def fails(work: JobWork) -> TaskOutcome:
+        raise StoreError("The disk said no to planted-word", where=work.job.root)
+
+    for tries in range(1, 6):
+        site.ledger.retry_now()
+        totals = await site.run(dream=fails)
+        assert totals.failed == 1
+        assert site.only()["tries"] == tries
+    assert site.only()["state"] == "dead"
+    assert site.only()["code"] == "StoreError"
+    said = [json.loads(row)["reason"] for row in (site.home / LOG).read_text().splitlines()]
+    assert len(said) == 5
+    assert "planted-word" in said[0]  # for people of this host alone
+    assert b"planted-word" not in (site.home / "fleet" / "fleet.sqlite3").read_bytes()
+
+
+def test_waits_grow_from_try_to_try() -> None:
+    failed = TaskOutcome("failed", "error")
+    waits = [ended(failed, tries).wait for tries in range(1, 5)]
+    assert waits == [BACKOFF, BACKOFF * 4, BACKOFF * 16, BACKOFF * 64]
+    assert ended(failed, 5) == JobEnd("dead", "error")
+
+
+async def test_no_room_in_the_budget_means_tomorrow(site: Site) -> None:
+    from reverie.fleet.rates import set_budget
+    from reverie.testing import ScriptedModel
+
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    set_budget(site.ledger, "default", 10.0, None)
+    model = ScriptedModel(lambda _: "Nothing to do.")
+    totals = await site.run(model=model)
+    assert (totals.failed, totals.waiting) == (0, 1)
+    row = site.only()
+    assert (row["state"], row["code"], row["tries"]) == ("queued", "budget", 0)
+    assert float(str(row["after"])) % 86_400 < 5
+    assert model.requests == []
+    set_budget(site.ledger, "default", None, None)
+    site.ledger.retry_now()
+    assert (await site.run(model=model)).done == 1
+    assert float(str(site.only()["cost"])) > 0
+
+
+async def test_a_cancelled_job_keeps_its_memory_until_its_body_has_stopped(site: Site) -> None:
+    (root,) = site.memories(1)
+    first, second = jobs_for([root], 2)
+    site.ledger.add([first, second])
+    course: list[str] = []
+
+    async def body(work: JobWork) -> TaskOutcome:
+        course.append(f"begins {work.job.night}")
+        if work.job.night == "night-1":
+            return TaskOutcome("done")
+        site.ledger.cancel("default", work.job.key)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            course.append("body stopped")
+        raise AssertionError("unreachable")
+
+    totals = await site.run(dream=body)
+    assert course == ["begins night-0", "body stopped", "begins night-1"]
+    assert (totals.done, totals.cancelled) == (1, 1)
+
+
+async def test_a_dream_that_is_cancelled_gives_its_lock_back(site: Site) -> None:
+    from reverie.testing import ScriptedModel, reply
+
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    (job,) = jobs_for([root], 1)
+
+    class Slow(ScriptedModel):
+        async def stream(self, request):  # type: ignore[no-untyped-def, override]
+            site.ledger.cancel("default", job.key)
+            await anyio.sleep_forever()
+            yield reply("never")
+
+    totals = await site.run(model=Slow(lambda _: "x"))
+    assert totals.cancelled == 1
+    lock = Consolidation.of(memory_folder(site.home, root, DEFAULTS), time.time, DEFAULTS)
+    assert lock.look().state == "never"
+
+
+async def test_a_dream_held_by_a_session_waits_and_uses_up_no_try(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    lock = Consolidation.of(memory_folder(site.home, root, DEFAULTS), time.time, DEFAULTS)
+    taken = lock.take()
+    totals = await site.run()
+    assert (totals.failed, totals.waiting) == (0, 1)
+    assert (site.only()["code"], site.only()["tries"]) == ("held", 0)
+    lock.give_back(taken)
+    site.ledger.retry_now()
+    assert (await site.run()).done == 1
+
+
+# Bad input
+
+
+async def test_a_kind_that_this_worker_does_not_know_is_left_for_another(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add([nightly("levitate", str(root), "n", tenant="default", host="", due=True)])
+    totals = await site.run()
+    assert (totals.done, totals.failed, totals.waiting) == (0, 0, 1)
+    assert (site.only()["code"], site.only()["tries"]) == ("unknown-kind", 0)
+
+
+async def test_a_memory_that_was_deleted_meanwhile_is_passed_over(site: Site) -> None:
+    import shutil
+
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    shutil.rmtree(find_project_folder(site.home, root))
+    assert await site.run() == RunTotals(skipped=1)
+    assert site.only()["code"] == "no-memory"
+
+
+async def test_a_transcript_that_shrank_is_passed_over(site: Site) -> None:
+    (root,) = site.memories(1)
+    project = find_project_folder(site.home, root)
+    folder = transcripts_folder(project, site.home, {})
+    (folder / f"{SESSION}.jsonl").write_text("x" * 50)
+    job = of_session("learn", str(root), SESSION, "ab" * 32, 900, tenant="default", host="")
+    site.ledger.add([job])
+    assert await site.run() == RunTotals(skipped=1)
+    assert site.only()["code"] == "transcript-shrank"
+
+
+async def test_a_session_that_is_gone_is_passed_over(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add(
+        [of_session("learn", str(root), SESSION, "ab" * 32, 900, tenant="default", host="")]
+    )
+    assert await site.run() == RunTotals(skipped=1)
+    assert site.only()["code"] == "no-session"
+
+
+def test_a_disk_without_locks_is_refused_by_name(tmp_path: Path) -> None:
+    outcome = run_with_error(
+        lambda: open_local(tmp_path / "home"),
+        1,
+        errno.ENOLCK,
+        sticky=True,
+        calls=["fcntl.flock"],
+    )
+    assert isinstance(outcome.error, StoreError)
+    assert "has no locks" in str(outcome.error)
+    assert str(tmp_path) in str(outcome.error)
+
+
+async def test_two_plans_at_once_are_one(site: Site) -> None:
+    roots = tuple(site.memories(2))
+    place = place_at(site.home, site.base)
+    asked = PlanRequest(("dream",), "2026-11-17", due=False, roots=roots)
+    first, second = (plan(place, asked, time.time) for _ in range(2))
+    added: list[int] = []
+
+    async def add(jobs: tuple[Job, ...]) -> None:
+        added.append(len(await anyio.to_thread.run_sync(site.ledger.add, jobs)))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(add, first.jobs)
+        group.start_soon(add, second.jobs)
+    assert sorted(added) == [0, 2]
+
+
+def test_a_plan_asks_the_gates_and_changes_nothing(site: Site) -> None:
+    roots = tuple(site.memories(1))
+    place = place_at(site.home, site.base)
+    found = plan(place, PlanRequest(("dream",), "n", roots=roots), time.time)
+    assert found.jobs == ()
+    assert found.passed == ((str(roots[0]), "0 of 5 sessions since the last dream"),)
+    assert site.ledger.jobs() == []
+
+
+def test_a_plan_of_sessions_names_them_by_their_bytes(site: Site) -> None:
+    (root,) = site.memories(1)
+    folder = transcripts_folder(find_project_folder(site.home, root), site.home, {})
+    (folder / f"{SESSION}.jsonl").write_text("planted-word\n")
+    place = place_at(site.home, site.base)
+    asked = PlanRequest(("learn", "hygiene"), "n", roots=(root,))
+    jobs = plan(place, asked, time.time).jobs
+    assert [(j.kind, j.about, j.size) for j in jobs] == [
+        ("learn", SESSION, 13),
+        ("hygiene", "", 0),
+    ]
+    (folder / f"{SESSION}.jsonl").write_text("planted-word, and more\n")
+    again = plan(place, asked, time.time).jobs
+    assert again[0].key != jobs[0].key
+    assert again[1].key == jobs[1].key
+
+
+async def test_hygiene_lands_once_a_night(site: Site) -> None:
+    (root,) = site.memories(1)
+    text = (memory_folder(site.home, root, DEFAULTS) / FILE).read_text()
+    job = nightly("hygiene", str(root), "n", tenant="default", host="", due=True)
+    site.ledger.add([job])
+    assert await site.run() == RunTotals(done=1)
+    assert (memory_folder(site.home, root, DEFAULTS) / FILE).read_text() == text
+    site.ledger.database.run(lambda t: t.rows("DELETE FROM fleet_jobs"), writes=True)
+    site.ledger.add([job])
+    await site.run()
+    assert site.only()["code"] == "already"

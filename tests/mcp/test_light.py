@@ -1,0 +1,24 @@
+"""What the MCP SDK costs: nothing where no server is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.spec("18.mcp-client")
+SDKS = ("mcp", "mcp_types", "jsonschema", "httpx2", "pydantic", "anthropic")
+
+
+def test_no_sdk_is_loaded_before_it_is_used() -> None:
+    lines = [
+        "import reverie; reverie.Memory",
+        "import reverie.agent.agent",
+        "import reverie.apps.hook.events",
+        "import reverie.apps.cli.app as a; a.build()",
+        "import reverie.apps.cli.install, reverie.apps.cli.trust, reverie.apps.cli.mcp",
+    ]
+    ask = "\n".join((*lines, f"import sys; print([m for m in {SDKS!r} if m in sys.modules])"))
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

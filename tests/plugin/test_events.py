@@ -1,0 +1,162 @@
+"""The hook program: what a session of Claude Code is told, and what is learned from it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reverie
+from reverie.apps.hook.events import main
+
+pytestmark = pytest.mark.spec("18.plugin")
+
+
+@pytest.fixture
+def project(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.setenv("REVERIE_HOME", str(home))
+    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
+    return folder
+
+
+def told(event: str, project: Path, **more: Any) -> tuple[int, str]:
+    """The exit status, and the context that Claude Code would give its model."""
+    value = {"hook_event_name": event, "cwd": str(project), "session_id": "s", **more}
+    out = io.StringIO()
+    status = main(io.BytesIO(json.dumps(value).encode()), out)
+    if not out.getvalue():
+        return status, ""
+    found = json.loads(out.getvalue())["hookSpecificOutput"]
+    assert found["hookEventName"] == event
+    return status, found["additionalContext"]
+
+
+def rows(*said: tuple[str, str]) -> str:
+    """A transcript of Claude Code's."""
+    out: list[str] = []
+    parent = None
+    for number, (role, text) in enumerate(said):
+        row = {
+            "type": role,
+            "uuid": f"u{number}",
+            "parentUuid": parent,
+            "sessionId": "s",
+            "cwd": "/w",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "message": {"role": role, "content": text},
+        }
+        parent = f"u{number}"
+        out.append(json.dumps(row))
+    return "\n".join(out) + "\n"
+
+
+def test_a_new_session_is_told_the_index_and_a_resumed_one_is_not(project: Path) -> None:
+    assert told("SessionStart", project, source="startup") == (0, "")
+    reverie.Memory(project).add("Staging runs in Frankfurt", name="Staging")
+    status, text = told("SessionStart", project, source="startup")
+    assert status == 0
+    assert "project_staging.md" in text
+    assert told("SessionStart", project, source="compact")[1] == text
+    assert told("SessionStart", project, source="resume") == (0, "")
+
+
+def test_a_prompt_is_told_what_fits_once_and_again_behind_a_compaction(
+    project: Path, tmp_path: Path
+) -> None:
+    reverie.Memory(project).add("Staging runs in Frankfurt, for the GDPR", name="Staging cluster")
+    path = tmp_path / "t.jsonl"
+    path.write_text("")
+    asked = {"prompt": "where does the staging cluster run?", "transcript_path": str(path)}
+    text = told("UserPromptSubmit", project, **asked)[1]
+    assert "Frankfurt" in text
+    path.write_text(rows(("user", text)))
+    assert told("UserPromptSubmit", project, **asked) == (0, "")
+    with path.open("a") as file:
+        file.write('{"type": "system", "subtype": "compact_boundary"}\n')
+    assert told("UserPromptSubmit", project, **asked)[1] == text
+    assert told("UserPromptSubmit", project, prompt="fix the typo in README") == (0, "")
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
+def test_what_the_person_said_is_learned_and_once(
+    project: Path, tmp_path: Path, event: str
+) -> None:
+    path = tmp_path / "t.jsonl"
+    said = [
+        ("user", "From now on, always run the linter before you commit."),
+        ("assistant", "I will."),
+    ]
+    path.write_text(rows(*said))
+    memory = reverie.Memory(project)
+    assert told(event, project, transcript_path=str(path)) == (0, "")
+    assert any("linter" in one.text for one in memory.list())
+    versions = len(memory.history())
+    assert told(event, project, transcript_path=str(path)) == (0, "")
+    assert len(memory.history()) == versions
+    path.write_text(
+        rows(*said, ("user", "Remember that staging runs in Frankfurt."), ("assistant", "Noted."))
+    )
+    told(event, project, transcript_path=str(path))
+    assert any("Frankfurt" in one.text for one in memory.list())
+
+
+def test_switched_off_it_neither_tells_nor_keeps(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reverie.Memory(project).add("Staging runs in Frankfurt", name="Staging")
+    monkeypatch.setenv("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")
+    path = tmp_path / "t.jsonl"
+    path.write_text(rows(("user", "Always run the linter before you commit.")))
+    assert told("SessionStart", project, source="startup") == (0, "")
+    assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    monkeypatch.delenv("CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+    assert len(reverie.Memory(project).list()) == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "learns"),
+    [
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli"}, True),
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}, True),
+        ({"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "0"}, False),
+        ({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, False),
+        ({"CLAUDE_CODE_ENTRYPOINT": ""}, False),
+        ({"CLAUDE_CODE_ENTRYPOINT": "", "REVERIE_FLAG_EXTRACT_NONINTERACTIVE": "1"}, True),
+        ({"REVERIE_FLAG_EXTRACT_MEMORIES": "0"}, False),
+    ],
+)
+def test_a_session_with_nobody_there_teaches_nothing_unless_wanted(
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    learns: bool,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / "t.jsonl"
+    path.write_text(rows(("user", "Always run the linter before you commit.")))
+    assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    assert bool(reverie.Memory(project).list()) is learns
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"not json", b"[1]", b"{" * 100_000, b'{"a": "' + b"x" * (9 * 1024 * 1024)]
+)
+def test_what_is_no_event_is_one_sentence_and_never_blocks(
+    project: Path, data: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(io.BytesIO(data), io.StringIO()) == 1
+    assert capsys.readouterr().err.startswith("reverie: This event")
+
+
+def test_events_it_does_not_know_and_missing_files_are_passed_over(project: Path) -> None:
+    assert told("Notification", project) == (0, "")
+    assert told("Stop", project, transcript_path="/no/such/file") == (0, "")
+    assert told("Stop", project, transcript_path=7) == (0, "")
+    assert not reverie.Memory(project).folder.exists()

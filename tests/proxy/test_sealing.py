@@ -1,0 +1,54 @@
+"""Old rounds of a long conversation leave by `--policy collapse`, and can be read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.apps.proxy.sealing import FOLDER, sealing
+from tests.proxy.clients import Client, blocks, engine
+from tests.proxy.proxied import READ
+
+pytestmark = pytest.mark.spec("18.proxy")
+ROUNDS = 40
+
+
+def _readable(home: Path, body: dict[str, Any]) -> list[str]:
+    """The files whose references stand in a request."""
+    folder = next(home.glob(f"projects/*/*/{FOLDER}"))
+    names = re.findall(r"\br:([a-z]+)\b", json.dumps([b for _, b in blocks(body)]))
+    paths = (folder / f"{name}.txt" for name in names)
+    return [path.read_text() for path in paths if path.exists()]
+
+
+async def test_collapse_seals_old_rounds_where_the_client_can_read_them(home: Path) -> None:
+    made = engine(home, memory=False, seal=sealing("collapse"))
+    client = Client(made)
+    client.says("Read these files one after another, please")
+    for n in range(ROUNDS):
+        await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
+    last = client.sent[-1]
+    whole = [len(json.dumps(client.messages)), len(json.dumps(last["messages"]))]
+    assert whole[1] < whole[0] / 2
+    assert any("line of file 3" in text for text in _readable(home, last))
+    await made.aclose()
+    again = engine(home, memory=False, seal=sealing("collapse"))
+    same = Client(again)
+    same.messages = client.messages
+    assert (await same.asks(None))["messages"] == last["messages"]
+    await again.aclose()
+
+
+async def test_nothing_is_sealed_where_the_client_cannot_read_it(home: Path) -> None:
+    made = engine(home, memory=False, seal=sealing("collapse"))
+    client = Client(made)
+    client.tools = [{**READ, "name": "weather"}]
+    client.says("Read these files one after another, please")
+    for n in range(ROUNDS):
+        await client.round(f"line of file {n}\n" * 400)
+    assert len(json.dumps(client.sent[-1])) >= len(json.dumps(client.messages))
+    await made.aclose()

@@ -1,0 +1,541 @@
+"""The proxy on the wire: who is answered, what passes, what is cut, what ends."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from reverie.apps.proxy.answers import Passing
+from reverie.errors import InvalidMessage
+from reverie.testing import call, provider
+from reverie.wire.failures import Setback
+from reverie.wire.messages import Assembly
+from reverie.wire.sse import Events
+from tests.conftest import Scale
+from tests.proxy.clients import BIG
+from tests.proxy.proxied import KEY, READ, Through, proxied
+from tests.proxy.sockets import HEAD, Raw, chunk, raw, sends
+
+pytestmark = pytest.mark.spec("18.proxy")
+BODY: dict[str, Any] = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 99,
+    "messages": [{"role": "user", "content": "Hello there, how are you?"}],
+}
+MESSAGES = "anthropic/v1/messages"
+TWO_LENGTHS = (
+    b"POST %s HTTP/1.1\r\nhost: %s\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
+    b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+)
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+
+
+def head_of(request: bytes) -> dict[str, str]:
+    lines = request.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
+    return {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
+
+
+def body_of(request: bytes) -> bytes:
+    return request.partition(b"\r\n\r\n")[2]
+
+
+# Who is answered
+
+
+@pytest.mark.parametrize(
+    ("headers", "path"),
+    [
+        ({"host": "evil.test"}, ""),
+        ({"origin": "null"}, ""),
+        ({"origin": "http://evil.test", "content-type": "text/plain"}, ""),
+        ({}, "/a-guess/anthropic/v1/messages"),
+        ({}, "/anthropic/v1/messages"),
+        ({}, "/"),
+    ],
+)
+def test_row_67_no_page_no_foreign_host_and_nobody_without_the_token_is_answered(
+    home: Path, headers: dict[str, str], path: str
+) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        base = urlsplit(proxy.address.anthropic)
+        url = f"http://{base.netloc}{path or base.path + '/v1/messages'}"
+        answer = httpx2.post(url, json=BODY, headers={"x-api-key": KEY, **headers})
+    assert answer.status_code == 403
+    assert not upstream.requests
+
+
+def test_the_proxy_listens_on_loopback_and_its_token_is_long(home: Path) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        first = urlsplit(proxy.address.anthropic)
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        second = urlsplit(proxy.address.anthropic)
+    assert first.hostname == "127.0.0.1"
+    assert len(first.path.split("/")[1]) >= 20
+    assert first.path == second.path  # clients keep the URL
+    assert (home / "proxy" / "token").stat().st_mode & 0o077 == 0
+
+
+# What passes
+
+
+def test_unknown_paths_headers_and_betas_pass(home: Path) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        data = b'{"anything": [1e3, "\\u00e9"]}'
+        headers = {
+            "anthropic-beta": "unknown-2027-01-01",
+            "x-new": "yes",
+            "x-reverie-project": "/p",
+        }
+        assert (
+            proxy.post("anthropic/v2/new%2Fthing?beta=true&x=%20", data, headers).content == b"{}"
+        )
+        httpx2.get(f"{proxy.address.anthropic}/v1/models", headers={"x-api-key": KEY})
+        proxy.post("anthropic/v1/messages/count_tokens", data)
+    asked, models, count = upstream.requests
+    assert asked.startswith(b"POST /v2/new%2Fthing?beta=true&x=%20 ")
+    assert models.startswith(b"GET /v1/models ")
+    assert body_of(asked) == body_of(count) == data
+    found = head_of(asked)
+    assert (found["anthropic-beta"], found["x-new"], found["x-api-key"]) == (
+        "unknown-2027-01-01",
+        "yes",
+        KEY,
+    )
+    assert found["accept-encoding"] == "identity"
+    assert not [name for name in found if name.startswith("x-reverie")]
+    assert found["host"] == urlsplit(upstream.url).netloc
+
+
+def test_a_header_switches_it_off_for_a_request(home: Path) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        messages = [
+            {"role": "user", "content": "Read it"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": BIG}],
+            },
+        ]
+        body = {**BODY, "messages": messages, "tools": [READ]}
+        off = proxy.post(MESSAGES, body, {"X-Reverie": "off"})
+        on = proxy.post(MESSAGES, body)
+    assert off.headers["x-reverie"] == "off"
+    assert on.headers["x-reverie"].startswith("stored=1 ")
+    assert json.loads(body_of(upstream.requests[0])) == body
+    assert len(upstream.requests[1]) < len(upstream.requests[0]) / 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 529 Overloaded\r\nretry-after: 7\r\ncontent-length: 4\r\n\r\nbusy",
+        b"HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\nbusy",
+        b"HTTP/1.1 302 Elsewhere\r\nlocation: http://evil.test/\r\ncontent-length: 4\r\n\r\nbusy",
+    ],
+)
+def test_row_61_a_refusal_passes_as_it_is_and_nothing_is_asked_twice(
+    home: Path, answer: bytes
+) -> None:
+    with raw(sends(answer)) as upstream, proxied(home, upstream.url) as proxy:
+        found = proxy.post(MESSAGES, BODY)
+    assert found.status_code == int(answer.split()[1])
+    assert found.content == b"busy"
+    assert found.headers.get("retry-after") in ("7", None)
+    assert len(upstream.requests) == 1
+
+
+def test_row_61_an_upstream_that_is_down_is_said_and_asked_once(home: Path) -> None:
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    taken.close()
+    with proxied(home, f"http://127.0.0.1:{port}") as proxy:
+        found = proxy.post(MESSAGES, BODY)
+    assert found.status_code == 502
+    assert "not reached" in found.json()["error"]["message"]
+    assert any("not reachable" in notice.text for notice in proxy.notices)
+
+
+def test_no_key_is_stored_or_told(home: Path) -> None:
+    with provider(["Fine."] * 2) as upstream, proxied(home, upstream.anthropic_url) as proxy:
+        proxy.post(MESSAGES, BODY)
+        proxy.post("openai/v1/chat/completions", BODY, {"authorization": f"Bearer {KEY}"})
+    kept = [path for path in home.rglob("*") if path.is_file()]
+    assert len(kept) > 3
+    assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+    assert KEY not in "".join(proxy.told) + str(proxy.notices)
+
+
+def test_the_status_tells_what_went_through_also_as_a_page(home: Path) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        proxy.post(MESSAGES, BODY)
+        proxy.post("anthropic/v1/<script>", b"{}")
+        url = proxy.address.anthropic.replace("/anthropic", "/status")
+        told = httpx2.get(url).json()
+        page = httpx2.get(url, headers={"accept": "text/html"})
+    assert told["requests"] == {"unchanged": 1}
+    assert told["breaks"] == 0
+    assert "POST /v1/messages 200" in page.text
+    assert "<script>" not in page.text
+    assert page.headers["content-security-policy"] == "default-src 'none'"
+
+
+def test_a_packed_answer_passes_though_it_was_not_asked_for(home: Path) -> None:
+    packed = gzip.compress(STREAM)
+    kind = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
+    answer = kind + b"content-length: %d\r\n\r\n%s" % (len(packed), packed)
+    with raw(sends(answer)) as upstream, proxied(home, upstream.url) as proxy:
+        assert streamed(proxy) == (packed, True)
+
+
+# Streams
+
+
+def events(*blocks: dict[str, Any]) -> bytes:
+    """A stream of the Messages API."""
+    start = {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "usage": {"input_tokens": 3, "output_tokens": 1},
+    }
+    made: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
+    for at, block in enumerate(blocks):
+        made.append(
+            {
+                "type": "content_block_start",
+                "index": at,
+                "content_block": {**block, "input": {}}
+                if "input" in block
+                else {**block, "text": ""},
+            }
+        )
+        delta = (
+            {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            if "input" in block
+            else {"type": "text_delta", "text": block["text"]}
+        )
+        made.append({"type": "content_block_delta", "index": at, "delta": delta})
+        made.append({"type": "content_block_stop", "index": at})
+    made.append(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 5},
+        }
+    )
+    made.append({"type": "message_stop"})
+    return b"".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in made)
+
+
+STREAM = events(
+    {"type": "text", "text": "Wait — é."},
+    {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "ü"}},
+)
+
+
+def streamed(proxy: Through) -> tuple[bytes, bool]:
+    """What arrived of a stream, and whether it ended as streams do."""
+    found = b""
+    headers = {"x-api-key": KEY}
+    with httpx2.stream(
+        "POST",
+        f"{proxy.address.anthropic}/v1/messages",
+        json={**BODY, "stream": True},
+        headers=headers,
+    ) as answer:
+        try:
+            for piece in answer.iter_raw():
+                found += piece
+        except httpx2.RemoteProtocolError:
+            return found, False
+    return found, True
+
+
+def whole_calls(data: bytes) -> int:
+    """The tool calls that a client of the Messages API would run."""
+    taken = Assembly("here")
+    try:
+        for event in Events().feed(data):
+            taken.take(event.data)
+        return sum(b.type == "tool_use" for b in taken.reply().blocks)
+    except (InvalidMessage, Setback):
+        return 0
+
+
+def test_row_60_no_stream_cut_at_any_byte_counts_as_whole() -> None:
+    for at in range(len(STREAM) + 1):
+        passing = Passing("messages", streamed=True)
+        passing.take(STREAM[:at])
+        assert passing.is_whole == (at == len(STREAM))
+        assert (passing.reply() is not None) == (at == len(STREAM))
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_row_60_a_stream_cut_at_any_byte_reaches_the_client_as_a_cut(
+    home: Path, framed: bool, scale: Scale
+) -> None:
+    """With chunks, and by a connection that just closes: HTTP alone would call that an end."""
+    cuts = [*range(0, len(STREAM), scale.pick(43, 1)), len(STREAM)]
+    at = [0]
+
+    def answer(peer: socket.socket, found: Raw) -> None:
+        del found
+        piece = STREAM[: at[0]]
+        if framed:
+            peer.sendall(HEAD + (chunk(piece) if piece else b""))
+            if at[0] == len(STREAM):
+                peer.sendall(b"0\r\n\r\n")
+        else:
+            peer.sendall(HEAD.replace(b"transfer-encoding: chunked\r\n", b"") + piece)
+
+    with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
+        for at[0] in cuts:
+            found, ended = streamed(proxy)
+            assert found == STREAM[: at[0]]
+            assert ended == (at[0] == len(STREAM))
+            assert whole_calls(found) == ended
+
+
+def test_rule_18_a_stream_passes_as_it_comes(home: Path) -> None:
+    """The second event is only sent once the first has arrived at the client."""
+    first, rest = STREAM[:200], STREAM[200:]
+    arrived = threading.Event()
+
+    def answer(peer: socket.socket, found: Raw) -> None:
+        del found
+        peer.sendall(HEAD + chunk(first))
+        assert arrived.wait(20)
+        peer.sendall(chunk(rest) + b"0\r\n\r\n")
+
+    with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
+        url = f"{proxy.address.anthropic}/v1/messages"
+        with httpx2.stream(
+            "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
+        ) as got:
+            pieces = got.iter_raw()
+            assert next(pieces) == first
+            arrived.set()
+            assert b"".join(pieces) == rest
+
+
+def test_rule_18_a_client_that_leaves_ends_the_call(home: Path) -> None:
+    def answer(peer: socket.socket, found: Raw) -> None:
+        peer.sendall(HEAD + chunk(STREAM[:100]))
+        peer.settimeout(20)
+        if peer.recv(1) == b"":
+            found.left.set()
+
+    with raw(answer) as upstream, proxied(home, upstream.url) as proxy:
+        url = f"{proxy.address.anthropic}/v1/messages"
+        with httpx2.stream(
+            "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
+        ) as got:
+            next(got.iter_raw())
+        assert upstream.left.wait(20)
+
+
+def test_sigterm_drains_a_stream_under_way(home: Path) -> None:
+    going = threading.Event()
+
+    def answer(peer: socket.socket, found: Raw) -> None:
+        del found
+        peer.sendall(HEAD + chunk(STREAM[:200]))
+        assert going.wait(30)
+        peer.sendall(chunk(STREAM[200:]) + b"0\r\n\r\n")
+
+    with raw(answer) as upstream:
+        command = [sys.executable, "-m", "reverie.apps.cli", "proxy", "--port", "0", "--json"]
+        env = {**os.environ, "REVERIE_HOME": str(home)}
+        with subprocess.Popen(
+            [*command, "--upstream", upstream.url], stdout=subprocess.PIPE, env=env
+        ) as process:
+            assert process.stdout is not None
+            told = json.loads(process.stdout.readline())
+            assert set(told) == {"anthropic", "openai"}
+            assert told["openai"].endswith("/v1")
+            url = f"{told['anthropic']}/v1/messages"
+            with httpx2.stream(
+                "POST", url, json={**BODY, "stream": True}, headers={"x-api-key": KEY}
+            ) as got:
+                pieces = got.iter_raw()
+                found = next(pieces)
+                process.send_signal(signal.SIGTERM)
+                going.set()
+                assert found + b"".join(pieces) == STREAM
+            assert process.wait(30) == 0
+
+
+# Bad input
+
+
+def test_row_51_a_body_of_a_hundred_megabytes_passes_unread(home: Path) -> None:
+    data = b'{"model":"m","messages":[{"role":"user","content":"' + b"a" * 100_000_000 + b'"}]}'
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        found = proxy.post(MESSAGES, data)
+    assert found.status_code == 200
+    assert len(body_of(upstream.requests[0])) == len(data)
+    assert "x-reverie" not in found.headers
+
+
+def test_row_51_a_packed_body_is_never_unpacked(home: Path) -> None:
+    bomb = gzip.compress(b"a" * 50_000_000)
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        found = proxy.post(MESSAGES, bomb, {"content-encoding": "gzip"})
+    assert found.status_code == 200
+    assert body_of(upstream.requests[0]) == bomb
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"POST %s HTTP/1.1\r\nhost: %s\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nnonsense\r\n",
+        TWO_LENGTHS,
+        b"POST %s HTTP/1.1\r\nhost: %s\r\ncontent-length: nine\r\n\r\n{}",
+    ],
+)
+def test_row_52_nonsense_in_frames_reaches_nobody_else(home: Path, request_: bytes) -> None:
+    with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
+        base = urlsplit(proxy.address.anthropic)
+        with socket.create_connection(("127.0.0.1", base.port or 0)) as peer:
+            peer.settimeout(20)
+            peer.sendall(request_ % (f"{base.path}/v1/messages".encode(), base.netloc.encode()))
+            peer.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := peer.recv(65_536):
+                answer += piece
+        assert proxy.post(MESSAGES, BODY).status_code == 200  # others are still served
+    assert answer.count(b"HTTP/1.1 200") <= 1
+    assert len(upstream.requests) <= 2
+    assert not [one for one in upstream.requests if b"nonsense" in one]
+
+
+def test_two_clients_with_one_session_id_keep_their_own_threads(home: Path) -> None:
+    with (
+        provider(lambda body: f"You said {len(body['messages'])}.") as upstream,
+        proxied(home, upstream.anthropic_url) as proxy,
+    ):
+        headers = {"x-claude-code-session-id": "same"}
+        talks: dict[str, list[Any]] = {"one": [], "two": []}
+        for turn in range(3):
+            for name, messages in talks.items():
+                messages.append({"role": "user", "content": f"{name} says this in turn {turn}"})
+                body = {**BODY, "messages": messages, "tools": [READ]}
+                found = proxy.post(MESSAGES, body, {**headers, "x-api-key": name})
+                messages.append({"role": "assistant", "content": found.json()["content"]})
+    of_one = [r for r in upstream.requests if "one says" in json.dumps(r.messages)]
+    assert not [r for r in of_one if "two says" in json.dumps(r.messages)]
+    assert all(b.extends(a) for a, b in pairwise(of_one))
+    assert not [n for n in proxy.notices if n.level == "error"]
+
+
+# Other formats
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+def test_results_are_stored_in_the_formats_of_openai_too(home: Path, path: str) -> None:
+    shell = {
+        "name": "shell",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {}},
+    }
+    if path == "responses":
+        tools: list[Any] = [{"type": "function", **shell}]
+        items: list[Any] = [
+            {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": "Run it, please"}],
+            }
+        ]
+        more: list[Any] = [
+            {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": BIG},
+        ]
+        key = "input"
+    else:
+        tools = [{"type": "function", "function": shell}]
+        items = [
+            {"role": "system", "content": "Help."},
+            {"role": "user", "content": "Run it, please"},
+        ]
+        more = [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "shell", "arguments": "{}"},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": BIG},
+        ]
+        key = "messages"
+    with provider(["Fine."] * 3) as upstream, proxied(home, upstream.anthropic_url) as proxy:
+        for items_now in (items, [*items, *more]):
+            found = proxy.post(
+                f"openai/v1/{path}",
+                {"model": "gpt-5", key: items_now, "tools": tools},
+                {"authorization": "Bearer k", "session-id": "c"},
+            )
+            assert found.status_code == 200, found.text
+    sent = json.dumps(upstream.requests[-1].messages)
+    assert "<persisted-output>" in sent
+    assert len(sent) < 4_000
+    assert found.headers["x-reverie"].startswith("stored=1 ")
+
+
+# The dry mode
+
+
+def test_record_passes_every_byte_and_replay_reads_what_was_kept(
+    home: Path, tmp_path: Path
+) -> None:
+    answers = [[call("Read", "toolu_1", file_path="a")], "Done."]
+    with (
+        provider(answers) as upstream,
+        proxied(home, upstream.anthropic_url, dry=True, memory=False) as proxy,
+    ):
+        messages: list[Any] = [{"role": "user", "content": "Read the file a, please"}]
+        body = {**BODY, "messages": messages, "tools": [READ]}
+        headers = {"x-claude-code-session-id": "s", "x-reverie-project": str(tmp_path)}
+        first = proxy.post(MESSAGES, body, headers).json()
+        messages += [
+            {"role": "assistant", "content": first["content"]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": BIG}],
+            },
+        ]
+        found = proxy.post(MESSAGES, body, headers)
+        assert found.headers["x-reverie"] == "recorded"
+        assert dict(upstream.requests[-1].body) == body
+    kept = list((home / "projects").glob("*/*.jsonl"))
+    assert len(kept) == 1
+    from click.testing import CliRunner
+
+    from reverie.apps.cli.replay import replay
+
+    told = CliRunner().invoke(replay, [str(kept[0]), "--json"])
+    assert told.exit_code == 0, told.output
+    assert "collapse" in told.output

@@ -1,0 +1,103 @@
+"""Recall at the tool boundary: what a call touches is a query too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from reverie.memory.format.entry import new
+from reverie.session.session import Session
+from reverie.settings import DEFAULTS
+from reverie.store.home import canonical_root
+from reverie.store.memories import Memories
+from reverie.testing import call, reply
+from reverie.transcript.records import Recalled
+from reverie.wire.given import tool_result, user
+from tests.session.doors import opened
+from tests.session.recall_stage import last_text
+
+pytestmark = pytest.mark.spec("B21")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def memories(home: Path, project: Path):
+    with Memories.of(home, canonical_root(project), {}, DEFAULTS, now=lambda: 5.0) as found:
+        bodies = {
+            "invoice.md": "src/billing/invoice_totals.py rounds half up: the tax office wants it.",
+            "socket.md": "ECONNREFUSED on port 5433 means that the tunnel to the replica is down.",
+        }
+        for key, body in bodies.items():
+            one = new(key, name=key[:-3], type="project", description=body[:60], body=body)
+            (found.folder.root / key).write_bytes(one.data)
+        for n in range(40):
+            text = f"Tulip {n} in bed {n} " * 40
+            other = new(f"b{n}.md", name=f"b{n}", type="project", description="", body=text)
+            (found.folder.root / f"b{n}.md").write_bytes(other.data)
+        yield found
+
+
+async def round_of(
+    s: Session, name: str, given: dict[str, Any], result: str, *, error: bool = False
+) -> str:
+    """One round: a call and its result; the request behind it, as text."""
+    await s.prepare()
+    await s.observe(reply(call(name, "c1", **given)))
+    await s.add(tool_result("c1", result, is_error=error))
+    recall = s.recall
+    assert recall is not None
+    if recall._look is not None:
+        with anyio.fail_after(30):
+            await recall._look.done.wait()
+    return last_text(await s.prepare())
+
+
+async def begun(s: Session, said: str) -> None:
+    await s.add(user(said))
+    assert s.recall is not None
+    assert s.recall._look is not None
+    with anyio.fail_after(30):
+        await s.recall._look.done.wait()
+
+
+async def test_a_memory_that_names_the_file_joins_with_its_result(home, project, memories) -> None:
+    async with opened(home, project, memories=memories) as s:
+        await begun(s, "Please go on with the work")
+        path = str(project / "src/billing/invoice_totals.py")
+        text = await round_of(s, "Read", {"file_path": path}, "def total(): ...")
+        assert "rounds half up" in text
+        assert "name what the last calls touched" in text
+        ledger = [e.record for e in s.view.entries if isinstance(e.record, Recalled)]
+        (one,) = [c for r in ledger for c in r.candidates if c.outcome == "injected"]
+        assert one.file == "invoice.md"
+
+
+async def test_an_error_that_came_back_is_looked_up(home, project, memories) -> None:
+    async with opened(home, project, memories=memories) as s:
+        await begun(s, "Please go on with the work")
+        failed = "psql: connect ECONNREFUSED 127.0.0.1 port 5433, the replica tunnel"
+        text = await round_of(s, "Bash", {"command": "psql"}, failed, error=True)
+        assert "tunnel to the replica is down" in text
+
+
+async def test_a_file_is_asked_about_once_and_others_bring_nothing(home, project, memories) -> None:
+    async with opened(home, project, memories=memories) as s:
+        await begun(s, "Please go on with the work")
+        path = str(project / "src/billing/other_file.py")
+        first = await round_of(s, "Read", {"file_path": path}, "x")
+        assert "rounds half up" not in first
+        before = [e for e in s.view.entries if isinstance(e.record, Recalled)]
+        await s.observe(reply(call("Read", "c2", file_path=path)))
+        await s.add(tool_result("c2", "x"))
+        assert s.recall is not None
+        assert s.recall._look is None
+        await s.prepare()
+        assert [e for e in s.view.entries if isinstance(e.record, Recalled)] == before

@@ -1,0 +1,199 @@
+"""Rules at the doors: the hook, one's own loop, the check."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reverie
+from reverie.apps.hook import before_call
+from reverie.memory.hygiene.check import CheckInput, check
+from reverie.memory.rules.file import FOLDER
+from reverie.store.rules import RuleStore
+from reverie.testing import ScriptedModel, call, reply
+from reverie.upkeep.rules import set_level
+from tests.rules.stage import USER, memories_in, project_of, push_rule
+
+MAIN = {"command": "git push origin main"}
+
+
+# --- the hook
+
+
+def hook(tmp: Path, given: Any, **event: Any) -> tuple[str, str]:
+    """The decision of the hook and its reason; nothing where the call goes its way."""
+    told = {"session_id": "s1", "cwd": str(project_of(tmp)), "tool_name": "Bash", **event}
+    environ = {"REVERIE_HOME": str(tmp / "home"), "HOME": str(tmp)}
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", before_call.__file__],
+        input=json.dumps({**told, "tool_input": given}).encode(),
+        capture_output=True,
+        env=environ,
+        check=True,
+    )
+    if not ran.stdout:
+        return "", ran.stderr.decode()
+    answer = json.loads(ran.stdout)["hookSpecificOutput"]
+    assert answer["hookEventName"] == "PreToolUse"
+    return answer["permissionDecision"], answer["permissionDecisionReason"]
+
+
+@pytest.fixture
+def ruled(tmp_path: Path) -> Path:
+    """A project with one rule; its memory is closed, and so compiled."""
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+    return tmp_path
+
+
+@pytest.mark.spec("B20.hook")
+def test_the_hook_holds_once_and_counts(ruled: Path) -> None:
+    first, reason = hook(ruled, MAIN)
+    assert (first, "> Never push to main: it deploys." in reason) == ("deny", True)
+    assert hook(ruled, MAIN) == ("", "")
+    assert hook(ruled, {"command": "git push origin fix"}) == ("", "")
+    assert hook(ruled, MAIN, session_id="s2")[0] == "deny"
+    with memories_in(ruled) as memories:
+        counts = RuleStore(memories, project_of(ruled)).counts()["push.md"]
+    assert dict(counts.total) == {"matched": 3, "held": 2, "broken": 1}
+
+
+@pytest.mark.spec("B20.hook")
+def test_the_hook_holds_anew_when_the_user_has_spoken(ruled: Path) -> None:
+    transcript = ruled / "transcript.jsonl"
+    row = '{"type":"user","message":{"content":"%s"},"uuid":"%s"}\n'
+    result = '{"type":"user","message":{"content":[{"type":"tool_result"}]},"uuid":"other"}\n'
+    first, second = "0" * 36, "1" * 36
+    transcript.write_text(row % ("push", first) + result)
+    told = {"transcript_path": str(transcript)}
+    assert [hook(ruled, MAIN, **told)[0] for _ in range(2)] == ["deny", ""]
+    with transcript.open("a") as file:
+        file.write(row % ("again", second))
+    assert hook(ruled, MAIN, **told)[0] == "deny"
+
+
+@pytest.mark.spec("B20.hook")
+def test_the_hook_asks_and_blocks_as_the_user_set_it(ruled: Path) -> None:
+    with memories_in(ruled) as memories:
+        set_level(memories, "push.md", "ask", USER)
+    assert [hook(ruled, MAIN)[0] for _ in range(2)] == ["ask", "ask"]
+    with memories_in(ruled) as memories:
+        set_level(memories, "push.md", "block", USER)
+    assert [hook(ruled, MAIN)[0] for _ in range(3)] == ["deny"] * 3
+    with memories_in(ruled) as memories:
+        memories.remove("push.md", USER)
+    assert hook(ruled, MAIN) == ("", "")
+
+
+@pytest.mark.spec("B20.hook")
+def test_a_worktree_has_the_rules_of_its_repository(ruled: Path) -> None:
+    project = project_of(ruled)
+    git = ["git", "-C", str(project), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    tree = str(ruled / "tree")
+    for args in ("init -q", "commit -q --allow-empty -m x", f"worktree add -q {tree}"):
+        subprocess.run([*git, *args.split()], check=True, capture_output=True)
+    (ruled / "tree" / "src").mkdir()
+    assert hook(ruled, MAIN, cwd=str(ruled / "tree" / "src"))[0] == "deny"
+
+
+@pytest.mark.spec("B20.hook")
+@pytest.mark.parametrize("damage", ["empty", "torn", "other", "folder"])
+def test_a_hook_that_cannot_read_its_rules_holds_nothing(ruled: Path, damage: str) -> None:
+    (path,) = (ruled / "home" / FOLDER).glob("*.rules")
+    if damage == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes({"empty": b"", "torn": path.read_bytes()[:40], "other": b"[]\n"}[damage])
+    assert hook(ruled, MAIN)[0] == ""
+
+
+@pytest.mark.spec("B20.hook")
+def test_a_hook_is_not_led_astray_by_its_event(ruled: Path) -> None:
+    for event in ({"session_id": "../../x"}, {"cwd": "/nowhere"}, {"tool_name": None}):
+        hook(ruled, MAIN, **event)
+    for given in (None, [], "git push origin main"):
+        hook(ruled, given)
+    assert not list(ruled.glob("x*"))
+
+
+@pytest.mark.spec("B20.hook")
+def test_the_hook_loads_leaves_and_no_engine(ruled: Path) -> None:
+    code = (
+        "import sys, runpy; sys.argv = ['x']; runpy.run_path(%r, run_name='hook')['judged']("
+        "{'cwd': %r, 'tool_name': 'Bash', 'tool_input': %r}); "
+        "print(sorted(n for n in sys.modules if n.startswith('reverie') or n == 'dataclasses'))"
+    )
+    line = code % (before_call.__file__, str(project_of(ruled)), MAIN)
+    environ = {"REVERIE_HOME": str(ruled / "home"), "HOME": str(ruled)}
+    argv = [sys.executable, "-I", "-S", "-c", line]
+    ran = subprocess.run(argv, capture_output=True, env=environ, check=True)
+    loaded = json.loads(ran.stdout.decode().replace("'", '"'))
+    leaves = {"calls", "file", "match", "paths", "shell", "telling"}
+    assert {name.rpartition(".")[2] for name in loaded} == leaves | {"reverie", "memory", "rules"}
+
+
+# --- one's own loop
+
+
+@pytest.mark.spec("B20.api")
+async def test_a_loop_of_ones_own_asks_which_rules_a_call_breaks(tmp_path: Path) -> None:
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+    model = ScriptedModel([reply(call("Bash", "c1", command="git push origin main"))])
+    async with reverie.Session.open(
+        project_of(tmp_path), model=model, memory=True, home=tmp_path / "home"
+    ) as session:
+        await session.add("Ship it")
+        answer = await session.ask()
+        (found,) = await session.rules(answer.tool_calls[0])
+    assert (found.file, found.level, found.source) == ("push.md", "remind", "user")
+    assert "Never push to main" in found.reason == str(found)
+
+
+# --- the check
+
+
+@pytest.mark.spec("B20.check")
+def test_the_check_tells_of_rules_that_never_or_always_hold_or_exclude_each_other() -> None:
+    def rule(head: str) -> bytes:
+        known = "name: x\ndescription: y\ntype: feedback"
+        return f"---\n{known}\n{head}\n---\n\nA rule of ours.\n".encode()
+
+    files = {
+        "always.md": rule("applies_to: {tool: Bash}"),
+        "never.md": rule("applies_to: {command: a -x, lacks: -x}"),
+        "level.md": rule("level: shout"),
+        "with.md": rule("applies_to: {command: go test, lacks: -race}"),
+        "without.md": rule("applies_to: {command: go test, has: -race}"),
+        "fine.md": rule("applies_to: {command: git push}"),
+    }
+    found = check(CheckInput(files)).findings
+    told = {one.file: one.evidence for one in found if one.rule == "rule"}
+    assert "every call" in told["always.md"]
+    assert "never" in told["never.md"]
+    assert "shout" in told["level.md"]
+    assert "fine.md" not in told
+    (odds,) = [one for one in found if one.rule == "calls"]
+    assert {odds.file, odds.with_file} == {"with.md", "without.md"}
+
+
+@pytest.mark.spec("B20.hook")
+def test_a_save_compiles_what_it_wrote_and_reads_no_other_file(ruled: Path) -> None:
+    with memories_in(ruled) as memories:
+        for n in range(20):
+            (memories.root / f"n{n}.md").write_text(
+                f"---\ntype: feedback\n---\n\nNever run tool{n}.\n"
+            )
+        push_rule(memories, key="second.md")
+        asked = list[str]()
+        real = memories.folder.bytes_of
+        memories.folder.bytes_of = lambda key, limit=None: asked.append(key) or real(key, limit)  # type: ignore[method-assign]
+    assert {key for key in asked if not key.endswith("MEMORY.md")} == {"second.md"}
+    (path,) = (ruled / "home" / FOLDER).glob("*.rules")
+    assert path.read_bytes().count(b'"file":') == 2

@@ -1,0 +1,196 @@
+"""Calls held against rules, in the one loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.memory.rules.ledger import BLOCKED, BROKEN, CHANGED, HELD, MATCHED
+from reverie.store.rules import RuleStore
+from reverie.upkeep.rules import set_level
+from reverie.world import Notice
+from tests.loop.stage import calls, opened, simulated
+from tests.rules.stage import (
+    AGENT,
+    USER,
+    Shell,
+    memories_in,
+    project_of,
+    push_rule,
+    results,
+    turn,
+)
+
+MAIN = ("Bash", {"command": "git push origin main"})
+BRANCH = ("Bash", {"command": "git push origin fix"})
+
+
+@pytest.mark.spec("B20.remind")
+async def test_a_call_is_held_once_and_shown_the_rule_and_its_why(tmp_path: Path) -> None:
+    model, tools, notices = simulated(calls(MAIN), calls(BRANCH), "done"), Shell(), list[Notice]()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories, notices=notices)
+            first, second = results(session)
+        assert tools.lines == ["git push origin fix"]
+        assert "Never push to main: it deploys." in first
+        assert "The user's rule (push.md)" in first
+        assert second == "done"
+        assert [n.text for n in notices] == ["held a call of Bash: push.md"]
+        counts = RuleStore(memories, project_of(tmp_path)).counts()["push.md"]
+        assert dict(counts.total) == {MATCHED: 1, HELD: 1, CHANGED: 1}
+
+
+@pytest.mark.spec("B20.remind")
+async def test_a_model_that_repeats_the_call_gets_it_the_second_time(tmp_path: Path) -> None:
+    model, tools = simulated(calls(MAIN), calls(MAIN), calls(MAIN), "done"), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+        assert tools.lines == ["git push origin main"] * 2
+        counts = RuleStore(memories, project_of(tmp_path)).counts()["push.md"]
+        assert dict(counts.total) == {MATCHED: 3, HELD: 1, BROKEN: 2}
+
+
+@pytest.mark.spec("B20.remind")
+async def test_each_turn_is_held_anew(tmp_path: Path) -> None:
+    model, tools = simulated(calls(MAIN), "ok", calls(MAIN), "ok"), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            await turn(session, model, tools, memories, "Once more")
+            assert len(results(session)) == 2
+        assert tools.lines == []
+
+
+@pytest.mark.spec("B20.remind")
+async def test_all_calls_of_one_answer_are_judged_before_any_runs(tmp_path: Path) -> None:
+    model, tools = simulated(calls(MAIN, BRANCH, MAIN), "done"), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            assert [r == "done" for r in results(session)] == [False, True, False]
+        assert tools.lines == ["git push origin fix"]
+
+
+@pytest.mark.spec("B20.block")
+async def test_a_rule_that_blocks_never_lets_go(tmp_path: Path) -> None:
+    model, tools = simulated(*[calls(MAIN)] * 12), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories, "block")
+        async with opened(tmp_path, model) as session:
+            ended = await turn(session, model, tools, memories)
+            assert "Repeating the call will not help" in results(session)[0]
+        assert tools.lines == []
+        assert ended.outcome == "limit"  # the same failing call ends the turn
+        assert RuleStore(memories, project_of(tmp_path)).counts()["push.md"].of(BLOCKED) > 1
+
+
+@pytest.mark.spec("B20.trust")
+async def test_only_the_users_own_rules_ask_or_block(tmp_path: Path) -> None:
+    with memories_in(tmp_path) as memories:
+        push_rule(memories, "block", AGENT)
+        push_rule(memories, "block", key="team/push.md")
+        text = (memories.root / "push.md").read_bytes()
+        (memories.root / "by_hand.md").write_bytes(text)
+        book = RuleStore(memories, project_of(tmp_path)).book()
+        levels = {r.get("file"): (r.get("level"), r.get("source")) for r in book.rules}
+        assert levels["push.md"][0] == "remind"
+        assert levels["team/push.md"] == ("remind", "team")
+        assert levels["by_hand.md"][0] == "remind"
+        assert levels["by_hand.md"][1] == "user"
+        set_level(memories, "by_hand.md", "block", USER)
+        (rule,) = [
+            r
+            for r in RuleStore(memories, project_of(tmp_path)).book().rules
+            if r.get("file") == "by_hand.md"
+        ]
+        assert (rule.get("level"), rule.get("source")) == ("block", "user")
+
+
+@pytest.mark.spec("B20.trust")
+async def test_a_planted_rule_reminds_and_names_its_source(tmp_path: Path) -> None:
+    model, tools = simulated(calls(MAIN), calls(MAIN), "done"), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories, "block", key="team/push.md")
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            assert "team's memory, which the user has not confirmed" in results(session)[0]
+        assert tools.lines == ["git push origin main"]
+
+
+@pytest.mark.spec("B20.remind")
+async def test_three_rules_hold_in_a_turn_and_the_others_join_the_result(tmp_path: Path) -> None:
+    named = [("Bash", {"command": f"tool{n} x"}) for n in range(5)]
+    model, tools = simulated(*[calls(one) for one in named], "done"), Shell()
+    with memories_in(tmp_path) as memories:
+        for n in range(5):
+            head = f"name: r{n}\ntype: feedback\napplies_to: {{command: tool{n}}}"
+            text = f"---\n{head}\n---\n\nNo {n}.\n"
+            memories.save(f"r{n}.md", text.encode(), AGENT, reviewed=True)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            attached = [i for i in session.view.items if i.kind == "attached"]
+        assert tools.lines == ["tool3 x", "tool4 x"]
+        texts = [p.block.get("text") for item in attached for p in item.pieces]
+        assert [f"> No {n}." in text for n, text in zip((3, 4), texts, strict=True)] == [True, True]
+        assert all("This call has run" in text for text in texts)
+
+
+@pytest.mark.spec("B20.bytes")
+async def test_a_held_call_extends_the_prefix_and_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    model, tools = Recording(calls(MAIN), calls(BRANCH), "done", "more"), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        async with opened(tmp_path, model) as session:
+            await turn(session, model, tools, memories)
+            ident = session.id
+            await session.add("Go on")
+            last = await session.prepare()
+            await session.observe(await answered(model, last))
+            async with session.forked("side") as child:
+                await child.instruct("Look at it")
+                forked = await child.prepare()
+        first, second, third, fourth = model.requests
+        assert second.extends(first)
+        assert third.extends(second)
+        assert fourth.extends(third)
+        assert forked.extends(last)
+        async with opened(tmp_path, model, resume=ident) as session:
+            await session.add("And now")
+            assert (await session.prepare()).extends(last)
+
+
+async def answered(model: Any, request: Any) -> Any:
+    return [event async for event in model.stream(request)][-1]
+
+
+class Recording:
+    """A simulated model that keeps every request."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._model = simulated(*answers)
+        self.requests: list[Any] = []
+        self.name, self.capabilities = self._model.name, self._model.capabilities
+
+    def stream(self, request: Any) -> Any:
+        self.requests.append(request)
+        return self._model.stream(request)
+
+
+@pytest.mark.spec("B20.match")
+async def test_a_ledger_that_cannot_be_written_costs_no_turn(tmp_path: Path) -> None:
+    model, tools = simulated(calls(MAIN), "done"), Shell()
+    with memories_in(tmp_path) as memories:
+        push_rule(memories)
+        (tmp_path / "home" / "compiled-rules").write_text("a file where the folder would be")
+        async with opened(tmp_path, model) as session:
+            ended = await turn(session, model, tools, memories)
+        assert ended.outcome == "completed"
+        assert tools.lines == []

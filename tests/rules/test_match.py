@@ -1,0 +1,187 @@
+"""Rules on parsed calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reverie.memory.format import frontmatter
+from reverie.memory.rules import match, paths, reading
+from reverie.memory.rules.book import RuleBook
+from reverie.memory.rules.calls import Place, parse
+
+ROOT = "/home/user/project"
+
+
+def head(text: str) -> reading.RuleHead:
+    return reading.read(frontmatter.parse(f"---\n{text}\n---\n".encode()))
+
+
+def held(text: str, tool: str, given: dict[str, Any]) -> bool:
+    rule = head(text).rule
+    call = parse(tool, given, Place(ROOT, ROOT, "/home/user"))
+    found = match.matched(call, match.index_of([rule]), lambda _: rule)
+    assert bool(found) == match.breaks(rule, call)  # the index loses none
+    return bool(found)
+
+
+def runs(text: str, line: str) -> bool:
+    return held(text, "Bash", {"command": line})
+
+
+FORCE = "applies_to:\n  command: git push\n  has: --force|-f"
+
+
+@pytest.mark.spec("B20.applies-to")
+@pytest.mark.parametrize(
+    "text",
+    [
+        FORCE,
+        "applies_to: {command: git push, has: --force|-f}",
+        "applies_to:\n  command:\n    program: git\n    subcommand: push\n    has: ['--force|-f']",
+        "applies_to:\n  command:\n  - git push\n  has:\n  - --force|-f",
+    ],
+)
+def test_every_form_of_a_head_says_the_same(text: str) -> None:
+    assert head(text).rule == {
+        "commands": [["git", "push"]],
+        "has": [[["--force"], ["-f"]]],
+    }
+
+
+@pytest.mark.spec("B20.match")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("git push -f", True),
+        ("git push -uf origin x", True),
+        ("cd api && git -C sub push origin x --force", True),
+        ("git push --force-with-lease", False),
+        ("git push", False),
+        ("git commit -m 'push --force'", False),
+        ("git branch -f x", False),
+        ("grep -- --force push", False),
+    ],
+)
+def test_a_command_with_its_options(line: str, found: bool) -> None:
+    assert runs(FORCE, line) is found
+
+
+@pytest.mark.spec("B20.match")
+def test_a_command_that_lacks_an_option() -> None:
+    rule = "applies_to: {command: kubectl, lacks: --context dev}"
+    assert runs(rule, "kubectl get pods")
+    assert runs(rule, "kubectl --context prod get pods")
+    assert not runs(rule, "kubectl --context dev get pods")
+    assert not runs(rule, "kubectl get pods --context=dev")
+
+
+@pytest.mark.spec("B20.match")
+def test_paths_after_resolving() -> None:
+    rule = "applies_to: {tool: write, paths: staging/}"
+    for path in ("staging/a", f"{ROOT}/staging/a", "src/../staging/a", "./staging/b/c"):
+        assert held(rule, "Write", {"file_path": path, "content": ""}), path
+    assert not held(rule, "Write", {"file_path": "src/staging.py", "content": ""})
+    assert not held(rule, "Read", {"file_path": "staging/a"})
+    assert runs(rule, "rm -r staging/x")
+    assert runs(rule, "echo > staging/x")
+    assert runs(rule, "cd staging && touch x")
+    assert not runs(rule, "cat staging/x")
+    assert not runs(rule, "git checkout staging")
+
+
+@pytest.mark.spec("B20.match")
+def test_a_link_is_the_file_it_leads_to() -> None:
+    place = Place(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
+    rule = head("applies_to: {tool: write, paths: staging/}").rule
+    assert match.breaks(rule, parse("Write", {"file_path": "alias/x"}, place))
+
+
+@pytest.mark.spec("B20.match")
+def test_words_count_where_they_are_new() -> None:
+    rule = "applies_to:\n  tool: write\n  words: [console.log, TODO]\n  file_type: ts"
+
+    def edited(path: str, old: str, new: str) -> bool:
+        return held(rule, "Edit", {"file_path": path, "old_string": old, "new_string": new})
+
+    assert edited("a.ts", "x", "console.log(x)")
+    assert not edited("a.ts", "console.log(x)", "console.log(y)")
+    assert not edited("a.ts", "console.log(x)", "x")
+    assert not edited("a.md", "x", "console.log(x)")
+    assert not edited("a.ts", "x", "todo()")
+    patch = "*** Begin Patch\n*** Update File: a.ts\n+// TODO\n*** End Patch"
+    assert held(rule, "apply_patch", {"input": patch})
+
+
+@pytest.mark.spec("B20.match")
+def test_tools_by_name_and_by_kind() -> None:
+    assert held("applies_to: {tool: Edit, paths: a.py}", "Edit", {"file_path": "a.py"})
+    assert not held("applies_to: {tool: Edit, paths: a.py}", "Write", {"file_path": "a.py"})
+    assert held("applies_to: {tool: Write, paths: a.py}", "write_file", {"path": "a.py"})
+    assert held("applies_to: {tool: 'mcp__slack__*'}", "mcp__slack__post", {"text": "x"})
+    assert held(
+        "applies_to: {command: git push}", "shell", {"command": ["bash", "-lc", "git push"]}
+    )
+
+
+@pytest.mark.spec("B20.applies-to")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("applies_to: {tool: Bash}", "every call"),
+        ("applies_to: {tool: any}", "every call"),
+        ("applies_to: {paths: '**'}", "every call"),
+        ("applies_to: {command: git push, has: -f, lacks: -f}", "never"),
+        ("applies_to: {command: git push -f, lacks: -f}", "never"),
+        ("applies_to: {tool: Read, command: git push}", "never"),
+        ("applies_to:\n  paths:\n  - a/\n  - '!a/'", "never"),
+        ("applies_to: {colour: red}", "colour"),
+        ("applies_to: git push", "needs keys"),
+    ],
+)
+def test_what_can_never_hold_or_always_would_is_told_and_not_used(text: str, why: str) -> None:
+    found = head(text)
+    assert found.never
+    assert why in " ".join(found.faults)
+
+
+@pytest.mark.spec("B20.bad-input")
+def test_a_pattern_that_would_run_away_does_not() -> None:
+    pattern = "/".join(["**", "*a*a*a*a*a*"] * 40)
+    assert not paths.fits(pattern, "/p/" + "a" * 5_000 + "/b", "/p", "")
+    assert len(paths.choices("{a,b}" * 40)) <= paths.MAX_CHOICES
+    assert not match.says("aaaa" * 50_000, "aab")
+
+
+@pytest.mark.spec("B20.flat")
+def test_a_look_costs_the_same_at_ten_thousand_rules() -> None:
+    def looked_at(count: int) -> int:
+        rules: list[match.CompiledRule] = []
+        for n in range(count // 4):
+            rules.append({"commands": [["git", f"sub{n}"]]})
+            rules.append({"tools": ["write"], "paths": [f"folder{n}/**"]})
+            rules.append({"tools": ["write"], "words": [f"word{n}"], "types": ["py"]})
+            rules.append({"commands": [[f"program{n}"]], "lacks": [[["-x"]]]})
+        index, seen = match.index_of(rules), list[int]()
+
+        def rule_at(number: int) -> match.CompiledRule:
+            seen.append(number)
+            return rules[number]
+
+        for tool, given in (
+            ("Bash", {"command": "git sub7 && program7 a"}),
+            ("Write", {"file_path": f"{ROOT}/folder7/a.py", "content": "word7 and more"}),
+        ):
+            call = parse(tool, given, Place(ROOT, ROOT))
+            assert match.matched(call, index, rule_at)
+        return len(seen)
+
+    assert looked_at(10_000) == looked_at(100) == 4
+
+
+@pytest.mark.spec("B20.match")
+def test_nothing_that_a_call_can_hold_raises() -> None:
+    book = RuleBook([head(FORCE).rule])
+    for given in (None, 7, "x", [], {"command": None}, {"command": ["git", 7]}, {"edits": [1, {}]}):
+        assert book.look("Bash", given, cwd=ROOT) == []

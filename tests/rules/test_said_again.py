@@ -1,0 +1,101 @@
+"""A correction that has to be given again: one memory, pinned, with its history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reverie.agent.agent import AgentOptions, open_agent
+from reverie.embedded import EmbeddedModel
+from reverie.memory.ranking import Facts, IndexLimits, sent
+from reverie.testing import ManualClock
+from reverie.upkeep.rules import list_rules
+from reverie.world import Notice
+
+pytestmark = pytest.mark.spec("B20.said-again")
+DAY = 86_400.0
+FIRST = 1_780_000_000.0
+
+
+async def said(tmp: Path, text: str, at: float, notices: list[Notice]) -> dict[str, bytes]:
+    """A session in which the user says one thing; the memories behind it."""
+    project = tmp / "project"
+    project.mkdir(exist_ok=True)
+    wanted = AgentOptions(project, home=tmp / "home", environ={"HOME": str(tmp)})
+    clock = ManualClock(at)
+    async with open_agent(wanted, EmbeddedModel(), clock=clock, say=notices.append) as agent:
+        await agent.turn(text)
+        await agent.session.jobs.drain(30)
+        assert agent.memories is not None
+        folder = agent.memories.folder
+        return {key: folder.bytes_of(key) for key in list(folder.keys())}
+
+
+async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_path: Path) -> None:
+    notices: list[Notice] = []
+    await said(tmp_path, "From now on never push to main, it deploys.", FIRST, notices)
+    await said(tmp_path, "I told you: never push to main!", FIRST + DAY, notices)
+    found = await said(tmp_path, "Again: never push to main.", FIRST + 3 * DAY, notices)
+    ((key, data),) = found.items()
+    assert b'said: "2026-05-29, 2026-05-31"' in data
+    told = [n.text for n in notices if n.layer == "rules"]
+    assert len(told) == 1
+    assert "3 times" in told[0]
+    assert f"memory rules level {key} ask" in told[0]
+    wanted = AgentOptions(
+        tmp_path / "project", home=tmp_path / "home", environ={"HOME": str(tmp_path)}
+    )
+    async with open_agent(wanted, EmbeddedModel(), clock=ManualClock(FIRST + 4 * DAY)) as agent:
+        assert agent.memories is not None
+        (row,) = list_rules(agent.memories, tmp_path / "project")
+        log = agent.memories.history.log(key)
+        assert [v.origin.note for v in log][-2:] == [
+            "said again on 2026-05-29",
+            "said again on 2026-05-31",
+        ]
+    assert row.rule.get("said") == 3
+    assert row.counts is not None
+    assert row.counts.of("said") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Push to main now, please. Do you remember what main is?",
+        "Never mind, look at the tests. Why did you push?",
+    ],
+)
+async def test_what_does_not_repeat_the_rule_counts_nothing(tmp_path: Path, text: str) -> None:
+    notices: list[Notice] = []
+    await said(tmp_path, "From now on never push to main, it deploys.", FIRST, notices)
+    found = await said(tmp_path, text, FIRST + DAY, notices)
+    assert not any(b"\nsaid: " in data for data in found.values())
+
+
+async def test_a_rule_said_again_stands_in_the_head_whatever_the_limits(tmp_path: Path) -> None:
+    notices: list[Notice] = []
+    await said(tmp_path, "From now on never push to main, it deploys.", FIRST, notices)
+    await said(tmp_path, "I told you: never push to main!", FIRST + DAY, notices)
+    home, project = tmp_path / "home", tmp_path / "project"
+    wanted = AgentOptions(project, home=home, environ={"HOME": str(tmp_path)})
+    async with open_agent(wanted, EmbeddedModel(), clock=ManualClock(FIRST + 2 * DAY)) as agent:
+        assert agent.memories is not None
+        for n in range(5):
+            text = f"---\nname: n{n}\ndescription: d\ntype: feedback\n---\n\n{'word ' * 2_000}\n"
+            (agent.memories.root / f"n{n}.md").write_text(text)
+    async with open_agent(wanted, EmbeddedModel(), clock=ManualClock(FIRST + 2 * DAY)) as agent:
+        assert agent.session.view.head is not None
+        context = str(agent.session.view.head.context)
+        assert "never push to main" in context.lower()
+        assert "word word word" not in context
+
+
+def test_an_index_that_is_too_long_keeps_what_was_said_again() -> None:
+    rows = [f"- [n{n}](n{n}.md) — x" for n in range(300)]
+    facts = {f"n{n}.md": Facts(float(n * DAY)) for n in range(300)}
+    facts["n3.md"] = Facts(3 * DAY, "", 1)
+    data = "\n".join(rows).encode()
+    assert "(n3.md)" in sent(data, IndexLimits(), facts).text
+    facts["n3.md"] = Facts(3 * DAY)
+    assert "(n3.md)" not in sent(data, IndexLimits(), facts).text

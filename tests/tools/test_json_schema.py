@@ -1,0 +1,73 @@
+"""Schemas of foreign make: really checked, and never a way in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reverie.errors import InvalidInput
+from reverie.tools.json_schema import MAX_TOLD, checker
+
+pytestmark = pytest.mark.spec("18.mcp-client")
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ({"$ref": "#/$defs/word"}, "word", "Word"),
+        ({"anyOf": [{"type": "integer"}, {"const": "all"}]}, "all", "some"),
+        ({"oneOf": [{"minimum": 5}, {"maximum": 10}]}, 12, 7),
+        ({"type": "string", "pattern": r"^\d{3}-\d{4}$"}, "555-0100", "5550100"),
+        ({"patternProperties": {"^x-": {"type": "string"}}}, {"x-a": "b"}, {"x-a": 5}),
+        ({"type": "array", "uniqueItems": True, "maxItems": 2}, [1, 2], [1, 1]),
+        ({"type": "string", "format": "uri", "minLength": 2}, "ab", "a"),
+        ({"if": {"type": "string"}, "then": {"maxLength": 1}}, "a", "ab"),
+        ({"not": {"type": "null"}}, 1, None),
+        ({"type": "object", "required": ["a"], "additionalProperties": False}, {"a": 1}, {}),
+    ],
+)
+def test_every_keyword_counts(rule: Any, good: Any, bad: Any) -> None:
+    defs = {"word": {"type": "string", "pattern": "^[a-z]+$"}}
+    if rule.get("required"):
+        rule = {**rule, "properties": {"a": {}}}
+    check = checker({"type": "object", "properties": {"v": rule}, "$defs": defs})
+    assert check({"v": good}) == []
+    (told, *_) = check({"v": bad})
+    assert told.startswith("v")
+
+
+def test_a_pattern_that_would_run_away_does_not() -> None:
+    check = checker({"properties": {"v": {"type": "string", "pattern": "^(a+)+$"}}})
+    assert check({"v": "a" * 100_000 + "!"}) != []
+    lookahead = checker({"properties": {"v": {"pattern": "^(?=x)x"}}})
+    assert lookahead({"v": "y"}) == []  # left to the server, which wrote it
+
+
+@pytest.mark.parametrize("ref", ["https://x.example/s.json", "file:///etc/passwd", "#/$defs/none"])
+def test_a_reference_out_of_the_schema_is_not_followed(ref: str) -> None:
+    (told,) = checker({"properties": {"v": {"$ref": ref}}})({"v": 1})
+    assert "which is not in it" in told
+
+
+def test_a_schema_that_turns_in_a_circle_ends() -> None:
+    (told,) = checker({"$ref": "#"})({"v": 1})
+    assert "nested too deeply" in told
+    deep: Any = 1
+    for _ in range(400):
+        deep = {"v": deep}
+    tree = {"properties": {"v": {"$ref": "#"}}, "type": ["object", "integer"]}
+    assert checker(tree)({"v": deep}) in ([], ["it is nested too deeply for its schema"])
+
+
+@pytest.mark.parametrize("schema", [{"type": "strnig"}, {"properties": []}, {"required": "a"}])
+def test_what_is_no_schema_is_refused(schema: Any) -> None:
+    with pytest.raises(InvalidInput):
+        checker(schema)
+
+
+def test_what_is_told_is_bounded() -> None:
+    check = checker({"additionalProperties": {"type": "string", "enum": ["x" * 10_000]}})
+    told = check({str(number): number for number in range(100)})
+    assert len(told) == MAX_TOLD
+    assert max(map(len, told)) < 300
