@@ -39,7 +39,7 @@ def test_a_dream_merges_twins_and_undo_brings_them_back(run: Run) -> None:
     done = run("dream", "run", "--json").json()
     assert done["status"] == "completed"
     assert len(files(run)) == 1
-    assert run("dream", "status", "--json").json()["next"].startswith("the last dream was 0.0")
+    assert run("dream", "status", "--json").json()["next"].startswith("the next is due in 24")
     undone = run("dream", "undo", "--json").json()
     assert undone["undone"] == done["id"]
     assert files(run) == before

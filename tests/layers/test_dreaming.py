@@ -61,7 +61,7 @@ def test_a_gate_that_is_shut_keeps_the_dearer_ones_from_being_asked() -> None:
     assert asked.gates().shut(replace(DEFAULTS, simple=True), NOW) == "simple mode"
     assert asked.order == []
     asked = Asked(last=NOW - 24 * HOUR + 1)
-    assert "hours ago" in asked.gates().shut(DEFAULTS, NOW)
+    assert "due in 1 hour" in asked.gates().shut(DEFAULTS, NOW)
     assert asked.order == ["dream", "last"]
     asked = Asked(last=NOW - 24 * HOUR)
     assert "a moment ago" in asked.gates(NOW - 599).shut(DEFAULTS, NOW)
@@ -115,5 +115,5 @@ def test_a_clock_that_was_set_back_stops_no_dream() -> None:
     """A dream in the future was at another time; one a moment ahead was just now."""
     assert Asked(last=NOW + 365 * 24 * HOUR, sessions=9).gates().shut(DEFAULTS, NOW) == ""
     assert Asked(last=NOW + 1, sessions=9).gates().shut(DEFAULTS, NOW) == (
-        "the last dream was 0.0 hours ago"
+        "the next is due in 24 hours"
     )

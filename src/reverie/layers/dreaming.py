@@ -16,6 +16,7 @@ from importlib.resources import files
 
 from reverie.light import dataclass
 from reverie.settings import Settings
+from reverie.text.counts import plural
 from reverie.text.untrusted import defused, frame
 from reverie.transcript.tasks import KnownMemory
 from reverie.world import FlagReader
@@ -44,7 +45,8 @@ class Gates:
         last = self.last()
         hours = (now - last) / 3600 if last is not None else None
         if hours is not None and -_CLOCKS < hours < settings.dream_hours:
-            return f"the last dream was {max(0.0, hours):.1f} hours ago"
+            left = settings.dream_hours - max(0.0, hours)
+            return f"the next is due in {plural(max(1, round(left)), 'hour')}"
         if self.looked is not None and now - self.looked < settings.dream_scan_minutes * 60:
             return "sessions were counted a moment ago"
         since = last if last is not None and last <= now else 0.0

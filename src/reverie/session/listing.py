@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import reverie
 from reverie.errors import NotFound, StoreError
-from reverie.light import dataclass
+from reverie.light import dataclass, pattern
 from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
@@ -23,6 +23,14 @@ from reverie.transcript.records import AssistantMessage, Entry, UserMessage
 
 FILE = ".reverie-sessions"
 TITLE = 80
+TITLES = 2  # how titles are made; kept ones of another way are made anew
+MAX_LOOKED = 20_000
+_COMMAND = pattern(r"<command-name>\s*([^<]*?)\s*</command-name>")
+_ARGS = pattern(r"<command-args>([^<]*)</command-args>")
+_TOLD = pattern(
+    r"<(local-command-[a-z]+|system-reminder|command-[a-z]+|bash-std(?:out|err)|ide_[a-z_]+)>"
+    r"[\s\S]*?(?:</\1>|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +62,25 @@ def summary_of(file: SessionFile, found: Transcript) -> Summary:
 
 
 def title_of(entries: Sequence[Entry]) -> str:
-    """The first words the user said."""
+    """The first words the user said, without the markup of a client."""
     for entry in entries:
         record = entry.record
         if isinstance(record, UserMessage) and record.origin == "user":
-            text = " ".join(" ".join(b.get("text") for b in record.blocks).split())
+            text = without_markup(" ".join(b.get("text") for b in record.blocks))
             if text:
                 return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
     return "(nothing said)"
+
+
+def without_markup(text: str) -> str:
+    """What a person typed, on one line: a command with its arguments, and nothing that a client
+    put around it or said for them."""
+    text = text[:MAX_LOOKED]
+    command = _COMMAND.search(text)
+    if command is not None:
+        args = _ARGS.search(text)
+        text = f"{command[1]} {args[1] if args else ''}"
+    return " ".join(_TOLD.sub(" ", text).split())
 
 
 class Listing:
@@ -86,7 +105,7 @@ class Listing:
         """Write the lines of these sessions, where any is new."""
         if not self._changed:
             return
-        lines = [json.dumps({"version": reverie.__version__})]
+        lines = [json.dumps({"version": reverie.__version__, "titles": TITLES})]
         for session in sessions:
             if session in self._kept:
                 stamp, summary = self._kept[session]
@@ -99,7 +118,7 @@ class Listing:
 def _read(folder: Folder) -> dict[str, tuple[str, Summary]]:
     try:
         first, *lines = folder.read(FILE).decode().splitlines()
-        if json.loads(first) != {"version": reverie.__version__}:
+        if json.loads(first) != {"version": reverie.__version__, "titles": TITLES}:
             return {}
         return dict(map(_line, lines))
     except (NotFound, StoreError, ValueError, TypeError, KeyError, RecursionError):

@@ -71,6 +71,7 @@ COMMANDS = {
     ),
     "stats": LazyCommand(f"{HERE}.stats:stats", "Show how well it works and what it costs."),
     "team": LazyCommand(f"{HERE}.team:app", "Share memory with a team: sync, server, tokens."),
+    "web": LazyCommand(f"{HERE}.web:web", "Open the page: sessions, memories, dreams."),
     "fleet": LazyCommand(
         f"{HERE}.fleet:app", "Run background work over many projects, on one host or many."
     ),

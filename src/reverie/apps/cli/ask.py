@@ -14,14 +14,14 @@ import click
 
 from reverie.apps.cli.memory_open import text_from
 from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.recall import dated, entry_of, opened
-from reverie.apps.cli.show import document, line, say
+from reverie.apps.cli.show import document, line, say, tell
 from reverie.errors import InvalidInput
 from reverie.session.recall.answer import Quote, answer
 from reverie.session.recall.notes import days, saved
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.recall import dated, entry_of, recall_place
 
 LOOKED = 12
 """Memories, and as many passages of sessions, that an answer is looked for in."""
@@ -44,7 +44,7 @@ def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path)
         raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    with opened(ProjectPlace.of(project)) as found:
+    with recall_place(ProjectPlace.of(project), tell) as found:
         if found is not None:
             index, memory = found
             hits = dated(index.search(text, now, k=LOOKED), memory, now)

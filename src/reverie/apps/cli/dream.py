@@ -183,6 +183,7 @@ def _told(dream: Dream) -> None:
 def status(dream: str, as_json: bool, project: Path) -> None:
     """List the dreams of this project, newest first, and when the next one is due."""
     from reverie.session.dream.doors import find, known
+    from reverie.upkeep.dreams import next_dream
 
     place = ProjectPlace.of(project)
     with find_memory(project) as memories:
@@ -190,7 +191,7 @@ def status(dream: str, as_json: bool, project: Path) -> None:
             found, gates = [], "there is no memory yet"
         else:
             found = [find(memories, dream)] if dream else known(memories)
-            gates = _gates(place, memories)
+            gates = next_dream(place, memories)
     if as_json:
         document({"next": gates, "dreams": [asdict(one) for one in found]})
         return
@@ -216,43 +217,48 @@ def status(dream: str, as_json: bool, project: Path) -> None:
         table([Column(n, wraps=n == "reason", right=n in ("files", "calls")) for n in names], rows)
 
 
-def _gates(place: ProjectPlace, memories: Memories) -> str:
-    """Why none is due, or nothing."""
-    from reverie.store.consolidation import Consolidation
-    from reverie.upkeep.tasks import dream_gates
-
-    seen = Consolidation.of(memories.root, time.time, place.settings).look()
-    if seen.state == "held":
-        return f"one is running now, in process {seen.pid}"
-    return dream_gates(place, memories, time.time())
-
-
 @app.command()
 @dream_id
+@json_option
 @project_option
-def diff(dream: str, project: Path) -> None:
+def diff(dream: str, as_json: bool, project: Path) -> None:
     """Show what a waiting or refused dream would change."""
     from reverie.session.dream import doors
 
     with open_memory(project) as memories:
         found = doors.find(memories, dream, *(() if dream else ("waiting", "failed")))
-        for row in doors.diff(memories, found):
+        changed = doors.changes(memories, found)
+    if as_json:
+        files = [_file_change(*one) for one in changed]
+        document({"dream": found.id, "status": found.status, "files": files})
+        return
+    for one in changed:
+        for row in doors.unified(*one):
             style = {"+": "green", "-": "red", "@": "cyan"}.get(row[:1], "")
             say(row, style)
 
 
+def _file_change(key: str, before: bytes | None, after: bytes | None) -> dict[str, Any]:
+    from reverie.session.dream import doors
+
+    change = "removed" if after is None else "added" if before is None else "changed"
+    return {"file": key, "change": change, "diff": "\n".join(doors.unified(key, before, after))}
+
+
 @app.command()
 @dream_id
+@click.option("--only", multiple=True, metavar="FILE", help="Take this file's change alone.")
 @json_option
 @project_option
-def accept(dream: str, as_json: bool, project: Path) -> None:
+def accept(dream: str, only: tuple[str, ...], as_json: bool, project: Path) -> None:
     """Apply a waiting dream to the memory."""
     from reverie.session.dream import doors
 
     settings = ProjectPlace.of(project).loaded().settings
     with open_memory(project) as memories:
         found = doors.find(memories, dream, "waiting")
-        done = doors.accept(memories, found, time.time, settings.dream_stale_lock_minutes * 60)
+        stale = settings.dream_stale_lock_minutes * 60
+        done = doors.accept(memories, found, time.time, stale, only or None)
     if as_json:
         document({"accepted": found.id, **asdict(done)})
         return

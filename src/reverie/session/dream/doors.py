@@ -7,7 +7,7 @@ dreamt. Accepting judges the branch once more against the folder as it is now.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from reverie.errors import InvalidInput, NotFound
@@ -62,21 +62,36 @@ def find(memories: Memories, name: str, *standing: Standing) -> Dream:
     return found[0]
 
 
-def diff(memories: Memories, dream: Dream) -> Iterator[str]:
-    """What a branch changes, as a unified diff."""
+def changes(memories: Memories, dream: Dream) -> list[tuple[str, bytes | None, bytes | None]]:
+    """The files that a branch changes, each as it was and as it would be; None is not there."""
     with Branch(dreams_folder(memories), dream.id) as branch:
         base = branch.state("base")
         work = branches.settled(branch.state("work"), base)
-    for key in branches.changed(base, work):
-        before, after = (state.get(key, b"").decode("utf-8", "replace") for state in (base, work))
-        rows = before.splitlines(), after.splitlines()
-        yield from difflib.unified_diff(*rows, f"a/{key}", f"b/{key}", lineterm="")
+    return [(key, base.get(key), work.get(key)) for key in branches.changed(base, work)]
+
+
+def diff(memories: Memories, dream: Dream) -> Iterator[str]:
+    """What a branch changes, as a unified diff."""
+    for key, *sides in changes(memories, dream):
+        yield from unified(key, *sides)
+
+
+def unified(key: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
+    """One file's unified diff."""
+    old, new = ((side or b"").decode("utf-8", "replace") for side in (before, after))
+    rows = old.splitlines(), new.splitlines()
+    yield from difflib.unified_diff(*rows, f"a/{key}", f"b/{key}", lineterm="")
 
 
 def accept(
-    memories: Memories, dream: Dream, now: Callable[[], float], stale_seconds: float
+    memories: Memories,
+    dream: Dream,
+    now: Callable[[], float],
+    stale_seconds: float,
+    only: Collection[str] | None = None,
 ) -> LandedDream:
-    """Land a branch that waited. What is wrong with it was said when it ended."""
+    """Land a branch that waited, or only some files of it. What is wrong with it was said when
+    it ended."""
     if dream.status != "waiting":
         raise InvalidInput(f"This dream is {dream.status}, it does not wait", where=dream.id)
     lock = Consolidation(memories.root, now=now, stale_seconds=stale_seconds)
@@ -85,6 +100,8 @@ def accept(
         with Branch(dreams_folder(memories), dream.id) as branch:
             base = branch.state("base")
             work = branches.settled(branch.state("work"), base)
+            if only is not None:
+                work = _only(base, work, only)
             with lock.landing(taken):
                 done = land(memories, branch, base, work, sources_of(dream))
             branch.write(replace(dream, status="completed", changed=done.changed, reason=""))
@@ -92,6 +109,20 @@ def accept(
             return done
     finally:
         lock.give_back(taken)
+
+
+def _only(
+    base: branches.FolderFiles, work: branches.FolderFiles, only: Collection[str]
+) -> branches.FolderFiles:
+    """The work without the changes of files that were not chosen."""
+    changed = branches.changed(base, work)
+    unknown = [key for key in only if key not in changed]
+    if unknown or not only:
+        what = "The dream does not change this file" if unknown else "No file was chosen"
+        raise InvalidInput(what, where=", ".join(unknown), do="Look at its diff")
+    left = {key for key in changed if key not in only}
+    kept = {key: data for key, data in work.items() if key not in left}
+    return {**kept, **{key: base[key] for key in left if key in base}}
 
 
 def drop(memories: Memories, dream: Dream) -> None:

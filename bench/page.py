@@ -1,0 +1,106 @@
+"""The web page over many sessions and memories: CPU of each page against one over a hundred."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+import anyio
+
+from bench.__main__ import Row
+from reverie.apps.web.desk import Ask, Desk
+from reverie.apps.web.dream import shown as dream
+from reverie.apps.web.keeper import Keeper
+from reverie.apps.web.memories import listed as memories
+from reverie.apps.web.memories import shown as memory
+from reverie.apps.web.recall import shown as recall
+from reverie.apps.web.review import listed as review
+from reverie.apps.web.sessions import listed as sessions
+from reverie.apps.web.sessions import shown as session
+from reverie.session.session import Session
+from reverie.store.memories import memory_folder
+from reverie.upkeep.place import ProjectPlace
+from reverie.wire.given import user
+
+FEW, SESSIONS, MEMORIES = 100, 5_000, 10_000
+MOST = 1.5
+ROUNDS = 15
+
+
+def measure(out: Path) -> Iterable[Row]:
+    del out
+    few, _ = _costs(FEW, FEW)
+    many, built = _costs(SESSIONS, MEMORIES)
+    yield "index of all built anew, CPU", f"{built:.1f} s", "", None
+    for name, cost in many.items():
+        ratio = cost / few[name]
+        text = f"{ratio:.2f} x ({cost * 1000:.1f} ms)"
+        yield f"{name}, full store against {FEW}", text, f"{MOST}", ratio <= MOST
+
+
+def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
+    """CPU of each page over so many of each, and of building the index."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["REVERIE_HOME"] = f"{folder}/home"
+        project = Path(folder, "project")
+        project.mkdir()
+        place = ProjectPlace.of(project)
+        first = anyio.run(_talk, project)
+        _fill(place, first, sessions_, memories_)
+        desk = Desk(place)
+        began = time.process_time()
+        Keeper(desk).look()
+        built = time.process_time() - began
+        pages = {
+            "sessions": lambda: sessions(desk, Ask()),
+            "sessions, searched": lambda: sessions(desk, Ask(query={"q": "tests"})),
+            "timeline": lambda: session(desk, Ask(path={"id": first})),
+            "memories": lambda: memories(desk, Ask()),
+            "memories, searched": lambda: memories(desk, Ask(query={"q": "port 77"})),
+            "memory": lambda: memory(desk, Ask(path={"name": "project_7.md"})),
+            "review": lambda: review(desk, Ask()),
+            "recall": lambda: recall(desk, Ask(query={"q": "the port of service 7"})),
+            "dream": lambda: dream(desk, Ask()),
+        }
+        found: dict[str, float] = {}
+        for name, page in pages.items():
+            page()
+            began = time.process_time()
+            for _ in range(ROUNDS):
+                page()
+            found[name] = (time.process_time() - began) / ROUNDS
+        desk.close()
+        return found, built
+
+
+async def _talk(project: Path) -> str:
+    used = {"input_tokens": 100, "output_tokens": 5, "cache_read_input_tokens": 900}
+    answer = {"content": [{"type": "text", "text": "Yes."}], "model": "m", "usage": used}
+    async with Session.open(project, model="m", system="Be brief.") as made:
+        for n in range(3):
+            await made.add(user(f"Find out why the tests fail, part {n}"))
+            await made.prepare()
+            await made.observe(answer)
+            await made.end_turn()
+        return made.id
+
+
+def _fill(place: ProjectPlace, first: str, sessions_: int, memories_: int) -> None:
+    library = place.library_to_write()
+    for n in range(1, sessions_):
+        other = UUID(int=n, version=4)
+        shutil.copy(library.path / f"{first}.jsonl", library.path / f"{other}.jsonl")
+        if (library.path / first / "blobs").is_dir():
+            (library.path / str(other)).mkdir(mode=0o700)
+            (library.path / str(other) / "blobs").symlink_to(library.path / first / "blobs")
+    folder = memory_folder(place.home, place.root, place.loaded().settings)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for n in range(memories_):
+        head = f"---\nname: Port of service {n}\ndescription: Where {n} listens\ntype: project\n---"
+        (folder / f"project_{n}.md").write_text(f"{head}\n\nService {n} listens on port {n}.\n")
+    library.close()

@@ -1,0 +1,1 @@
+"""The web page: what Reverie did and knows, for a person in a browser, on this machine alone."""

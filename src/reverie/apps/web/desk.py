@@ -1,0 +1,214 @@
+"""What every screen works with: the project, its derived index, its memory, and the templates.
+
+One thread at a time has the memory; the index is asked by all. A background thread keeps the
+index up to date and tells the live parts of open pages what changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from reverie.agent.memory import AgentPlace, agent_memories
+from reverie.apps.web import show
+from reverie.apps.web.events import Hub
+from reverie.errors import NotFound
+from reverie.store.memories import Memories, history_folder, memory_folder
+from reverie.upkeep.derived import NAME, Derived
+from reverie.upkeep.forget import Forgetting
+from reverie.upkeep.memory import find_memory
+from reverie.upkeep.memory_index import MemoryIndex
+from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.session_index import SessionIndex
+from reverie.world import Notice
+
+HERE = Path(__file__).parent
+SAID = {
+    "saved": "Saved.",
+    "queued": "It waits for review.",
+    "unchanged": "Nothing was changed: it says this already.",
+    "undone": "Undone.",
+    "removed": "Removed.",
+    "accepted": "Saved as a memory.",
+    "dropped": "Dropped.",
+    "killed": "Killed. Everything is as it was before the dream.",
+    "asked": "The dream was asked to stop.",
+    "landed": "The changes are in your memories.",
+    "begun": "A dream has begun.",
+    "mended": "Mended.",
+    "forgotten": "Forgotten: nothing under home contains it any more.",
+}
+"""What has just been done; a page shows it by its name, never by words from its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request, as a screen sees it."""
+
+    path: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    form: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    live: bool = False  # a fragment that a live page asks for again
+
+    def given(self, name: str) -> str:
+        """The first value of a field of the form."""
+        return self.form.get(name, ("",))[0]
+
+    @property
+    def page(self) -> int:
+        text = self.query.get("page", "1")
+        return max(1, min(int(text), 10_000)) if text.isdigit() and len(text) < 6 else 1
+
+
+class Desk:
+    """One project, open for a browser."""
+
+    def __init__(self, place: ProjectPlace) -> None:
+        self.place = place
+        self.settings = place.loaded().settings
+        self.library = place.library_to_write()
+        self.base = Derived(self.library.path / NAME)
+        self.sessions = SessionIndex(self.base, self.library, self.settings)
+        self.memories = MemoryIndex(self.base, place)
+        self.hub = Hub()
+        self.running: dict[str, threading.Thread] = {}
+        self.reading: tuple[int, int] = (0, 0)
+        self.said: list[str] = []
+        self.due = ""  # when the next dream is due, as last looked at
+        self._memory: Memories | None = None
+        self._opened: contextlib.ExitStack = contextlib.ExitStack()
+        self._lock = threading.RLock()
+        self._templates = _templates(self)
+
+    def close(self) -> None:
+        self._opened.close()
+        self.library.close()
+        self.base.close()
+
+    def say(self, notice: Notice) -> None:
+        """What the library has to say stands on the page of health."""
+        if notice.level != "info":
+            self.said = [*self.said, notice.text][-20:]
+
+    @contextlib.contextmanager
+    def memory(self, *, create: bool = False) -> Generator[Memories | None]:
+        """The project's memory; None where there is none yet."""
+        with self._lock:
+            if self._memory is None:
+                opened = find_memory(self.place, self.say, create=create)
+                self._memory = self._opened.enter_context(opened)
+            yield self._memory
+
+    @contextlib.contextmanager
+    def memory_there(self) -> Generator[Memories]:
+        """The project's memory, made where it is missing."""
+        with self.memory(create=True) as memories:
+            assert memories is not None
+            yield memories
+
+    @contextlib.contextmanager
+    def changing(self) -> Generator[Memories]:
+        """The memory for a change; the lists know it when the block is left."""
+        with self.memory_there() as memories:
+            yield memories
+            self.memories.refresh(memories)
+        self.hub.tell("memories")
+
+    def start(self, name: str, work: Callable[[], None]) -> None:
+        """Something that takes longer than a request; one of each name at a time."""
+        at_work = self.running.get(name)
+        if at_work is None or not at_work.is_alive():
+            thread = threading.Thread(target=work, name=f"reverie-{name}", daemon=True)
+            self.running[name] = thread
+            thread.start()
+
+    # Answers
+
+    def page(self, name: str, status: int = 200, **values: Any) -> Response:
+        """A page made from a template."""
+        text = self._templates.get_template(name).render(values)
+        return HTMLResponse(text, status)
+
+    def bare(self, name: str, **values: Any) -> str:
+        """A page for somebody who is not let in: it tells nothing of the project."""
+        return self._templates.get_template(name).render(values)
+
+    @contextlib.contextmanager
+    def asking(self) -> Generator[None]:
+        """One search at a time: the recall index is shared with other programs."""
+        with self._lock:
+            yield
+
+    def forgetting(self) -> Forgetting:
+        """What erases words from every file under home."""
+        place = self.place
+        memory = memory_folder(place.home, place.root, self.settings)
+        kept = history_folder(place.home, place.root, place.environ)
+        outside = [] if memory.is_relative_to(place.home) else [(memory, kept)]
+        ground = AgentPlace(place.home, place.root, place.environ, self.settings)
+        more = [*outside, *agent_memories(ground)]
+        return Forgetting(place.home, place.environ, time.time, more)
+
+    def waiting(self) -> dict[str, int]:
+        """What waits for a person, for the numbers in the menu."""
+        from reverie.session.dream.branch import dreams, dreams_folder
+
+        with self.memory() as memories:
+            if memories is None:
+                return {"review": 0, "dream": 0}
+            found = dreams(dreams_folder(memories))
+            waits = sum(one.status == "waiting" for one in found)
+            return {"review": len(memories.review.items()), "dream": waits}
+
+
+def to(address: str, said: str = "") -> Response:
+    """Go and look there, with a word on what was done."""
+    if said:
+        address += f"{'&' if '?' in address else '?'}said={said}"
+    return RedirectResponse(address, 303)
+
+
+def missing(what: str, where: str = "") -> NotFound:
+    return NotFound(f"There is no such {what}", where=where, do="The list shows those there are")
+
+
+def _templates(desk: Desk) -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(show.FILTERS)  # pyright: ignore[reportUnknownMemberType]
+    root = desk.place.root
+    known: dict[str, Any] = {
+        "project": root.name or "/",
+        "folder": show.homely(root),
+        "screens": SCREENS,
+        "waiting": desk.waiting,
+        "now": time.time,
+        "said_words": SAID,
+        "layer_names": show.LAYERS,
+    }
+    made.globals.update(known)  # pyright: ignore[reportUnknownMemberType]
+    return made
+
+
+SCREENS: tuple[tuple[str, str, str], ...] = (
+    ("sessions", "Sessions", "s"),
+    ("memories", "Memories", "m"),
+    ("review", "Review", "v"),
+    ("recall", "Recall", "r"),
+    ("dream", "Dream", "d"),
+)
+"""The screens in the menu: address, word, key behind `g`."""

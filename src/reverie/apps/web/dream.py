@@ -1,0 +1,181 @@
+"""Dreams: watch, stop, judge, take back.
+
+The page does what the commands do, on what lies on the disk; a dream that is begun here runs in
+a process of its own, as it would from a terminal.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from starlette.responses import Response
+
+from reverie.apps.web import show
+from reverie.apps.web.desk import Ask, Desk, to
+from reverie.errors import NotFound, StoreError
+from reverie.session.dream import doors
+from reverie.session.dream.branch import Dream
+from reverie.session.dream.run import told
+from reverie.store.memories import Memories
+from reverie.upkeep.timeline import Values
+
+MAX_LISTED = 50
+PHASES = ("Orient", "Gather", "Consolidate", "Prune and index")
+PATIENCE = 10.0
+
+
+def shown(desk: Desk, ask: Ask) -> Response:
+    with desk.memory() as memories:
+        found = doors.known(memories) if memories else []
+        running = [_running(one) for one in found if one.status == "running"]
+        chosen = _chosen(found, ask.path.get("id", ""))
+        files = _files(memories, chosen) if memories and chosen else []
+        due = desk.due if memories else "there is no memory yet"
+    return desk.page(
+        "dream.html",
+        screen="dream",
+        running=running,
+        chosen=chosen,
+        files=files,
+        told=told(chosen) if chosen else "",
+        earlier=[_listed(one) for one in found if one.status != "running"][:MAX_LISTED],
+        due=due,
+        phases=PHASES,
+        any_memory=memories is not None,
+        said=ask.query.get("said", ""),
+        sums=desk.memories.sums(),
+    )
+
+
+def _chosen(found: list[Dream], name: str) -> Dream | None:
+    if name:
+        fits = [one for one in found if one.id.startswith(name.lower())]
+        if len(fits) != 1:
+            raise NotFound(
+                "There is no such dream", where=name, do="The list shows those there are"
+            )
+        return fits[0]
+    return next((one for one in found if one.status == "waiting"), None)
+
+
+def _running(one: Dream) -> Values:
+    """A dream at work, with the phase its last words speak of."""
+    last = next((r for r in reversed(one.rounds) if r.partition(":")[0] in _WORDS), "")
+    at = _WORDS.get(last.partition(":")[0], 0 if one.phase == "starting" else 2)
+    steps = [
+        (name, "done" if n < at else "now" if n == at else "") for n, name in enumerate(PHASES)
+    ]
+    return {**asdict(one), "steps": steps, "lasted": time.time() - one.began}
+
+
+_WORDS = {"orient": 0, "gather": 1, "consolidate": 2, "prune": 3}
+
+
+def _listed(one: Dream) -> Values:
+    return {**asdict(one), "words": one.reason or show.cut(one.summary, 90) or "nothing to change"}
+
+
+def _files(memories: Memories, dream: Dream) -> list[Values]:
+    """What a dream would change, or has changed: each file's difference, and why."""
+    if dream.status in ("waiting", "failed"):
+        try:
+            changed = doors.changes(memories, dream)
+        except (NotFound, StoreError):
+            return []
+    else:
+        changed = _landed(memories, dream)
+    reasons: dict[str, list[Mapping[str, str]]] = {}
+    for one in dream.tombstones:
+        reasons.setdefault(one.get("file", ""), []).append(one)
+    return [
+        {
+            "key": key,
+            "change": "removed" if after is None else "added" if before is None else "changed",
+            "rows": show.difference(*(_text(side) for side in (before, after))),
+            "why": reasons.get(key, []),
+        }
+        for key, before, after in changed[:MAX_LISTED]
+    ]
+
+
+def _landed(memories: Memories, dream: Dream) -> list[tuple[str, bytes | None, bytes | None]]:
+    """What landed, from the history."""
+    steps = [v for v in memories.history.log() if v.origin.session == dream.id and not v.undoes]
+
+    def side(name: str) -> bytes | None:
+        return memories.history.content(name) if name else None
+
+    return [(v.key, side(v.before), side(v.after)) for v in steps]
+
+
+def _text(side: bytes | None) -> str:
+    return (side or b"").decode("utf-8", "replace")
+
+
+# --- doing
+
+
+def run(desk: Desk, ask: Ask) -> Response:
+    """Begin a dream that waits for a decision, in a process of its own."""
+    del ask
+    command = [sys.executable, "-m", "reverie.apps.cli", "dream", "run", "--dry-run", "--json"]
+    command += ["--project", str(desk.place.root)]
+
+    def work() -> None:
+        environ = dict(desk.place.environ)
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ, check=False)
+        desk.hub.tell("dream")
+
+    desk.start("dream", work)
+    return to("/dream", "begun")
+
+
+def kill(desk: Desk, ask: Ask) -> Response:
+    with desk.memory_there() as memories:
+        found = doors.find(memories, ask.path["id"], "running")
+        doors.kill(memories, found)
+    until = time.monotonic() + PATIENCE
+    over = False
+    while not over and time.monotonic() < until:
+        time.sleep(0.05)
+        with desk.memory_there() as memories:
+            over = doors.find(memories, found.id).over
+    desk.hub.tell("dream")
+    return to("/dream", "killed" if over else "asked")
+
+
+def accept(desk: Desk, ask: Ask) -> Response:
+    """Land all of it, or the ticked files."""
+    only = ask.form.get("file", ())
+    stale = desk.settings.dream_stale_lock_minutes * 60
+    with desk.changing() as memories:
+        found = doors.find(memories, ask.path["id"], "waiting")
+        doors.accept(memories, found, time.time, stale, only)
+    return to(f"/dream/{found.id}", "landed")
+
+
+def drop(desk: Desk, ask: Ask) -> Response:
+    with desk.changing() as memories:
+        doors.drop(memories, doors.find(memories, ask.path["id"], "waiting", "failed"))
+    return to("/dream", "dropped")
+
+
+def undo(desk: Desk, ask: Ask) -> Response:
+    with desk.changing() as memories:
+        doors.undo(memories, doors.find(memories, ask.path["id"], "completed"))
+    return to("/dream", "undone")
+
+
+GET = {"/dream": shown, "/dream/{id}": shown}
+POST = {
+    "/dream/run": run,
+    "/dream/{id}/kill": kill,
+    "/dream/{id}/accept": accept,
+    "/dream/{id}/drop": drop,
+    "/dream/{id}/undo": undo,
+}

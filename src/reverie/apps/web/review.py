@@ -1,0 +1,118 @@
+"""Review: what untrusted sources want remembered, for a person to decide in seconds.
+
+The text is shown as its source, never rendered; the words that made it wait are marked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.memories import by_user
+from reverie.errors import ReverieError
+from reverie.memory.versions import Version
+from reverie.store.lists import ReviewItem
+from reverie.store.memories import Memories
+from reverie.upkeep.memory import describe_origin, review_value
+
+MAX_ITEMS = 50
+DECIDED = 30 * 86_400.0
+
+
+def listed(desk: Desk, ask: Ask) -> Response:
+    return _page(desk, said=ask.query.get("said", ""))
+
+
+def _page(desk: Desk, status: int = 200, said: str = "", **more: Any) -> Response:
+    with desk.memory() as memories:
+        items = memories.review.items() if memories else []
+        broken = memories.review.unreadable() if memories else []
+        decided = _decided(memories) if memories else []
+    rows = [review_value(item) for item in items[:MAX_ITEMS]]
+    sources: dict[str, int] = {}
+    for item in items:
+        where = describe_origin(item.origin)
+        sources[where] = sources.get(where, 0) + 1
+    return desk.page(
+        "review.html",
+        status,
+        screen="review",
+        items=rows,
+        count=len(items),
+        sources=sources,
+        broken=broken,
+        decided=decided,
+        said=said,
+        editing=more.get("editing", ""),
+        text=more.get("text", ""),
+        error=more.get("error"),
+    )
+
+
+def _decided(memories: Memories) -> list[Version]:
+    """What was accepted lately, the newest first; each can be undone."""
+    versions = memories.history.log()[::-1]
+    since = versions[0].at - DECIDED if versions else 0.0
+    undone = {name for one in versions for name in one.undoes}
+    return [
+        one
+        for one in versions
+        if one.origin.kind == "accept"
+        and one.at >= since
+        and one.id not in undone
+        and not one.key.endswith("MEMORY.md")
+    ][:MAX_ITEMS]
+
+
+def _item(memories: Memories, ask: Ask) -> ReviewItem:
+    return memories.review.find(ask.path["id"])
+
+
+def accept(desk: Desk, ask: Ask) -> Response:
+    """Save it as it is, or as it was edited in the form."""
+    text = ask.given("text").replace("\r\n", "\n")
+    try:
+        with desk.changing() as memories:
+            item = _item(memories, ask)
+            origin = by_user("accept", f"from {describe_origin(item.origin)}")
+            if text and text != item.text:
+                done = memories.save(item.key, text.encode(), origin, reviewed=True)
+                memories.review.remove(item.id)
+            else:
+                done = memories.accept(item, origin)
+    except ReverieError as error:
+        return _page(desk, 400, editing=ask.path["id"], text=text, error=error)
+    del done
+    return to("/review", "accepted")
+
+
+def editing(desk: Desk, ask: Ask) -> Response:
+    with desk.memory_there() as memories:
+        item = _item(memories, ask)
+    return _page(desk, editing=item.id, text=item.text)
+
+
+def drop(desk: Desk, ask: Ask) -> Response:
+    with desk.changing() as memories:
+        memories.drop(_item(memories, ask))
+    return to("/review", "dropped")
+
+
+def drop_source(desk: Desk, ask: Ask) -> Response:
+    """Drop all that came from one source."""
+    source = ask.given("source")
+    with desk.changing() as memories:
+        for item in memories.review.items():
+            if describe_origin(item.origin) == source:
+                memories.drop(item)
+    return to("/review", "dropped")
+
+
+GET = {"/review": listed, "/review/{id}/edit": editing}
+POST = {
+    "/review/source/drop": drop_source,
+    "/review/{id}/accept": accept,
+    "/review/{id}/drop": drop,
+}

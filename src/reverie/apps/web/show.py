@@ -1,0 +1,263 @@
+"""Words for people: counts, shares, ages, dates; and text of others made safe to look at.
+
+Everything here gives plain text or markup of our own making. Text of others is escaped; what
+hides in it stands as its code point; Markdown is rendered from a small set, in which no link
+opens anything and no image is loaded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from reverie.text.counts import plural, size
+from reverie.text.untrusted import reveal
+
+LAYERS = {
+    "1": "1 tool results",
+    "2": "2 collapse",
+    "3": "3 session notes",
+    "4": "4 compaction",
+    "5": "5 memory",
+    "6": "6 dream",
+    "7": "7 agents",
+}
+MAX_SHOWN = 16_000
+_HIDDEN = re.compile(r"⟦U\+[^⟧]*⟧")
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_BLOCKS = {
+    "paragraph": "p",
+    "bullet_list": "ul",
+    "ordered_list": "ol",
+    "list_item": "li",
+    "blockquote": "blockquote",
+    "heading": "h3",
+}
+_INLINE = {
+    "strong_open": "<b>",
+    "strong_close": "</b>",
+    "em_open": "<em>",
+    "em_close": "</em>",
+    "softbreak": "<br>",
+    "hardbreak": "<br>",
+}
+
+
+# --- counts and times
+
+
+def num(count: float | None) -> str:
+    return "–" if count is None else f"{count:,.0f}"
+
+
+def short(count: float | None) -> str:
+    """Tokens in a few signs."""
+    if count is None:
+        return "–"
+    for unit, scale in (("M", 1e6), ("k", 1e3)):
+        if abs(count) >= scale:
+            amount = count / scale
+            return f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.3g} {unit}"
+    return f"{count:,.0f}"
+
+
+def share(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:.{digits}%}"
+
+
+def ago(at: float | None) -> str:
+    """How long ago, as people say it."""
+    if not at:
+        return "–"
+    left = max(0.0, time.time() - at)
+    if left < 45:
+        return "now"
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("min", 60)):
+        if left >= length or unit == "min":
+            count = max(1, round(left / length))
+            if unit == "day" and count > 30:
+                return day(at)
+            return f"{count} min ago" if unit == "min" else f"{plural(count, unit)} ago"
+    return "now"
+
+
+def day(at: float | None) -> str:
+    if not at:
+        return "–"
+    found = datetime.fromtimestamp(at, UTC)
+    return f"{found.day} {found:%b %Y}"
+
+
+def clock(at: float | None) -> str:
+    return "–" if not at else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def lasted(seconds: float) -> str:
+    for unit, length in (("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"
+
+
+def homely(path: Path | str) -> str:
+    """A path as people write it."""
+    text, home = str(path), os.path.expanduser("~")
+    return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
+
+
+# --- text of others
+
+
+def safe(text: str) -> Markup:
+    """Text as it is, with what hides in it shown by code point."""
+    out: list[Markup] = []
+    last = 0
+    shown = reveal(text)
+    for found in _HIDDEN.finditer(shown):
+        out += [escape(shown[last : found.start()])]
+        out.append(Markup('<span class="hid">{}</span>').format(found[0][1:-1]))
+        last = found.end()
+    return Markup("").join([*out, escape(shown[last:])])
+
+
+def cut(text: str, limit: int = 80) -> str:
+    """The text on one line, cut where it is too long."""
+    one = " ".join(text.split())
+    return one if len(one) <= limit else one[: limit - 1] + "…"
+
+
+def evident(text: str, evidence: Sequence[Mapping[str, Any]]) -> Markup:
+    """Text with the words marked that made it wait."""
+    words = sorted({str(one["words"]) for one in evidence if one["words"]}, key=len, reverse=True)
+    if not words:
+        return safe(text)
+    out: list[Markup] = []
+    for n, part in enumerate(re.split("(" + "|".join(map(re.escape, words)) + ")", text)):
+        out.append(Markup("<mark>{}</mark>").format(safe(part)) if n % 2 else safe(part))
+    return Markup("").join(out)
+
+
+def prose(text: str) -> Markup:
+    """Markdown from a small set: no HTML, no image, no link that opens anything."""
+    parsed = MarkdownIt("commonmark", {"html": False}).parse(text[:MAX_SHOWN])
+    return Markup("").join(_block(token) for token in parsed)
+
+
+def _block(token: Token) -> Markup:
+    if token.type == "inline":
+        return Markup("").join(_inline(token.children or ()))
+    if token.type in ("fence", "code_block"):
+        return Markup('<pre class="quote">{}</pre>').format(safe(token.content))
+    if token.type == "hr":
+        return Markup("<hr>")
+    name, _, side = token.type.rpartition("_")
+    tag = _BLOCKS.get(name)
+    if tag is None or token.hidden:
+        return Markup("") if side in ("open", "close") else safe(token.content)
+    return Markup(f"<{'/' if side == 'close' else ''}{tag}>")
+
+
+def _inline(tokens: Sequence[Token]) -> Iterator[Markup]:
+    for token in tokens:
+        if token.type in _INLINE:
+            yield Markup(_INLINE[token.type])
+        elif token.type == "code_inline":
+            yield Markup("<code>{}</code>").format(safe(token.content))
+        elif token.type == "image":
+            yield safe(f"[image: {token.content or 'no words'}, not loaded: {_address(token)}]")
+        elif token.type == "link_open":
+            yield Markup('<span class="link">')
+            yield Markup('<span class="mono s dim">{}</span> ').format(safe(_address(token)))
+        elif token.type == "link_close":
+            yield Markup("</span>")
+        else:
+            yield safe(token.content)
+
+
+def _address(token: Token) -> str:
+    return str(token.attrs.get("href") or token.attrs.get("src") or "")
+
+
+# --- differences
+
+
+def difference(before: str, after: str) -> list[tuple[str, Markup]]:
+    """Lines with what happened to them (`r`, `a`, `h` or nothing); changed words are marked."""
+    rows = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
+    out: list[tuple[str, Markup]] = []
+    at = 0
+    while at < len(rows):
+        if rows[at].startswith("@@"):
+            out.append(("h", escape(rows[at])))
+            at += 1
+            continue
+        old = _run(rows, at, "-")
+        new = _run(rows, at + len(old), "+")
+        if old or new:
+            out += _changed(old, new)
+            at += len(old) + len(new)
+        else:
+            out.append(("", safe(rows[at][1:] or " ")))
+            at += 1
+    return out
+
+
+def _run(rows: Sequence[str], at: int, sign: str) -> list[str]:
+    found: list[str] = []
+    while at < len(rows) and rows[at].startswith(sign):
+        found.append(rows[at][1:])
+        at += 1
+    return found
+
+
+def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, Markup]]:
+    pairs = min(len(old), len(new))
+    words = [_words(old[n], new[n]) for n in range(pairs)]
+    for n, line in enumerate(old):
+        yield "r", words[n][0] if n < pairs else safe(line)
+    for n, line in enumerate(new):
+        yield "a", words[n][1] if n < pairs else safe(line)
+
+
+def _words(old: str, new: str) -> tuple[Markup, Markup]:
+    first, second = _WORDS.findall(old), _WORDS.findall(new)
+    match = difflib.SequenceMatcher(None, first, second, autojunk=False)
+    if len(first) * len(second) > 40_000 or match.ratio() < 0.3:
+        return safe(old), safe(new)
+    left, right = [Markup("")], [Markup("")]
+    for what, a, b, c, d in match.get_opcodes():
+        was, now = safe("".join(first[a:b])), safe("".join(second[c:d]))
+        if what == "equal":
+            left.append(was)
+            right.append(now)
+            continue
+        left.append(Markup("<del>{}</del>").format(was) if was else was)
+        right.append(Markup("<ins>{}</ins>").format(now) if now else now)
+    return Markup("").join(left), Markup("").join(right)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "num": num,
+    "short": short,
+    "share": share,
+    "ago": ago,
+    "day": day,
+    "clock": clock,
+    "lasted": lasted,
+    "bytes": size,
+    "plural": plural,
+    "safely": safe,
+    "cut": cut,
+    "prose": prose,
+    "evident": evident,
+}

@@ -1,0 +1,231 @@
+"""The sessions of a project as a list needs them: titles, times, counts, tokens, sums.
+
+Each row is derived from one transcript and names the stamp it was made from; one whose stamp has
+changed is made again, one whose file is gone is taken out. A transcript that cannot be read is a
+row that says why. A page asks for rows by the fifty and opens no transcript.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast, get_args
+
+from reverie.errors import NotFound, ReverieError
+from reverie.session.library import Library
+from reverie.session.listing import summary_of
+from reverie.session.reading import Transcript
+from reverie.settings import Settings
+from reverie.store.home import SessionFile
+from reverie.transcript.records import AssistantMessage, Sent
+from reverie.upkeep.cache import cache_report
+from reverie.upkeep.derived import Derived
+from reverie.upkeep.memory import fold_case
+from reverie.upkeep.timeline import Values, counted, timeline
+
+PAGE = 50
+SessionSort = Literal["at", "title", "turns", "requests", "tokens", "hit_rate", "saved"]
+SORTS: tuple[SessionSort, ...] = get_args(SessionSort)
+_COLUMNS = (
+    *("id", "stamp", "title", "at", "began", "size", "messages", "turns", "tokens", "faults"),
+    *("error", "program", "model", "requests", "uncached", "read", "written", "output"),
+    *("hit_rate", "cost", "breaks", "compactions", "seals", "stored", "folded"),
+)
+_LISTED = ", ".join(f"session.{name}" for name in _COLUMNS if name not in ("stamp", "folded"))
+_PUT = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"
+_WHERE = {"": "", "breaks": "breaks > 0", "compacted": "compactions > 0"}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionQuery:
+    """What a list of sessions shows."""
+
+    words: str = ""
+    only: str = ""  # breaks, compacted, here or imported
+    sort: SessionSort = "at"
+    descending: bool = True
+    page: int = 1
+
+
+class SessionIndex:
+    """The derived rows of one project's sessions."""
+
+    def __init__(self, base: Derived, library: Library, settings: Settings) -> None:
+        self.base = base
+        self.library = library
+        self.settings = settings
+
+    # Bringing up to date
+
+    def refresh(self, step: Callable[[int, int], None] | None = None) -> list[str]:
+        """Read what has changed; gives the ids of sessions that did."""
+        self.base.must_be_there()
+        files = {file.id: file for file in self.library.sessions()}
+        known = {row[0]: row[1] for row in self.base.rows("SELECT id, stamp FROM session")}
+        stale = [file for file in files.values() if known.get(file.id) != file.stamp]
+        gone = [name for name in known if name not in files]
+        if gone:
+            self._remove(gone)
+        for count, file in enumerate(stale, 1):
+            self._take(file)
+            if step is not None:
+                step(count, len(stale))
+        return [file.id for file in stale] + gone
+
+    def _take(self, file: SessionFile) -> None:
+        try:
+            found = self.library.read(file.id)
+            row, told = self._row(file, found)
+        except NotFound:
+            self._remove([file.id])
+            return
+        except ReverieError as error:
+            row = dict.fromkeys(_COLUMNS, 0) | {"id": file.id, "at": file.mtime, "size": file.size}
+            row |= {"title": "", "error": str(error), "program": "", "model": "", "folded": ""}
+            told = {"requests": [], "events": [], "recorded": False, "faults": [str(error)]}
+        row["stamp"] = file.stamp
+        with self.base.writing() as base:
+            base.execute(_PUT, [row[name] for name in _COLUMNS])
+            base.execute(
+                "INSERT OR REPLACE INTO timeline VALUES (?, ?)", (file.id, json.dumps(told))
+            )
+
+    def _remove(self, names: Sequence[str]) -> None:
+        with self.base.writing() as base:
+            for table in ("session", "timeline", "saving"):
+                base.executemany(f"DELETE FROM {table} WHERE id = ?", [(n,) for n in names])
+
+    def _row(self, file: SessionFile, found: Transcript) -> tuple[Values, Values]:
+        told = timeline(found)
+        report = cache_report(self.library, file.id, self.settings)
+        whole = report.whole()
+        counts = counted(told["events"])
+        row: Values = {**asdict(summary_of(file, found)), "error": ""}
+        row |= {name: whole[name] for name in ("requests", "uncached", "read", "written")}
+        row |= {name: whole[name] for name in ("output", "hit_rate", "cost", "breaks")}
+        row["compactions"] = counts.get("compaction", 0)
+        row["seals"], row["stored"] = counts.get("sealed", 0), counts.get("stored", 0)
+        row["began"] = found.entries[0].at if found.entries else file.mtime
+        row["program"], row["model"] = _program(found), _model(found)
+        row["folded"] = fold_case(row["title"])
+        told["cache"] = report.value(0)
+        return row, told
+
+    # Asking
+
+    def page(self, query: SessionQuery) -> tuple[list[Values], int]:
+        """Fifty rows, and how many there are in all."""
+        where, given = _where(query)
+        counting = f"SELECT count(*) FROM session{where} LIMIT 1"
+        key = (counting, *given)
+        count: int = self.base.kept(key, lambda: self.base.one(counting, given)[0])
+        order = f"saved {_way(query)}, at DESC" if query.sort == "saved" else _order(query)
+        rows = self.base.rows(
+            f"SELECT {_LISTED}, 1 - saving.cost / nullif(saving.naive, 0) AS saved FROM session"
+            f" LEFT JOIN saving ON saving.id = session.id AND saving.policy = 'collapse'{where}"
+            f" ORDER BY {order} LIMIT ? OFFSET ?",
+            [*given, PAGE, (query.page - 1) * PAGE],
+        )
+        return [dict(row) for row in rows], count
+
+    def sums(self) -> Values:
+        """What stands over the list."""
+        return dict(self.base.kept("sessions", self._sums))
+
+    def _sums(self) -> Values:
+        row = self.base.one(
+            "SELECT count(*) AS sessions, sum(requests) AS requests, sum(read) AS read,"
+            " sum(uncached + read + written) AS input, sum(breaks > 0) AS broken,"
+            " sum(compactions > 0) AS compacted, sum(error != '') AS unreadable,"
+            " sum(cost) AS cost FROM session LIMIT 1"
+        )
+        return {name: row[name] or 0 for name in row.keys()}  # noqa: SIM118 - a row, no dict
+
+    def programs(self) -> list[tuple[str, int]]:
+        """How many sessions ran here, and how many came from elsewhere."""
+        return list(self.base.kept("programs", self._programs))
+
+    def find(self, given: str) -> str:
+        """The session that an id, or the beginning of one, names."""
+        rows = self.base.rows(
+            "SELECT id FROM session WHERE id >= ? AND id < ? LIMIT 2", (given, given + "\x7f")
+        )
+        if len(rows) == 1 and given:
+            return rows[0][0]
+        raise NotFound(
+            "Several sessions begin like this" if rows else "There is no such session here",
+            where=given,
+            do="The list of sessions shows those there are",
+        )
+
+    def newest(self) -> str:
+        """The id of the newest session, or nothing."""
+        rows = self.base.rows("SELECT id FROM session ORDER BY at DESC, id LIMIT 1")
+        return rows[0][0] if rows else ""
+
+    def _programs(self) -> list[tuple[str, int]]:
+        rows = self.base.rows(
+            "SELECT program, count(*) FROM session GROUP BY program ORDER BY 2 DESC LIMIT 6"
+        )
+        return [(row[0], row[1]) for row in rows if row[0]]
+
+    def session(self, name: str) -> tuple[Values, Values]:
+        """One session's row and its timeline."""
+        rows = self.base.rows(
+            f"SELECT {_LISTED}, timeline.value AS told, saving.value AS saving FROM session"
+            " JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON"
+            " saving.id = session.id AND saving.policy = 'collapse' WHERE session.id = ? LIMIT 1",
+            (name,),
+        )
+        if not rows:
+            raise NotFound(
+                "There is no such session in this project",
+                where=name,
+                do="The list of sessions shows those there are",
+            )
+        row = dict(rows[0])
+        told = cast("Values", json.loads(row.pop("told")))
+        return row, told
+
+
+def _where(query: SessionQuery) -> tuple[str, list[Any]]:
+    parts: list[str] = []
+    given: list[Any] = []
+    for word in fold_case(query.words).split():
+        parts.append("instr(folded, ?)")
+        given.append(word)
+    known = _WHERE.get(query.only)
+    if known:
+        parts.append(known)
+    elif query.only:
+        parts.append("program = ?")
+        given.append(query.only)
+    return (f" WHERE {' AND '.join(parts)}" if parts else ""), given
+
+
+def _way(query: SessionQuery) -> str:
+    return "DESC" if query.descending else "ASC"
+
+
+def _order(query: SessionQuery) -> str:
+    assert query.sort in SORTS
+    return f"session.{query.sort} {_way(query)}, session.id"
+
+
+def _program(found: Transcript) -> str:
+    """Where a session ran: here, or in another program, whose requests were not recorded."""
+    sent = any(isinstance(entry.record, Sent) for entry in found.entries)
+    return "here" if sent else "imported"
+
+
+def _model(found: Transcript) -> str:
+    if found.view.head and found.view.head.model:
+        return found.view.head.model
+    return next(_spoken(found), "")
+
+
+def _spoken(found: Transcript) -> Iterator[str]:
+    for entry in reversed(found.entries):
+        if isinstance(entry.record, AssistantMessage) and entry.record.model:
+            yield entry.record.model
