@@ -33,7 +33,8 @@ from reverie.middleware.decisions import Decisions, reminder_line, result_line
 from reverie.middleware.log import DecisionLog, Line
 from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, written
 from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
-from reverie.middleware.shadow import Shadow, ShadowRules, Shadows
+from reverie.middleware.shadow import Shadow, ShadowRules
+from reverie.middleware.shadows import Shadows
 from reverie.settings import DEFAULTS, Settings
 from reverie.transcript.names import reference
 from reverie.wire.reading import Format
