@@ -83,10 +83,10 @@ class Outgoing:
 
 @dataclass(slots=True)
 class _End:
-    """Where a request ended, and which patches it had."""
+    """Where a request ended, and what of it was ours."""
 
     parts: int
-    patches: tuple[bytes, ...]
+    decided: tuple[bytes, ...]
 
 
 @dataclass(slots=True)
@@ -239,14 +239,14 @@ class Engine:
     def _followed(self, asked: Asked, made: Plan) -> int:
         """How many parts the last request had that this one goes on from; breaks are counted."""
         thread, parts = asked.thread, asked.body.parts
-        sums = tuple(_sum(at, one.text) for at, one in made.patches)
+        sums = tuple(_sum(at, text) for at, text in made.decided)
         known = 0
         for at in range(len(parts), 0, -1):
             end = self._ends.get((thread, parts[at - 1].chain))
             if end is not None and end.parts == at:
                 known = at
-                before = tuple(s for s, (n, _) in zip(sums, made.patches, strict=True) if n < at)
-                if before != end.patches:
+                before = tuple(s for s, (n, _) in zip(sums, made.decided, strict=True) if n < at)
+                if before != end.decided:
                     self.figures.breaks += 1
                     self._say("the prefix of a request changed: please report this", "error")
                 break

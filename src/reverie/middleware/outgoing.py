@@ -63,6 +63,7 @@ class Plan:
     """What is decided of a request, and what is not yet."""
 
     patches: tuple[tuple[int, Patch], ...]  # with the part that each is about
+    decided: tuple[tuple[int, str], ...]  # what is said in or behind each part, without marks
     stored: int
     reminded: int
     saved: int  # characters that do not go out
@@ -93,6 +94,7 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
     patches: list[tuple[int, Patch]] = []
+    decided: list[tuple[int, str]] = []
     open_: list[Part] = []
     sent: list[Part] = []
     inherited: list[tuple[str, str]] = []
@@ -104,6 +106,7 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             text = decisions.results.get((asked.tenant, part.call, part.key))
             if text:
                 patches.append((at, result_patch(part, text)))
+                decided.append((at, text))
                 stored += 1
                 saved += part.inner[1] - part.inner[0] - len(text)
             elif text is None and _is_large(body, part, budget):
@@ -116,9 +119,11 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
                 inherited += _inherited(decisions, thread, part, text)
             if text:
                 patches += [(at, one) for one in reminder_patches(body, part, text)]
+                decided.append((at, text))
                 reminded += 1
     return Plan(
         tuple(patches),
+        tuple(decided),
         stored,
         reminded,
         saved,
