@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 from anyio import to_thread
@@ -49,9 +50,14 @@ PREVIEW = 1_200
 _ENDS = 4_096
 
 
-Seal = Callable[[Format, str, str, Path], str | None]
-"""A request's text with old rounds sealed, from its format, text, the tool by which the client
-reads files, and the folder of its session; None where there is nothing to seal."""
+class Seal(Protocol):
+    """A request's text with old rounds sealed, from its format, text, the tool by which the client
+    reads files, and the folder of its session; None where there is nothing to seal. Where the
+    client is `summing` up, nothing is sealed that was not before."""
+
+    def __call__(
+        self, form: Format, text: str, reader: str, folder: Path, *, summing: bool = False
+    ) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +209,8 @@ class Engine:
         if seal is None or shadow is None or not budget.reader or asked.kind == "agent":
             return out
         text = out.body.decode()
-        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder)
+        summing = asked.kind == "compaction"
+        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder, summing=summing)
         found, error = await alone(to_thread.run_sync(work), None)
         if error:
             self._say(f"nothing was sealed: {error}")
