@@ -7,11 +7,10 @@ log, then the request. What the session of the shadow does behind an answer is n
 from __future__ import annotations
 
 import os
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
@@ -31,12 +30,14 @@ from reverie.middleware.callers import (
     reader_of,
 )
 from reverie.middleware.decisions import Decisions, reminder_line, result_line
+from reverie.middleware.following import Ends
 from reverie.middleware.log import DecisionLog, Line
 from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, written
 from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
 from reverie.middleware.shadow import Shadow, ShadowRules
 from reverie.middleware.shadows import Shadows
 from reverie.settings import DEFAULTS, Settings
+from reverie.store.files import Folder
 from reverie.transcript.names import reference
 from reverie.wire.reading import Format
 from reverie.world import Notice, Reply, WayBack
@@ -47,7 +48,7 @@ PLACE = "proxy"
 REST_SECONDS = 3.0
 CHARACTERS = 8_000
 PREVIEW = 1_200
-_ENDS = 4_096
+_LOCKS = 4_096
 
 
 class Seal(Protocol):
@@ -88,14 +89,6 @@ class Outgoing:
 
 
 @dataclass(slots=True)
-class _End:
-    """Where a request ended, and what of it was ours."""
-
-    parts: int
-    decided: tuple[bytes, ...]
-
-
-@dataclass(slots=True)
 class Figures:
     """What went through, counted."""
 
@@ -117,8 +110,7 @@ class Engine:
         self.figures = Figures()
         self._log = DecisionLog(rules.shadows.home / PLACE)
         self._known = Known()
-        self._ends: OrderedDict[tuple[str, bytes], _End] = OrderedDict()
-        self._last: OrderedDict[str, bytes] = OrderedDict()
+        self._ends = Ends()
         self.shadows = Shadows(rules.shadows, self._log)
         self._deciding: dict[str, anyio.Lock] = {}
 
@@ -169,7 +161,8 @@ class Engine:
         if named and os.path.isabs(named) and os.path.isdir(named):
             return named
         own = self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16]
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not own.is_dir():
+            Folder(own).close()
         return str(own)
 
     async def _made(self, asked: Asked, data: bytes) -> Outgoing:
@@ -181,9 +174,13 @@ class Engine:
         shadow = None
         if asked.kind == "main" or made.open_results or self.rules.seal is not None:
             shadow = await self._shadow(asked)
-        out, error = await alone(self._patched(asked, data, budget, shadow), None)
-        if shadow is not None and (out is None or out.shadow is None):
-            shadow.uses -= 1
+        follows = False
+        try:
+            out, error = await alone(self._patched(asked, data, budget, shadow), None)
+            follows = out is not None and out.shadow is not None
+        finally:
+            if shadow is not None and not follows:
+                shadow.uses -= 1
         if out is None:
             raise Unpatched(error)
         return out
@@ -222,7 +219,7 @@ class Engine:
         return bool(made.open_results or made.sent_results or made.inherited)
 
     def _lock(self, thread: str) -> anyio.Lock:
-        if len(self._deciding) > _ENDS:
+        if len(self._deciding) > _LOCKS:
             self._deciding = {k: v for k, v in self._deciding.items() if v.locked()}
         return self._deciding.setdefault(thread, anyio.Lock())
 
@@ -241,28 +238,14 @@ class Engine:
         self.figures.saved += made.saved
         return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
 
-    # --- whether it goes on from the last one
-
     def _followed(self, asked: Asked, made: Plan) -> int:
         """How many parts the last request had that this one goes on from; breaks are counted."""
-        thread, parts = asked.thread, asked.body.parts
-        sums = tuple(_sum(at, text) for at, text in made.decided)
-        known = 0
-        for at in range(len(parts), 0, -1):
-            end = self._ends.get((thread, parts[at - 1].chain))
-            if end is not None and end.parts == at:
-                known = at
-                before = tuple(s for s, (n, _) in zip(sums, made.decided, strict=True) if n < at)
-                if before != end.decided:
-                    self.figures.breaks += 1
-                    self._say("the prefix of a request changed: please report this", "error")
-                break
-        last = self._last.get(thread)
-        if last is not None and asked.caller.session and not known:
-            self.figures.client_breaks += 1
-        if parts and asked.kind != "compaction":
-            self._keep(thread, parts, sums)
-        return known
+        found = self._ends.followed(asked, made)
+        if found.broken:
+            self.figures.breaks += 1
+            self._say("the prefix of a request changed: please report this", "error")
+        self.figures.client_breaks += found.left
+        return found.known
 
     def _is_rewritten(self, asked: Asked) -> bool:
         """Whether a client without sessions writes its history anew from request to request
@@ -270,16 +253,7 @@ class Engine:
         if asked.caller.session:
             return False
         known = self._log.decisions.positions.get(asked.main, {})
-        parts = asked.body.parts
-        goes_on = any((asked.thread, part.chain) in self._ends for part in parts)
-        return not goes_on and any(at in known for at in asked.chains())
-
-    def _keep(self, thread: str, parts: list[Part], sums: tuple[bytes, ...]) -> None:
-        self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
-        self._last[thread] = parts[-1].chain
-        for kept in (self._ends, self._last):
-            while len(kept) > _ENDS:
-                kept.popitem(last=False)
+        return not self._ends.goes_on(asked) and any(at in known for at in asked.chains())
 
     # --- deciding
 
@@ -322,8 +296,6 @@ class Engine:
         found, error = await alone(self.shadows.of(asked), None)
         if error:
             self._say(f"a conversation has no session of ours: {error}")
-        if found is not None:
-            found.uses += 1
         return found
 
     async def _recalled(self, asked: Asked, shadow: Shadow) -> str:
@@ -351,13 +323,20 @@ class Engine:
         if out.shadow is None or out.asked is None:
             return
         shadow = out.shadow
-        if not shadow.failed:
-            async with shadow.turn:
-                _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
-            if error:
-                shadow.failed = True
-                self._say(f"a conversation was not taken in: {error}")
-        shadow.uses -= 1
+        try:
+            if not shadow.failed:
+                await self._follow(out, out.asked, shadow, reply)
+        finally:
+            shadow.uses -= 1
+
+    async def _follow(
+        self, out: Outgoing, asked: Asked, shadow: Shadow, reply: Reply | None
+    ) -> None:
+        async with shadow.turn:
+            _, error = await alone(_followed_by(out, asked, shadow, reply), None)
+        if error:
+            shadow.failed = True
+            self._say(f"a conversation was not taken in: {error}")
 
     async def rested(self, out: Outgoing) -> None:
         """Wait whether the client goes on; where it does not, the turn is over."""
@@ -396,7 +375,3 @@ def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
             known = str(line["thread"]) in decisions.reminders.get(str(line["chain"]), {})
         out += [] if known else [line]
     return out
-
-
-def _sum(at: int, text: str) -> bytes:
-    return blake2b(f"{at}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

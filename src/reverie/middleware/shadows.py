@@ -42,7 +42,7 @@ class Shadows:
         self.decided[key] = decided
 
     async def of(self, asked: Asked) -> Shadow:
-        """The shadow of a conversation; opened, or begun."""
+        """The shadow of a conversation, in use from now on; opened, or begun."""
         async with self._opening:
             wanted = self._session(asked)
             found = self._open.pop(wanted, None) if wanted else None
@@ -50,7 +50,12 @@ class Shadows:
                 await self._end_turns(asked.folder)
                 found = await self._begun(asked, "" if found else wanted)
             self._open[found.session.id] = found
-            await self._close_oldest()
+            found.uses += 1
+            try:
+                await self._close_oldest()
+            except BaseException:
+                found.uses -= 1
+                raise
             return found
 
     async def _end_turns(self, folder: str) -> None:
