@@ -170,10 +170,7 @@ class Engine:
             return Outgoing(data, "recorded", asked, await self._shadow(asked))
         self._log.refresh()
         budget = self._budget(asked.body)
-        made = plan(asked, self._log.decisions, budget)
-        shadow = None
-        if asked.kind == "main" or made.open_results or self.rules.seal is not None:
-            shadow = await self._shadow(asked)
+        shadow = await self._shadow(asked) if self._needs_shadow(asked, budget) else None
         follows = False
         try:
             out, error = await alone(self._patched(asked, data, budget, shadow), None)
@@ -184,6 +181,11 @@ class Engine:
         if out is None:
             raise Unpatched(error)
         return out
+
+    def _needs_shadow(self, asked: Asked, budget: Budget) -> bool:
+        if asked.kind == "main" or self.rules.seal is not None:
+            return True
+        return bool(plan(asked, self._log.decisions, budget).open_results)
 
     async def _patched(
         self, asked: Asked, data: bytes, budget: Budget, shadow: Shadow | None
