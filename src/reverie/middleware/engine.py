@@ -185,7 +185,8 @@ class Engine:
     def _needs_shadow(self, asked: Asked, budget: Budget) -> bool:
         if asked.kind == "main" or self.rules.seal is not None:
             return True
-        return bool(plan(asked, self._log.decisions, budget).open_results)
+        made = plan(asked, self._log.decisions, budget)
+        return bool(made.open_results or (made.unruled and self.rules.shadows.memory))
 
     async def _patched(
         self, asked: Asked, data: bytes, budget: Budget, shadow: Shadow | None
@@ -193,7 +194,8 @@ class Engine:
         async with self._lock(asked.thread):
             made = plan(asked, self._log.decisions, budget)
             undecided = bool(asked.prompt) and made.reminder is None
-            if self._is_open(made) or undecided:
+            unruled = made.unruled and shadow is not None and shadow.rules is not None
+            if self._is_open(made) or undecided or unruled:
                 await self._decide(asked, made, shadow, budget)
                 made = plan(asked, self._log.decisions, budget)
         following = shadow if asked.kind == "main" else None
@@ -275,7 +277,20 @@ class Engine:
             text = await self._recalled(asked, shadow) if shadow is not None else ""
             text = text if lasts else ""
             lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
-        await to_thread.run_sync(self._log.decide, partial(_undecided, lines))
+        lines += await self._ruled(asked, made, shadow)
+        durable = any(line["text"] or line["kind"] != "rule" for line in lines)
+        work = partial(self._log.decide, partial(_undecided, lines), durable=durable)
+        await to_thread.run_sync(work)
+
+    async def _ruled(self, asked: Asked, made: Plan, shadow: Shadow | None) -> list[Line]:
+        """What rules say to calls whose results are new."""
+        if shadow is None or shadow.rules is None or not made.unruled:
+            return []
+        looked = shadow.rules.decided(asked, made.unruled, self._log.decisions)
+        lines, error = await alone(looked, list[Line]())
+        if error:
+            self._say(f"no rules were looked up: {error}")
+        return lines
 
     async def _stored(self, asked: Asked, part: Part, shadow: Shadow, budget: Budget) -> Line:
         result = result_of(asked.body, part)
@@ -370,9 +385,9 @@ def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
     """The lines about what nobody has decided meanwhile."""
     out: list[Line] = []
     for line in lines:
-        if line["kind"] == "result":
+        if line["kind"] in ("result", "rule"):
             key = (str(line["tenant"]), str(line["call"]), str(line["content"]))
-            known = key in decisions.results
+            known = key in (decisions.results if line["kind"] == "result" else decisions.rules)
         else:
             known = str(line["thread"]) in decisions.reminders.get(str(line["chain"]), {})
         out += [] if known else [line]

@@ -25,6 +25,7 @@ from reverie.middleware import chain
 from reverie.middleware.decisions import Position, position_line
 from reverie.middleware.log import DecisionLog, Line
 from reverie.middleware.outgoing import Asked
+from reverie.middleware.ruling import CallRules
 from reverie.middleware.speakers import messages_of
 from reverie.session.context import index_files
 from reverie.session.opening import Head
@@ -83,9 +84,16 @@ class Shadow:
     """One conversation's shadow. Calls wait for one another."""
 
     def __init__(
-        self, session: Session, thread: str, project: str, log: DecisionLog, decided: Decided
+        self,
+        session: Session,
+        thread: str,
+        project: str,
+        log: DecisionLog,
+        decided: Decided,
+        rules: CallRules | None = None,
     ) -> None:
         self.session = session
+        self._rules = rules
         self.thread = thread
         self.project = project
         self.turn = anyio.Lock()
@@ -101,6 +109,11 @@ class Shadow:
     @property
     def folder(self) -> Path:
         return self.session.library.path / self.session.id
+
+    @property
+    def rules(self) -> CallRules | None:
+        """The rules that calls are looked at by; None where there is no memory, or they are off."""
+        return self._rules if self.session.world.flags.get("rules") else None
 
     # --- what the client says
 

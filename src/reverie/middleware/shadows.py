@@ -13,8 +13,10 @@ from reverie.layers.extraction import NAME as EXTRACTION
 from reverie.middleware.decisions import session_line
 from reverie.middleware.log import DecisionLog
 from reverie.middleware.outgoing import Asked
+from reverie.middleware.ruling import CallRules
 from reverie.middleware.shadow import Decided, Shadow, ShadowRules
 from reverie.session.opening import SessionWish
+from reverie.session.rules import ProjectRules
 from reverie.session.session import Session
 from reverie.transcript.records import ResultDecided
 
@@ -79,7 +81,11 @@ class Shadows:
         line = session_line(asked.main, opened.id, asked.folder)
         if session != opened.id:
             await to_thread.run_sync(self._log.note, [line])
-        return Shadow(opened, asked.main, asked.folder, self._log, self.decided)
+        rules = None
+        if opened.memories is not None:
+            found = ProjectRules(opened.memories, place.root, place.cwd, place.user)
+            rules = CallRules(found, opened.id)
+        return Shadow(opened, asked.main, asked.folder, self._log, self.decided, rules)
 
     async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
         rules = self._rules
