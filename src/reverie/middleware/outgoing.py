@@ -16,7 +16,7 @@ from reverie.light import dataclass
 from reverie.middleware import chain, marks
 from reverie.middleware.callers import Caller, Kind
 from reverie.middleware.decisions import Decisions
-from reverie.middleware.patches import Patch, patched, reminder_patches, result_patch
+from reverie.middleware.patches import Patch, patched, reminder_patches, result_patches
 from reverie.middleware.scanning import Body, Part
 from reverie.transcript.blocks import Block, Json, Object, text_of
 
@@ -63,11 +63,13 @@ class Plan:
     """What is decided of a request, and what is not yet."""
 
     patches: tuple[tuple[int, Patch], ...]  # with the part that each is about
+    decided: tuple[tuple[int, str], ...]  # what is said in or behind each part, without marks
     stored: int
     reminded: int
     saved: int  # characters that do not go out
     open_results: tuple[Part, ...]  # over their budget, and nobody has decided
     sent_results: tuple[Part, ...]  # the same, but they were sent as they are
+    unruled: tuple[Part, ...]  # results of calls that no rules were looked up for yet
     reminder: str | None  # of the prompt; None: not decided
     inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
 
@@ -93,17 +95,25 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
     patches: list[tuple[int, Patch]] = []
+    decided: list[tuple[int, str]] = []
     open_: list[Part] = []
     sent: list[Part] = []
+    unruled: list[Part] = []
     inherited: list[tuple[str, str]] = []
     stored = reminded = saved = 0
     now = asked.prompted
     reminder: str | None = None
     for at, part in enumerate(body.parts):
         if part.kind == "tool_result" and part.inner != (0, 0):
-            text = decisions.results.get((asked.tenant, part.call, part.key))
+            key = (asked.tenant, part.call, part.key)
+            text, rule = decisions.results.get(key), decisions.rules.get(key)
+            if text or rule:
+                made = result_patches(body, part, text or "", rule or "")
+                patches += [(at, one) for one in made]
+                decided.append((at, f"{text or ''}{rule or ''}"))
+            if rule is None and at >= fresh:
+                unruled.append(part)
             if text:
-                patches.append((at, result_patch(part, text)))
                 stored += 1
                 saved += part.inner[1] - part.inner[0] - len(text)
             elif text is None and _is_large(body, part, budget):
@@ -116,14 +126,17 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
                 inherited += _inherited(decisions, thread, part, text)
             if text:
                 patches += [(at, one) for one in reminder_patches(body, part, text)]
+                decided.append((at, text))
                 reminded += 1
     return Plan(
         tuple(patches),
+        tuple(decided),
         stored,
         reminded,
         saved,
         tuple(open_),
         tuple(sent),
+        tuple(unruled),
         reminder,
         tuple(inherited),
     )

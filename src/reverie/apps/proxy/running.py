@@ -79,7 +79,7 @@ async def run(
     async with running(rules, upstreams, token, explain) as proxy:
         await _look(upstreams, rules.shadows.say)
         told: Callable[[str], None] = lambda url: ready(ProxyAddress.of(url, token))  # noqa: E731
-        await serve(proxy, listening, told, grace_seconds=GRACE_SECONDS)
+        await serve(proxy, listening, told, grace_seconds=GRACE_SECONDS, named=False)
 
 
 async def _look(upstreams: Upstreams, say: Say) -> None:
