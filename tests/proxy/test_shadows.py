@@ -77,3 +77,31 @@ async def test_the_folders_of_keys_are_private(home: Path) -> None:
     folders = [home / "proxy" / "keys", *(home / "proxy" / "keys").iterdir()]
     assert len(folders) == 2
     assert {stat.S_IMODE(one.stat().st_mode) for one in folders} == {0o700}
+
+
+async def test_a_conversation_that_is_joined_late_is_taken_in_whole(home: Path) -> None:
+    """Several rounds at once, a call's id that is used twice, a result that comes too late."""
+    made = engine(home)
+    client = Client(made).says("Read them, please")
+    for number, ident in enumerate(("one", "two", "one")):
+        use = {"type": "tool_use", "id": ident, "name": "Read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": ident, "content": f"result {number}."}
+        client.messages += [
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [result]},
+        ]
+    late = {"type": "tool_result", "tool_use_id": "two", "content": "result 3."}
+    client.messages += [
+        {"role": "assistant", "content": "I have read them."},
+        {"role": "user", "content": [late, {"type": "text", "text": "And now?"}]},
+    ]
+    await client.asks("That is all.")
+    opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
+    (shadow,) = opened.values()
+    seen = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
+    for number in range(4):
+        assert sum(f"result {number}." in raw for raw in seen) == 1
+    await client.says("Go on, please").asks()
+    again = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
+    assert again[: len(seen)] == seen
+    await made.aclose()

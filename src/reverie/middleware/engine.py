@@ -17,7 +17,7 @@ from typing import Protocol
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone
+from reverie.alone import alone, tried
 from reverie.layers.tool_results import ends, file_of, stored
 from reverie.light import dataclass
 from reverie.middleware.callers import (
@@ -277,20 +277,18 @@ class Engine:
             text = await self._recalled(asked, shadow) if shadow is not None else ""
             text = text if lasts else ""
             lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
-        lines += await self._ruled(asked, made, shadow)
-        durable = any(line["text"] or line["kind"] != "rule" for line in lines)
-        work = partial(self._log.decide, partial(_undecided, lines), durable=durable)
-        await to_thread.run_sync(work)
+        await to_thread.run_sync(partial(self._settle, lines, asked, made, shadow))
 
-    async def _ruled(self, asked: Asked, made: Plan, shadow: Shadow | None) -> list[Line]:
-        """What rules say to calls whose results are new."""
-        if shadow is None or shadow.rules is None or not made.unruled:
-            return []
-        looked = shadow.rules.decided(asked, made.unruled, self._log.decisions)
-        lines, error = await alone(looked, list[Line]())
-        if error:
-            self._say(f"no rules were looked up: {error}")
-        return lines
+    def _settle(self, lines: list[Line], asked: Asked, made: Plan, shadow: Shadow | None) -> None:
+        """Write down what was decided, and what rules say to calls whose results are new."""
+        if shadow is not None and shadow.rules is not None and made.unruled:
+            looked = partial(shadow.rules.decided, asked, made.unruled, self._log.decisions)
+            ruled, error = tried(looked, list[Line]())
+            lines = [*lines, *ruled]
+            if error:
+                self._say(f"no rules were looked up: {error}")
+        durable = any(line["text"] or line["kind"] != "rule" for line in lines)
+        self._log.decide(partial(_undecided, lines), durable=durable)
 
     async def _stored(self, asked: Asked, part: Part, shadow: Shadow, budget: Budget) -> Line:
         result = result_of(asked.body, part)

@@ -46,7 +46,7 @@ class Ends:
     def followed(self, asked: Asked, made: Plan) -> Followed:
         """How this one follows; from now on it is the last, where it will be part of a history."""
         thread, parts = asked.thread, asked.body.parts
-        sums = tuple(_sum(at, text) for at, text in made.decided)
+        sums = tuple(_sum(at, f"{text}{behind}") for at, text, behind in made.decided)
         found = self._found(asked, made, sums)
         if parts and asked.kind != "compaction":
             self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
@@ -61,7 +61,8 @@ class Ends:
         for at in range(len(parts), 0, -1):
             end = self._ends.get((asked.thread, parts[at - 1].chain))
             if end is not None and end.parts == at:
-                before = tuple(s for s, (n, _) in zip(sums, made.decided, strict=True) if n < at)
+                mine = zip(sums, made.decided, strict=True)
+                before = tuple(one for one, (n, *_) in mine if n < at)
                 return Followed(at, broken=before != end.decided)
         return Followed(0, left=bool(asked.caller.session) and asked.thread in self._threads)
 

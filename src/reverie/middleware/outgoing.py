@@ -62,8 +62,7 @@ class Asked:
 class Plan:
     """What is decided of a request, and what is not yet."""
 
-    patches: tuple[tuple[int, Patch], ...]  # with the part that each is about
-    decided: tuple[tuple[int, str], ...]  # what is said in or behind each part, without marks
+    decided: tuple[tuple[int, str, str], ...]  # by part: what stands in its place, and behind it
     stored: int
     reminded: int
     saved: int  # characters that do not go out
@@ -94,8 +93,7 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     body, thread = asked.body, asked.thread
     parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
-    patches: list[tuple[int, Patch]] = []
-    decided: list[tuple[int, str]] = []
+    decided: list[tuple[int, str, str]] = []
     open_: list[Part] = []
     sent: list[Part] = []
     unruled: list[Part] = []
@@ -108,9 +106,7 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             key = (asked.tenant, part.call, part.key)
             text, rule = decisions.results.get(key), decisions.rules.get(key)
             if text or rule:
-                made = result_patches(body, part, text or "", rule or "")
-                patches += [(at, one) for one in made]
-                decided.append((at, f"{text or ''}{rule or ''}"))
+                decided.append((at, text or "", rule or ""))
             if rule is None and at >= fresh:
                 unruled.append(part)
             if text:
@@ -125,11 +121,9 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             if text is not None and parent != thread:
                 inherited += _inherited(decisions, thread, part, text)
             if text:
-                patches += [(at, one) for one in reminder_patches(body, part, text)]
-                decided.append((at, text))
+                decided.append((at, "", text))
                 reminded += 1
     return Plan(
-        tuple(patches),
         tuple(decided),
         stored,
         reminded,
@@ -177,15 +171,16 @@ def result_of(body: Body, part: Part) -> Result:
 def written(asked: Asked, made: Plan, known: int) -> str | None:
     """The text that goes out; None where it is the client's own."""
     body = asked.body
-    pieces = [one for _, one in made.patches]
-    bare = {body.parts[at].start for at, _ in made.patches if body.parts[at].bare}
-    touched = frozenset(bare | _reminded(body, made))
-    inside, outside = marks.spare_marks(body, known, touched)
+    pieces: list[Patch] = []
+    touched: set[int] = set()  # where a mark would have to be on what is put there
+    for at, text, behind in made.decided:
+        part = body.parts[at]
+        if part.kind == "tool_result":
+            pieces += result_patches(body, part, text, behind)
+        else:
+            pieces += reminder_patches(body, part, behind)
+            touched.add(part.start)
+    inside, outside = marks.spare_marks(body, known, frozenset(touched))
     if not pieces and not inside and not outside:
         return None
     return patched(body, [*pieces, *inside], outside)
-
-
-def _reminded(body: Body, made: Plan) -> set[int]:
-    """Parts that a reminder stands behind: a mark would have to be on that."""
-    return {body.parts[at].start for at, one in made.patches if one.start >= body.parts[at].end}

@@ -42,6 +42,8 @@ def patched(body: Body, patches: Iterable[Patch], outside: Iterable[Patch] = ())
 def result_patches(body: Body, part: Part, content: str, added: str) -> list[Patch]:
     """Another content for a result, a JSON text, or "" for its own; and words behind it."""
     start, end = part.inner
+    if content and not added:
+        return [Patch(start, end, content)]
     if content:
         return [Patch(start, end, f"{content[:-1]}{_more(content, added, body)}{content[-1]}")]
     own = body.text[body.base + start : body.base + end] if added else ""

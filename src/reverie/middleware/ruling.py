@@ -9,8 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from anyio import to_thread
-
 from reverie.errors import InvalidMessage
 from reverie.memory.rules import ledger
 from reverie.memory.rules.match import CompiledRule
@@ -34,11 +32,8 @@ class CallRules:
         self._rules = rules
         self._session = session
 
-    async def decided(
-        self, asked: Asked, parts: Sequence[Part], decisions: Decisions
-    ) -> list[Line]:
-        """What joins some results; "" is a decision too."""
-        await self._rules.refresh()
+    def decided(self, asked: Asked, parts: Sequence[Part], decisions: Decisions) -> list[Line]:
+        """What joins some results; "" is a decision too. Reads files: call it in a thread."""
         known = ""
         events: list[tuple[str, str]] = []
         out: list[Line] = []
@@ -49,8 +44,7 @@ class CallRules:
             known += text
             out.append(rule_line(asked.tenant, part.call, part.key, text))
         if events:
-            store, at = self._rules.store, time.time()
-            await to_thread.run_sync(lambda: store.count(events, at, self._session))
+            self._rules.store.count(events, time.time(), self._session)
         return out
 
 

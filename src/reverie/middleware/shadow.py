@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -129,18 +130,36 @@ class Shadow:
         if entry != self._leaf and not answers:
             await self._back(entry)
         await self._set_head(asked)
+        taken = self._taken(asked, messages, answers=answers)
+        leaf = self._leaf
+        entries = iter(await self.session.append(*(one for found in taken for one in found)))
         lines: list[Line] = []
-        for n, said in enumerate(messages):
+        for n, (said, records) in enumerate(zip(messages, taken, strict=True)):
+            for entry in islice(entries, len(records)):
+                leaf = entry.id if entry.on_chain else leaf
+            at, place = self._chain(asked, first + n), Position(self.session.id, leaf)
             spoken = said.speaker == "assistant"
-            if not spoken:
-                await self.session.append(*self._said(said.blocks, asked, said.speaker))
-            elif not (n == 0 and answers and _calls(said) == self._calls):
-                await self.session.append(AssistantMessage(said.blocks))
-            place = Position(self.session.id, self._leaf)
-            at = self._chain(asked, first + n)
             lines.append(position_line(self.thread, at, place, spoken=spoken))
         if lines:
             await to_thread.run_sync(self._log.note, lines)
+
+    def _taken(
+        self, asked: Asked, messages: Sequence[Heard], *, answers: bool
+    ) -> list[list[Record]]:
+        """The records of each message; none where the first is the answer that is there already."""
+        view = self.session.view
+        waiting, called = set(view.open_calls), set[str]()
+        out: list[list[Record]] = []
+        for n, said in enumerate(messages):
+            if said.speaker != "assistant":
+                out.append(self._said(said.blocks, asked, said.speaker, waiting))
+            elif n == 0 and answers and _calls(said) == self._calls:
+                out.append([])
+            else:
+                out.append([AssistantMessage(said.blocks)])
+                waiting = {one for one in _calls(said) if one not in view.calls} - called - {""}
+                called |= waiting
+        return out
 
     @property
     def _leaf(self) -> str:
@@ -191,14 +210,16 @@ class Shadow:
         if recorded != made:
             await self.session.append(made)
 
-    def _said(self, blocks: Sequence[Block], asked: Asked, speaker: str) -> list[Record]:
-        """What a user or a tool said; results that were stored stand in by their previews."""
+    def _said(
+        self, blocks: Sequence[Block], asked: Asked, speaker: str, waiting: set[str]
+    ) -> list[Record]:
+        """What a user or a tool said; results that were stored stand in by their previews. They
+        leave the calls that are `waiting`."""
         if speaker == "other":
             words = [t for b in blocks if (t := text_of(b.value)).strip()]
             return [UserMessage(tuple(map(text_block, words)), "client")] if words else []
         out: list[tuple[Block, bool]] = []
         decided: list[Record] = []
-        waiting = set(self.session.view.open_calls)
         for block in blocks:
             if block.type != "tool_result":
                 out += [] if block.blank else [(block, False)]
