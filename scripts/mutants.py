@@ -5,7 +5,12 @@ in each other's place, a number one off, a comparison moved by one, a result tha
 made in a copy of the tree and the module's own tests are run there; they must fail. One that makes
 them run without end counts as noticed. The same seed draws the same damages.
 
+Some damages change nothing that anybody could see: `equivalent_mutants.toml` beside this file names
+each with its reason, and they count neither way. A name that fits no damage any more is a fault of
+the list. What was found is written down by module, newest in place of older.
+
     python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
+                              [--write bench/results/mutants.json]
 
 Ends with 0 where at least nine of ten were noticed in every module; it prints those that were not.
 """
@@ -15,13 +20,18 @@ from __future__ import annotations
 import argparse
 import ast
 import itertools
+import json
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scripts import mutations
 from scripts.manifest import Mutation, Row
@@ -29,7 +39,9 @@ from scripts.mutations import LEFT_OUT, run_tests, unchanged
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "src/reverie"
+EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
+LEAST_S, SLOWER = 60.0, 5.0  # how long damaged tests may take: so much, and so often their time
 TESTS: dict[str, tuple[str, ...]] = {
     "session/conversation": (
         "tests/session/test_session.py",
@@ -100,6 +112,25 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/cli/test_memory.py",
     ),
     "store/home": ("tests/store/test_home.py",),
+    "team/sync": ("tests/team/test_plan.py",),
+    "team/round": ("tests/team/test_round.py", "tests/team/test_link.py"),
+    "tools/places": ("tests/tools/test_files.py", "tests/tools/test_private.py"),
+    "memory/paths": ("tests/memory/test_paths.py", "tests/threats/test_paths.py"),
+    "memory/secrets/scanner": (
+        "tests/memory/test_secrets.py",
+        "tests/memory/test_secrets_disguised.py",
+        "tests/memory/test_secrets_bounded.py",
+    ),
+    "session/loop": (
+        "tests/loop/test_loop.py",
+        "tests/loop/test_stops.py",
+        "tests/loop/test_repeats.py",
+        "tests/loop/test_cancel.py",
+        "tests/loop/test_hooks.py",
+    ),
+    "middleware/chain": ("tests/proxy/test_shadows.py", "tests/proxy/test_server.py"),
+    "middleware/following": ("tests/proxy/test_shadows.py", "tests/proxy/test_server.py"),
+    "middleware/decisions": ("tests/proxy/test_shadows.py", "tests/proxy/test_server.py"),
 }
 _POWER = ("tests/store/test_power.py",)
 NAMED = (
@@ -176,6 +207,10 @@ _OTHER = {
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
+Name = tuple[str, str, str, str]
+"""A module, a kind of damage, the line that it stands in, and what becomes of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """One damage: the text between two places of a module, and what stands there instead."""
@@ -191,9 +226,16 @@ class Mutant:
         return source[: self.start] + self.text + source[self.end :]
 
     def told(self, source: str) -> str:
+        return f"{self.module}:{self.line} {self.kind}: {self.change(source)}"
+
+    def change(self, source: str) -> str:
         before = " ".join(source[self.start : self.end].split())
-        after = " ".join(self.text.split())
-        return f"{self.module}:{self.line} {self.kind}: {before[:70]} -> {after[:70]}"
+        return f"{before[:70]} -> {' '.join(self.text.split())[:70]}"
+
+    def name(self, source: str) -> Name:
+        """What it is called whatever stands above it: the text of its line, and the change."""
+        row = source.splitlines()[self.line - 1].strip()
+        return self.module, self.kind, row, self.change(source)
 
 
 class _Places:
@@ -283,19 +325,47 @@ def _is_read(source: str) -> bool:
     return True
 
 
+def explained(root: Path) -> dict[Name, str]:
+    """Why nobody could see some damages, by name."""
+    rows = tomllib.loads((root / EQUIVALENT).read_text(encoding="utf-8")).get("mutant", [])
+    return {(row["module"], row["kind"], row["line"], row["change"]): row["why"] for row in rows}
+
+
 def run(root: Path, module: str, each: int, seed: int) -> Iterator[tuple[Mutant, str, str]]:
-    """Each damage with its description and what became of it: noticed or not."""
+    """Each damage with its description and what became of it: noticed, not, or explained."""
+    known = explained(root)
     with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
         path = tree / SOURCE / f"{module}.py"
         source = path.read_text(encoding="utf-8")
+        began = time.monotonic()
         if trouble := unchanged(tree, TESTS[module]):
             raise SystemExit(f"the tests of {module} fail before anything is damaged:\n{trouble}")
+        limit = LEAST_S + SLOWER * (time.monotonic() - began)
         for one in drawn(module, source, each, seed):
+            if one.name(source) in known:
+                yield one, one.told(source), "explained"
+                continue
             path.write_text(one.of(source), encoding="utf-8")
-            code, _ = run_tests(tree, TESTS[module])
+            code, _ = run_tests(tree, TESTS[module], limit)
             yield one, one.told(source), "survived" if code == 0 else "killed"
+
+
+def write_down(path: Path, row: dict[str, Any]) -> None:
+    """Put a module's row into the results, in place of an older one."""
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    rows = {one["module"]: one for one in known} | {row["module"]: row}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps([rows[name] for name in sorted(rows)], indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def commit(root: Path) -> str:
+    """Which state of the tree this is; "" outside of a repository."""
+    asked = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def all_noticed(only: str) -> bool:
@@ -314,6 +384,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="modules whose name holds this text")
     parser.add_argument("--list", action="store_true", help="name them and stop")
     parser.add_argument("--named", action="store_true", help="those that are written down here")
+    parser.add_argument("--write", type=Path, help="the file that keeps the results by module")
     given = parser.parse_args()
     if given.named:
         sys.exit(not all_noticed(given.only))
@@ -323,15 +394,27 @@ def main() -> None:
             source = (ROOT / SOURCE / f"{module}.py").read_text(encoding="utf-8")
             for one in drawn(module, source, given.each, given.seed):
                 print(one.told(source))
-            continue
-        outcomes: list[str] = []
-        for _, told, outcome in run(ROOT, module, given.each, given.seed):
-            outcomes.append(outcome)
-            print(f"{outcome:9} {told}", flush=True)
-        killed = outcomes.count("killed")
-        print(f"{module}: {killed} of {len(outcomes)} noticed", flush=True)
-        few += [module] if killed < SHARE * len(outcomes) else []
+        elif not is_noticed(module, given.each, given.seed, given.write):
+            few.append(module)
     sys.exit(bool(few))
+
+
+def is_noticed(module: str, each: int, seed: int, written: Path | None) -> bool:
+    """Damages one module and says what became of it; whether enough was noticed."""
+    began, outcomes = time.monotonic(), list[str]()
+    survived: list[str] = []
+    for _, told, outcome in run(ROOT, module, each, seed):
+        outcomes.append(outcome)
+        survived += [told] if outcome == "survived" else []
+        print(f"{outcome:9} {told}", flush=True)
+    killed, counted = outcomes.count("killed"), len(outcomes) - outcomes.count("explained")
+    print(f"{module}: {killed} of {counted} noticed", flush=True)
+    if written is not None:
+        row = {"module": module, "seed": seed, "drawn": len(outcomes), "killed": killed}
+        row |= {"explained": len(outcomes) - counted, "survived": survived}
+        seconds = round(time.monotonic() - began)
+        write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})
+    return killed >= SHARE * counted
 
 
 if __name__ == "__main__":
