@@ -1,0 +1,96 @@
+"""What the proxy decided, in courses drawn by chance that are killed, fail and lose power."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from reverie.middleware.decisions import Position, position_line, result_line
+from reverie.middleware.log import DecisionLog
+from reverie.transcript.blocks import Json
+from tests.breaking import Acked, attempted, cut, failed, killed
+from tests.conftest import Scale
+from tests.faults import Ack
+
+pytestmark = [pytest.mark.spec("12.log")]
+
+
+class LogCourse:
+    """Two proxies of one home decide about results; what one told a client stays so for all."""
+
+    def __init__(self, chance: Random) -> None:
+        self.steps = [
+            (
+                chance.randint(0, 1),
+                chance.choice(["decide"] * 4 + ["note", "again"]),
+                chance.randint(0, 3),
+                chance.choice([0, 10, 9_000]),
+            )
+            for _ in range(chance.randint(3, 8))
+        ]
+
+    def begin(self, base: Path) -> None:
+        pass
+
+    def act(self, base: Path, ack: Ack) -> None:
+        logs: list[DecisionLog | None] = [None, None]
+        for at, (who, kind, about, size) in enumerate(self.steps):
+            if kind == "again" and (old := logs[who]) is not None:
+                old.close()
+                logs[who] = None
+            if logs[who] is None:
+                logs[who] = attempted(lambda: DecisionLog(base / "home" / "proxy"))
+            log = logs[who]
+            if log is None:
+                continue
+            if kind == "note":
+                attempted(lambda log=log, at=at: note(log, at))
+            elif text := attempted(lambda l=log, a=about, s=size, n=at: decide(l, a, n, s)):
+                ack(f"{about} {text}")
+        for log in logs:
+            if log is not None:
+                log.close()
+        ack("over")
+
+    def check(self, base: Path, acked: Acked) -> None:
+        log, other = (DecisionLog(base / "home" / "proxy") for _ in range(2))
+        known = dict(one.split(" ", 1) for one in acked if one != "over")
+        for one in acked:
+            assert one == "over" or known[one[0]] == one[2:], "one thing was decided twice"
+        for about in range(4):
+            text = decide(log, about, 99, 5)
+            assert text == known.get(str(about), text), f"lost: {about} {known[str(about)]}"
+            assert decide(other, about, 100, 5) == text
+        log.close()
+        other.close()
+
+
+def decide(log: DecisionLog, about: int, at: int, size: int) -> str:
+    """What stands for a thing from now on: what was decided before, or this."""
+    key = ("tenant", f"call{about}", "content")
+
+    def lines(decisions: object) -> list[dict[str, Json]]:
+        del decisions
+        known = log.decisions.results.get(key)
+        return [] if known is not None else [result_line(*key, f"text{at}{'x' * size}")]
+
+    log.decide(lines)
+    return log.decisions.results[key][:8]
+
+
+def note(log: DecisionLog, at: int) -> None:
+    log.note([position_line("thread", f"chain{at}", Position("session", "entry"), spoken=True)])
+
+
+def test_what_was_decided_outlives_a_kill(scale: Scale) -> None:
+    killed(LogCourse, Random(f"log kills:{scale.seed}"), scale.pick(12, 600))
+
+
+def test_what_was_decided_outlives_a_call_that_fails(scale: Scale) -> None:
+    failed(LogCourse, Random(f"log faults:{scale.seed}"), scale.pick(60, 2_000))
+
+
+def test_what_was_decided_outlives_a_power_cut(scale: Scale) -> None:
+    cut(LogCourse, Random(f"log power:{scale.seed}"), scale.pick(60, 2_000))
