@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from reverie.agent.mail.letters import LeadKeys, Letter
 from reverie.agent.mail.mailbox import Mailbox
 from reverie.agent.mail.post import Post
+from reverie.errors import ReverieError
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.transcript.codec import decode, encode
@@ -20,7 +23,7 @@ from reverie.transcript.records import Entry
 from reverie.transcript.view import EMPTY
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
-from tests.faults import Ack
+from tests.faults import Ack, run_with_error
 
 pytestmark = [pytest.mark.spec("10.mail")]
 KEYS = LeadKeys(b"k" * 32)
@@ -129,3 +132,20 @@ def test_a_letter_outlives_a_call_that_fails(scale: Scale) -> None:
 
 def test_a_letter_outlives_a_power_cut(scale: Scale) -> None:
     cut(MailCourse, Random(f"mail power:{scale.seed}"), scale.pick(40, 2_000))
+
+
+def test_a_disk_that_fails_for_a_moment_costs_no_letter(tmp_path: Path) -> None:
+    """What cannot be looked at now is neither an empty box nor a forged letter."""
+    course = MailCourse(Random(0))
+    course.begin(tmp_path)
+    for call in ("os.listdir", "os.open", "os.read"):
+        for n in range(1, 12):
+            with Folder(tmp_path / "mail") as mail, contextlib.suppress(ReverieError):
+                box = Mailbox(mail, OWNER, KEYS)
+                run_with_error(lambda b=box: b.waiting({}), n, errno.EIO, calls=[call])
+                letter = Letter("lead", OWNER, f"letter lead {n} {len(call)}")
+                run_with_error(lambda b=box, one=letter: b.put(one), n, errno.EIO, calls=[call])
+    with Folder(tmp_path / "mail") as mail:
+        first, *_ = Mailbox(mail, OWNER, KEYS).waiting({})
+    assert first.text == "letter lead 0 0"
+    assert not list((tmp_path / "mail").rglob("*.refused"))
