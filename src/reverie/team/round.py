@@ -56,6 +56,8 @@ class SyncReport:
     conflicts: list[str] = field(default_factory=list[str])
     lost: dict[str, str] = field(default_factory=dict[str, str])
     """Of each conflict that the server won, where our bytes are kept."""
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+    """Of each conflict, which bytes those are."""
     returned: list[str] = field(default_factory=list[str])
     removed: list[str] = field(default_factory=list[str])
     unlisted: list[str] = field(default_factory=list[str])
@@ -176,8 +178,11 @@ def _pull(
 ) -> None:
     """Land what is new there, and note what is agreed on."""
     for key in found.lost:
-        if key not in report.lost:
+        name = digest(here.data[key])
+        if report.kept.get(key) != name:  # a try before this one may have kept an older text
             report.lost[key] = folder.keep_lost(memories, key, here.data[key], now)
+            report.kept[key] = name
+        if key not in report.conflicts:
             report.conflicts.append(key)
     for key in found.merge:
         if key not in report.conflicts:
