@@ -7,7 +7,7 @@
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
 #   make doors     programs of foreign make against ours; 35 minutes at most
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
-#   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
+#   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped
 #   make bench     ratios and times, written to bench/out
 #   make check     format, lint, types (of the docs' examples too), import rules, manifest, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
@@ -77,7 +77,8 @@ proof: $(PROOF)
 	$(BIN)/python -m scripts.mutations --jobs $(WORKERS)
 
 endurance: $(PROOF)
-	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
+	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) \
+		$(if $(HOURS),--hours $(HOURS)) $(if $(SLICES),--slices $(SLICES))
 
 bench: $(DEV)
 	$(BIN)/python -m bench

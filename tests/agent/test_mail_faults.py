@@ -25,7 +25,7 @@ from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack, run_with_error
 
-pytestmark = [pytest.mark.spec("10.mail")]
+pytestmark = [pytest.mark.spec("1.courses")]
 KEYS = LeadKeys(b"k" * 32)
 OWNER = "mate"
 LOG = "mate.jsonl"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
@@ -58,6 +59,15 @@ def fuzz(name: str, seed: int, count: int, *, first: int = 0) -> int:
     counted("fuzz executions", count)
     counted(f"executions of {name}", count)
     return count
+
+
+def fuzz_for(name: str, seed: int, seconds: float) -> int:
+    """Inputs of a target until so many seconds of CPU are used; how many there were. Each target
+    has its time, so that dear ones are not left out and cheap ones not done for ever."""
+    began, done = time.process_time(), 0
+    while time.process_time() - began < seconds:
+        done += fuzz(name, seed, BATCH, first=done)
+    return done
 
 
 def replay(name: str, data: bytes) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Scale
 from tests.fuzz import fuzzing
-from tests.fuzz.fuzzing import Finding, corpus, fuzz
+from tests.fuzz.fuzzing import Finding, corpus, fuzz, fuzz_for
 from tests.fuzz.mutating import Run, made
 from tests.fuzz.targets import TARGETS, Target
 
@@ -20,7 +20,10 @@ SLOW = {"scanner": 8}
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_any_bytes_are_read_or_refused(name: str, scale: Scale) -> None:
-    fuzz(name, scale.seed, scale.pick(40, 8_000) // SLOW.get(name, 1))
+    if scale.proof:
+        fuzz_for(name, scale.seed, 2.0 * min(scale.times, 8))
+    else:
+        fuzz(name, scale.seed, 40 // SLOW.get(name, 1))
 
 
 def test_the_same_seed_makes_the_same_inputs() -> None:

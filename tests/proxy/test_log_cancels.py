@@ -14,7 +14,7 @@ from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.proxy.clients import BIG, Client, engine, extends
 
-pytestmark = [pytest.mark.spec("12.log")]
+pytestmark = [pytest.mark.spec("1.courses")]
 
 
 async def course(home: Path, at: int, hops: int) -> bool:

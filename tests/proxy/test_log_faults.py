@@ -14,7 +14,7 @@ from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack
 
-pytestmark = [pytest.mark.spec("12.log")]
+pytestmark = [pytest.mark.spec("1.courses")]
 
 
 class LogCourse:

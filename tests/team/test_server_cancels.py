@@ -20,7 +20,7 @@ from tests.faults import quick_folder
 
 from .test_store_faults import PLACE, draft
 
-pytestmark = [pytest.mark.spec("11.store")]
+pytestmark = [pytest.mark.spec("1.courses")]
 
 
 def asked(token: str, tag: str, body: bytes) -> dict[str, Any]:

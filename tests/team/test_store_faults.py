@@ -16,7 +16,7 @@ from tests.breaking import OS, SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
 from tests.faults import Ack
 
-pytestmark = [pytest.mark.spec("11.store")]
+pytestmark = [pytest.mark.spec("1.courses")]
 PLACE = ("acme", "acme/reader")
 FILE = Path("data/team/team.sqlite3")
 Step = tuple[str, tuple[str, ...], int]
