@@ -10,10 +10,15 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from reverie.errors import StoreError
+from reverie.store.plain import digest
+from reverie.tools import places
 from tests.conftest import Scale
+from tests.power import power_states, recorded
 from tests.tools.kit import Place, snapshot, use
 
 pytestmark = pytest.mark.spec("13")
@@ -338,3 +343,31 @@ async def test_a_working_folder_that_disappears(place: Place) -> None:
         assert found.is_error, name
         assert "Traceback" not in found.text
     assert not place.root.exists()
+
+
+def test_a_file_that_was_put_is_there_after_a_power_cut(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"old")
+    path = tmp_path / "a.txt"
+    record = recorded(tmp_path, lambda ack: (places.put(path, b"new", digest(b"old")), ack("put")))
+    found: dict[tuple[str, ...], set[bytes]] = {}
+    for number, state in enumerate(power_states(record, Random(1), each=2)):
+        tree = state.build(tmp_path.parent / f"{tmp_path.name}-{number}")
+        found.setdefault(state.acked, set()).add((tree / "a.txt").read_bytes())
+    assert found["put",] == {b"new"}
+    assert found[()] <= {b"old", b"new"}
+
+
+def test_what_an_editor_writes_while_a_file_is_put_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "a.txt", os.fsync
+    path.write_bytes(b"old")
+
+    def saved_meanwhile(fd: int) -> None:
+        real(fd)
+        path.write_bytes(b"an editor's")
+
+    monkeypatch.setattr(os, "fsync", saved_meanwhile)
+    with pytest.raises(StoreError):
+        places.put(path, b"new", digest(b"old"))
+    assert path.read_bytes() == b"an editor's"
