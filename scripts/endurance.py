@@ -170,7 +170,9 @@ def run(
         code, outcome = run_slice(root, one, jobs)
         bad = failures(outcome) or int(code != 0)
         rows = add_rows(root, one, time.monotonic() - start, bad)
-        told = "; ".join(f"{row['count']:,} {row['what']}, {row['rate']:,} a second" for row in rows)
+        told = "; ".join(
+            f"{row['count']:,} {row['what']}, {row['rate']:,} a second" for row in rows
+        )
         print(f"{part} {seed}+{one.number}: {told}: {outcome}", flush=True)
         if code:
             return code

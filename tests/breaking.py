@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -149,7 +150,7 @@ def killed(draw: Draw, chance: Random, points: int, layer: Layer = OS) -> int:
             for when, n in chance.sample(spots, min(len(spots), points - done)):
                 base = stage.fresh()
                 calls = (layer.write,) if when == "partial" else layer.writes
-                death = layer.kill(lambda ack: stage.course.act(base, ack), n, when=when, calls=calls)
+                death = layer.kill(partial(stage.course.act, base), n, when=when, calls=calls)
                 stage.check(death.acked, f"killed {when} call {n}")
                 done += 1
     counted("kills", done)
@@ -178,7 +179,9 @@ def _errors(layer: Layer, calls: Sequence[str]) -> list[_Error]:
         names = tuple(layer.opens if code == errno.EMFILE else layer.every)
         found += [_Error(n, code, names, sticky=s) for n in each(names) for s in (False, True)]
     syncs = tuple(layer.syncs)
-    return found + [_Error(n, errno.EIO, syncs, sticky=s) for n in each(syncs) for s in (False, True)]
+    return found + [
+        _Error(n, errno.EIO, syncs, sticky=s) for n in each(syncs) for s in (False, True)
+    ]
 
 
 def failed(draw: Draw, chance: Random, points: int, layer: Layer = OS) -> int:
@@ -190,7 +193,7 @@ def failed(draw: Draw, chance: Random, points: int, layer: Layer = OS) -> int:
             for one in chance.sample(ways, min(len(ways), points - done)):
                 base, acked = stage.fresh(), list[str]()
                 outcome = layer.error(
-                    lambda: stage.course.act(base, acked.append),
+                    partial(stage.course.act, base, acked.append),
                     one.n,
                     one.code,
                     short=one.short,
@@ -239,9 +242,9 @@ def _record(stage: _Stage, layer: Layer, wrong: _Error | None) -> power.Record:
     return layer.record(base, work)
 
 
-def attempted(step: Callable[[], Any]) -> Any:
+def attempted(step: Callable[..., Any], *given: Any) -> Any:
     """A step of a course: what it gives, or None where it failed as designed."""
     try:
-        return step()
+        return step(*given)
     except ReverieError:
         return None

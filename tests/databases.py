@@ -17,6 +17,7 @@ import ctypes
 import ctypes.util
 import errno
 import os
+import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -101,6 +102,11 @@ class Watch:
             return True
         return self.sticky and self.hit == call
 
+    def is_half(self) -> bool:
+        """Whether the write that is made now is to be a part of one."""
+        now = self.hit == "write" and len(self.names) == self.at
+        return now and (self.short or self.kill == "partial")
+
     def result(self, call: str) -> int:
         """What SQLite's own VFS reports for this error; 0 where the call cannot have it."""
         if self.code == errno.ENOSPC and call in ("write", "open"):
@@ -146,24 +152,8 @@ class _Door:
             self.watch = None
             self.library.sqlite3_vfs_register(self._system, 1)
 
-    def _goes_wrong(self, call: str) -> int | None:
-        """None to hand the call on; else what it gives. A process that is to die does, here."""
-        watch = self.watch
-        if watch is None or not watch.is_now(call):
-            return None
-        if watch.kill == "before" or (watch.kill == "partial" and call != "write"):
-            os.kill(os.getpid(), 9)
-        if watch.kill is not None or watch.short or watch.code is None:
-            return None
-        return watch.result(call) or None
-
-    def _is_dying(self, call: str) -> bool:
-        """Whether the call that was just made is the process's last."""
-        watch = self.watch
-        return watch is not None and watch.kill == "after" and watch.hit == call
-
     def _open(self, _: int, name: bytes | None, file: int, flags: int, out: Any) -> int:
-        if (wrong := self._goes_wrong("open")) is not None:
+        if (wrong := self.goes_wrong("open")) is not None:
             ctypes.c_void_p.from_address(file).value = None
             return wrong
         done = self._real_open(self._system, name, file, flags, out)
@@ -173,83 +163,115 @@ class _Door:
             slot = ctypes.c_void_p.from_address(file)
             assert slot.value is not None
             slot.value = ctypes.addressof(self._watched(slot.value))
-            if self.watch is not None and self.watch.record is not None:
-                self.watch.record.made(path)
-        if self._is_dying("open"):
-            os.kill(os.getpid(), 9)
+            if shim := self.shim():
+                shim.made(path)
+        self.is_over("open")
         return done
 
     def _delete(self, _: int, name: bytes, sync: int) -> int:
-        if (wrong := self._goes_wrong("delete")) is not None:
+        if (wrong := self.goes_wrong("delete")) is not None:
             return wrong
         done = self._real_delete(self._system, name, sync)
-        if done == 0 and self.watch is not None and self.watch.record is not None:
-            self.watch.record.gone(os.fsdecode(name), synced=bool(sync))
-        if self._is_dying("delete"):
-            os.kill(os.getpid(), 9)
+        if done == 0 and (shim := self.shim()):
+            shim.gone(os.fsdecode(name), synced=bool(sync))
+        self.is_over("delete")
         return done
 
     def _watched(self, system: int) -> _Methods:
         """The methods of a file, each handed on to the system's."""
         if system in self._methods:
             return self._methods[system]
-        real = _Methods.from_address(system)
-        made = _Methods.from_buffer_copy(real)
-        read, write = _MOVE(real.read), _MOVE(real.write)
-        truncate, sync = _TRUNCATE(real.truncate), _SYNC(real.sync)
-
-        def on_read(file: int, data: int, size: int, at: int) -> int:
-            wrong = self._goes_wrong("read")
-            return read(file, data, size, at) if wrong is None else wrong
-
-        def on_write(file: int, data: int, size: int, at: int) -> int:
-            wrong = self._goes_wrong("write")
-            if wrong is not None:
-                return wrong
-            watch = self.watch
-            torn = watch is not None and watch.hit == "write" and len(watch.names) == watch.at
-            if watch is not None and torn and (watch.short or watch.kill == "partial"):
-                write(file, data, max(1, size // 2), at)
-                if watch.kill:
-                    os.kill(os.getpid(), 9)
-                return _FULL
-            done = write(file, data, size, at)
-            if watch is not None and watch.record is not None and file in self._paths:
-                watch.record.wrote(self._paths[file][0], at, ctypes.string_at(data, size))
-            if torn and self._is_dying("write"):
-                os.kill(os.getpid(), 9)
-            return done
-
-        def on_truncate(file: int, size: int) -> int:
-            if (wrong := self._goes_wrong("truncate")) is not None:
-                return wrong
-            done = truncate(file, size)
-            if self.watch is not None and self.watch.record is not None and file in self._paths:
-                self.watch.record.sized(self._paths[file][0], size)
-            if self._is_dying("truncate"):
-                os.kill(os.getpid(), 9)
-            return done
-
-        def on_sync(file: int, flags: int) -> int:
-            if (wrong := self._goes_wrong("sync")) is not None:
-                return wrong
-            done = sync(file, flags)
-            watch = self.watch
-            if watch is not None and watch.record is not None and file in self._paths:
-                path, opened = self._paths[file]
-                first = path not in watch.synced and opened & _TO_SYNC_NAME and opened & _CREATE
-                watch.record.synced(path, with_name=bool(first))
-                watch.synced.add(path)
-            if self._is_dying("sync"):
-                os.kill(os.getpid(), 9)
-            return done
-
-        calls = [_MOVE(on_read), _MOVE(on_write), _TRUNCATE(on_truncate), _SYNC(on_sync)]
-        for name, call in zip(("read", "write", "truncate", "sync"), calls, strict=True):
+        made = _Methods.from_buffer_copy(_Methods.from_address(system))
+        calls = _FileCalls(self, _Methods.from_address(system))
+        for name, call in calls.made.items():
             setattr(made, name, ctypes.cast(call, _Pointer))
-        self._kept += calls
+        self._kept.append(calls)
         self._methods[system] = made
         return made
+
+    def goes_wrong(self, call: str) -> int | None:
+        """None to hand the call on; else what it gives. A process that is to die does, here."""
+        watch = self.watch
+        if watch is None or not watch.is_now(call):
+            return None
+        if watch.kill == "before" or (watch.kill == "partial" and call != "write"):
+            _die()
+        if watch.kill is not None or watch.short or watch.code is None:
+            return None
+        return watch.result(call) or None
+
+    def is_over(self, call: str) -> None:
+        """The call was made; where it is to be the process's last, it is."""
+        watch = self.watch
+        if watch is not None and watch.kill == "after" and watch.hit == call:
+            _die()
+
+    def shim(self) -> power.Shim | None:
+        """Whoever records what is done."""
+        return None if self.watch is None else self.watch.record
+
+    def place(self, file: int) -> tuple[str, int]:
+        """Name and flags of an open file."""
+        return self._paths.get(file, ("", 0))
+
+
+class _FileCalls:
+    """The calls that SQLite makes on an open file, each handed on to the system's."""
+
+    def __init__(self, door: _Door, real: _Methods) -> None:
+        self._door = door
+        self._read, self._write = _MOVE(real.read), _MOVE(real.write)
+        self._truncate, self._sync = _TRUNCATE(real.truncate), _SYNC(real.sync)
+        self.made: dict[str, Any] = {
+            "read": _MOVE(self.read),
+            "write": _MOVE(self.write),
+            "truncate": _TRUNCATE(self.truncate),
+            "sync": _SYNC(self.sync),
+        }
+
+    def read(self, file: int, data: int, size: int, at: int) -> int:
+        wrong = self._door.goes_wrong("read")
+        return self._read(file, data, size, at) if wrong is None else wrong
+
+    def write(self, file: int, data: int, size: int, at: int) -> int:
+        if (wrong := self._door.goes_wrong("write")) is not None:
+            return wrong
+        watch = self._door.watch
+        if watch is not None and watch.is_half():
+            self._write(file, data, max(1, size // 2), at)
+            if watch.kill:
+                _die()
+            return _FULL
+        done = self._write(file, data, size, at)
+        if shim := self._door.shim():
+            shim.wrote(self._door.place(file)[0], at, ctypes.string_at(data, size))
+        self._door.is_over("write")
+        return done
+
+    def truncate(self, file: int, size: int) -> int:
+        if (wrong := self._door.goes_wrong("truncate")) is not None:
+            return wrong
+        done = self._truncate(file, size)
+        if shim := self._door.shim():
+            shim.sized(self._door.place(file)[0], size)
+        self._door.is_over("truncate")
+        return done
+
+    def sync(self, file: int, flags: int) -> int:
+        if (wrong := self._door.goes_wrong("sync")) is not None:
+            return wrong
+        done = self._sync(file, flags)
+        watch, (path, opened) = self._door.watch, self._door.place(file)
+        if watch is not None and watch.record is not None:
+            first = path not in watch.synced and opened & _TO_SYNC_NAME and opened & _CREATE
+            watch.record.synced(path, with_name=bool(first))
+            watch.synced.add(path)
+        self._door.is_over("sync")
+        return done
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 _door: _Door | None = None

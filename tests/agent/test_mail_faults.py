@@ -87,10 +87,10 @@ class MailCourse:
     def act(self, base: Path, ack: Ack) -> None:
         for at, (name, size) in enumerate(zip(self.steps, self.sizes, strict=True), start=1):
             if name == OWNER:
-                attempted(lambda: self._read(base, ack))
+                attempted(self._read, base, ack)
                 continue
             text = f"letter {name} {at} {size} {'x' * size}"
-            if attempted(lambda name=name, text=text: self._put(base, name, text)):
+            if attempted(self._put, base, name, text):
                 ack(f"sent letter {name} {at} {size}")
         ack("over")
 

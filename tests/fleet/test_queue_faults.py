@@ -53,9 +53,9 @@ class QueueCourse:
         ledger: FleetLedger | None = None
         for kind, which, jump in self.steps:
             self.now = NOON + jump
-            ledger = ledger or attempted(lambda: self.opened(base))
+            ledger = ledger or attempted(self.opened, base)
             if ledger is not None:
-                attempted(lambda one=ledger, k=kind, w=which: self._step(one, k, w, taken, ack))
+                attempted(self._step, ledger, kind, which, taken, ack)
         if ledger is not None:
             attempted(ledger.close)
         ack("over")

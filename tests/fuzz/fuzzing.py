@@ -10,7 +10,7 @@ import resource
 import signal
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -45,7 +45,7 @@ def corpus(name: str) -> tuple[bytes, ...]:
 def fuzz(name: str, seed: int, count: int, *, first: int = 0) -> int:
     """So many inputs of a target, batch by batch; how many there were."""
     target, known = TARGETS[name], corpus(name)
-    before = _memory()
+    before = _memory(anew=True)
     with _limited():
         for data in known if not first else ():
             _tried(target, data, Random(0), f"{name}, from its corpus")
@@ -101,6 +101,11 @@ def _hang(_number: int, _frame: FrameType | None) -> None:
     raise Hangs
 
 
-def _memory() -> float:
-    """Megabytes that this process had at most so far."""
+def _memory(*, anew: bool = False) -> float:
+    """Megabytes that this process had at most, since it was asked `anew` where the system can."""
+    with suppress(OSError):
+        if anew:
+            Path("/proc/self/clear_refs").write_text("5")
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -194,7 +194,9 @@ def _damage(chance: Random, where: Any, key: Any, places: list[tuple[Any, Any]])
         case 5 if isinstance(where[key], str) and where[key]:
             text = where[key]
             cut = chance.randint(0, len(text))
-            where[key] = text[:cut] + chance.choice(("", "\n", "\0", "é", "\ud83d", "<")) + text[cut:]
+            where[key] = (
+                text[:cut] + chance.choice(("", "\n", "\0", "é", "\ud83d", "<")) + text[cut:]
+            )
         case 6 if chance.random() < 0.03:
             where[key] = chance.choice((_DEEP, _LONG))
         case _:

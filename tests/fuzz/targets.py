@@ -3,6 +3,7 @@ them, catches what the product raises by design, and looks at what must hold of 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ def pointers(data: bytes, chance: Random) -> None:
     assert index.parse(put).find(key) is not None, put[:300]
     assert index.parse(index.without(put, key)).find(key) is None
     for one in found.pointers:
-        assert not one.key.startswith("/") and ".." not in one.key.split("/"), one
+        assert not {"", ".."} & set(one.key.split("/")), one
 
 
 def include(data: bytes, chance: Random) -> None:
@@ -106,8 +107,10 @@ def keys(data: bytes, chance: Random) -> None:
     except PathRefused:
         return
     parts = key.split("/")
-    assert not key.startswith("/") and not {"", ".", ".."} & set(parts), key
-    assert "\0" not in key and "\\" not in key and ":" not in key
+    assert not {"", ".", ".."} & set(parts), key
+    assert "\0" not in key
+    assert "\\" not in key
+    assert ":" not in key
     assert check_key(key) == key
     assert fold_key(key) == fold_key(fold_key(key))
     assert len(key.encode()) <= 4096
@@ -118,9 +121,8 @@ def secret(data: bytes, chance: Random) -> None:
     try:
         scanner.checked(data, "a.md")
         assert not hits
-    except SecretFound as error:
+    except SecretFound:
         assert hits
-        assert "gl" not in error.what or hits
 
 
 # --- transcripts
@@ -231,10 +233,8 @@ def stream(form: Format, data: bytes, chance: Random) -> None:
 
 def answer(form: Format, data: bytes, chance: Random) -> None:
     text = data.decode("utf-8", "replace")
-    try:
+    with contextlib.suppress(_DESIGNED):
         _TAKERS[form]().read(text)
-    except _DESIGNED:
-        pass
 
 
 # --- what clients send
@@ -262,10 +262,8 @@ def body(form: Format, data: bytes, chance: Random) -> None:
 def _scanned_later(text: str, form: Format, chance: Random) -> Body | None:
     """The same body, after an earlier one of its conversation was read."""
     known = Known()
-    try:
+    with contextlib.suppress(Unreadable):
         scan(text[: chance.randint(0, len(text))] + "]}", form, b"seed", "thread", known)
-    except Unreadable:
-        pass
     scan(text, form, b"seed", "thread", known)
     return scan(text, form, b"seed", "thread", known)
 
@@ -308,7 +306,8 @@ def imports(data: bytes, chance: Random) -> None:
         for system in ("mem0", "letta"):
             try:
                 for one in exported(system, path):
-                    assert isinstance(one.text, str) and isinstance(one.at, float)
+                    assert isinstance(one.text, str)
+                    assert isinstance(one.at, float)
             except ReverieError:
                 pass
 
@@ -324,10 +323,8 @@ def batch(data: bytes, chance: Random) -> None:
 
 
 def letter(data: bytes, chance: Random) -> None:
-    try:
+    with contextlib.suppress(InvalidMessage):
         decode_letter(data, KEYS, "ann", "bob", 1)
-    except InvalidMessage:
-        pass
 
 
 def shell(data: bytes, chance: Random) -> None:
@@ -348,17 +345,13 @@ def comments(data: bytes, chance: Random) -> None:
 
 
 def servers(data: bytes, chance: Random) -> None:
-    try:
+    with contextlib.suppress(ReverieError):
         servers_in(data, {"HOME": "/h"})
-    except ReverieError:
-        pass
 
 
 def value(data: bytes, chance: Random) -> None:
-    try:
+    with contextlib.suppress(InvalidMessage):
         parse(data.decode("utf-8", "replace"))
-    except InvalidMessage:
-        pass
 
 
 _FORMS: Iterable[Format] = ("messages", "chat", "responses")

@@ -33,9 +33,7 @@ def test_a_line_of_brackets_is_no_list_of_memories(tmp_path: Path) -> None:
         list(exported("mem0", path))
 
 
-@pytest.mark.parametrize(
-    "at", [-HUGE, HUGE, "0001-01-01T00:00:00", "9999-12-31T23:59:59-14:00"]
-)
+@pytest.mark.parametrize("at", [-HUGE, HUGE, "0001-01-01T00:00:00", "9999-12-31T23:59:59-14:00"])
 def test_a_recorded_row_of_an_impossible_time_is_read_and_written(at: Any) -> None:
     row = {
         "type": "user",
@@ -83,8 +81,10 @@ def test_an_error_of_the_provider_passes_to_the_callers_own_client() -> None:
 
 
 def test_half_a_character_in_an_events_name_is_no_crash() -> None:
-    assert joined("messages", frozenset()).feed(event("ping", {"type": "\ud800"})).startswith(
-        b"event: ?\n"
+    assert (
+        joined("messages", frozenset())
+        .feed(event("ping", {"type": "\ud800"}))
+        .startswith(b"event: ?\n")
     )
 
 

@@ -41,13 +41,13 @@ class LogCourse:
                 old.close()
                 logs[who] = None
             if logs[who] is None:
-                logs[who] = attempted(lambda: DecisionLog(base / "home" / "proxy"))
+                logs[who] = attempted(DecisionLog, base / "home" / "proxy")
             log = logs[who]
             if log is None:
                 continue
             if kind == "note":
-                attempted(lambda log=log, at=at: note(log, at))
-            elif text := attempted(lambda l=log, a=about, s=size, n=at: decide(l, a, n, s)):
+                attempted(note, log, at)
+            elif text := attempted(decide, log, about, at, size):
                 ack(f"{about} {text}")
         for log in logs:
             if log is not None:

@@ -130,7 +130,9 @@ FAULTS: dict[Callable[[Patch], None], str] = {
 }
 
 
-@pytest.mark.parametrize(("fault", "words"), FAULTS.items(), ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(
+    ("fault", "words"), FAULTS.items(), ids=lambda one: getattr(one, "__name__", "")
+)
 def test_a_fault_that_is_put_in_is_found(fault: Callable[[Patch], None], words: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         fault(patch)

@@ -65,9 +65,7 @@ class Model:
     remote: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     spent: dict[str, float] = field(default_factory=dict[str, float])
     calls: dict[str, int] = field(default_factory=dict[str, int])
-    dreamers: dict[int, tuple[Taken, float]] = field(
-        default_factory=dict[int, tuple[Taken, float]]
-    )
+    dreamers: dict[int, tuple[Taken, float]] = field(default_factory=dict[int, tuple[Taken, float]])
     newest: Taken | None = None
     dreams: int = 0
 
@@ -220,10 +218,8 @@ class Agent:
 
     async def syncs(self) -> Steps:
         world = self.world
-        try:
+        with contextlib.suppress(Offline, Stale, Changed):
             sync(self.memories, Link(world), now=world.clock.now)
-        except (Offline, Stale, Changed):
-            pass
         world.take_over()
         yield
 
@@ -434,7 +430,9 @@ class World:
                 if key.endswith(".md") and not key.endswith("MEMORY.md")
             }
             if files != self.model.files:
-                wrong = {k for k in files | self.model.files if files.get(k) != self.model.files.get(k)}
+                wrong = {
+                    k for k in files | self.model.files if files.get(k) != self.model.files.get(k)
+                }
                 raise Broken(f"the folder holds something else: {sorted(wrong)}")
             self._index(memories, files)
             for key, data in self.model.ever:

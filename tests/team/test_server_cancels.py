@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from reverie.apps.team.server import app
 from reverie.team.database import open_database
@@ -58,11 +59,11 @@ async def course(base: Path, at: int, hops: int) -> bool:
     body, said = json.dumps(sent).encode(), list[dict[str, Any]]()
 
     async def receive() -> dict[str, Any]:
-        await anyio.sleep(0)
+        await checkpoint()
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Any) -> None:
-        await anyio.sleep(0)
+        await checkpoint()
         said.append(message)
 
     served = app(store)

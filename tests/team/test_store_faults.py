@@ -1,4 +1,4 @@
-"""A team's store in courses drawn by chance: SQLite is killed, fails and loses power at any call."""
+"""A team's store in courses drawn by chance: SQLite is killed, fails, loses power at any call."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class StoreCourse:
             if kind == "again" and store is not None:
                 attempted(store.close)
                 store = None
-            store = store or attempted(lambda: opened(base))
+            store = store or attempted(opened, base)
             if store is not None:
-                attempted(lambda s=store, k=kind, n=at: step(s, k, keys, n, size, ack))
+                attempted(step, store, kind, keys, at, size, ack)
         if store is not None:
             attempted(store.close)
         ack("over")
@@ -89,18 +89,14 @@ class StoreCourse:
 
 def writer(store: TeamStore) -> Token:
     known = [one for one in store.list_tokens() if not one.revoked]
-    return (
-        known[0] if known else store.create_token(org="acme", repo="*", author="somebody")[1]
-    )
+    return known[0] if known else store.create_token(org="acme", repo="*", author="somebody")[1]
 
 
 def draft(key: str, text: str) -> Draft:
     return Draft(key, text, sha256_of(text))
 
 
-def step(
-    store: TeamStore, kind: str, keys: tuple[str, ...], at: int, size: int, ack: Ack
-) -> None:
+def step(store: TeamStore, kind: str, keys: tuple[str, ...], at: int, size: int, ack: Ack) -> None:
     if kind == "token":
         ack(f"made {store.create_token(org='acme', repo='*', author='a')[1].id}")
     elif kind == "revoke":

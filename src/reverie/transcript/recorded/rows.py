@@ -10,7 +10,6 @@ from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, Object, block_from, elements, members, parse
 from reverie.transcript.records import Entry
 
-
 LATEST = 253_402_300_799  # the last second of the year 9999
 
 
