@@ -16,7 +16,7 @@ import errno
 import shutil
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -236,7 +236,7 @@ def _record(stage: _Stage, layer: Layer, wrong: _Error | None) -> power.Record:
             stage.course.act(base, ack)
             return
         plan = faults.Plan(wrong.n, wrong.code, wrong.short, wrong.sticky, None, wrong.calls)
-        with faults.shim(plan):
+        with faults.shim(plan), suppress(ReverieError):
             stage.course.act(base, ack)
 
     return layer.record(base, work)
