@@ -74,6 +74,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/session/test_landing.py",
         "tests/memory/test_undo.py",
         "tests/store/test_power.py",
+        "tests/fleet/test_fences.py",
     ),
     "transcript/fold": (
         "tests/transcript/test_fold.py",
@@ -117,7 +118,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "store/home": ("tests/store/test_home.py",),
     "team/sync": ("tests/team/test_plan.py",),
-    "team/round": ("tests/team/test_round.py", "tests/simulation/test_simulation.py"),
+    "team/round": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
     "tools/places": ("tests/tools/test_files.py", "tests/tools/test_private.py"),
     "memory/paths": ("tests/memory/test_paths.py", "tests/threats/test_paths.py"),
     "memory/secrets/scanner": (

@@ -38,15 +38,16 @@ _TO_SYNC_NAME = 0x00000800 | 0x00080000  # a main journal, a write-ahead log
 _CREATE = 0x00000004
 
 _Pointer = ctypes.c_void_p
+# names are handed on as they are: SQLite keeps the very pointer, and what stands behind it
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     _Pointer,
-    ctypes.c_char_p,
+    _Pointer,
     _Pointer,
     ctypes.c_int,
     ctypes.POINTER(ctypes.c_int),
 )
-_DELETE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_char_p, ctypes.c_int)
+_DELETE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer, ctypes.c_int)
 _MOVE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, _Pointer, ctypes.c_int, ctypes.c_int64)
 _TRUNCATE = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_int64)
 _SYNC = ctypes.CFUNCTYPE(ctypes.c_int, _Pointer, ctypes.c_int)
@@ -91,7 +92,8 @@ class Watch:
     names: list[str] = field(default_factory=list[str])
     hit: str | None = None
     record: power.Shim | None = None
-    synced: set[str] = field(default_factory=set[str])
+    synced: set[int] = field(default_factory=set[int])
+    """Open files that were synced: the first time the system syncs a log's folder too."""
 
     def is_now(self, call: str) -> bool:
         if call not in self.calls:
@@ -152,14 +154,16 @@ class _Door:
             self.watch = None
             self.library.sqlite3_vfs_register(self._system, 1)
 
-    def _open(self, _: int, name: bytes | None, file: int, flags: int, out: Any) -> int:
+    def _open(self, _: int, name: int | None, file: int, flags: int, out: Any) -> int:
         if (wrong := self.goes_wrong("open")) is not None:
             ctypes.c_void_p.from_address(file).value = None
             return wrong
         done = self._real_open(self._system, name, file, flags, out)
         if done == 0 and name:
-            path = os.fsdecode(name)
+            path = os.fsdecode(ctypes.string_at(name))
             self._paths[file] = path, flags
+            if self.watch is not None:
+                self.watch.synced.discard(file)
             slot = ctypes.c_void_p.from_address(file)
             assert slot.value is not None
             slot.value = ctypes.addressof(self._watched(slot.value))
@@ -168,12 +172,12 @@ class _Door:
         self.is_over("open")
         return done
 
-    def _delete(self, _: int, name: bytes, sync: int) -> int:
+    def _delete(self, _: int, name: int, sync: int) -> int:
         if (wrong := self.goes_wrong("delete")) is not None:
             return wrong
         done = self._real_delete(self._system, name, sync)
         if done == 0 and (shim := self.shim()):
-            shim.gone(os.fsdecode(name), synced=bool(sync))
+            shim.gone(os.fsdecode(ctypes.string_at(name)), synced=bool(sync))
         self.is_over("delete")
         return done
 
@@ -263,9 +267,9 @@ class _FileCalls:
         done = self._sync(file, flags)
         watch, (path, opened) = self._door.watch, self._door.place(file)
         if watch is not None and watch.record is not None:
-            first = path not in watch.synced and opened & _TO_SYNC_NAME and opened & _CREATE
+            first = file not in watch.synced and opened & _TO_SYNC_NAME and opened & _CREATE
             watch.record.synced(path, with_name=bool(first))
-            watch.synced.add(path)
+            watch.synced.add(file)
         self._door.is_over("sync")
         return done
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from reverie.middleware.decisions import Position, position_line, result_line
-from reverie.middleware.log import DecisionLog
+from reverie.middleware.log import FILE, DecisionLog
 from reverie.transcript.blocks import Json
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
@@ -85,12 +85,34 @@ def note(log: DecisionLog, at: int) -> None:
 
 
 def test_what_was_decided_outlives_a_kill(scale: Scale) -> None:
-    killed(LogCourse, Random(f"log kills:{scale.seed}"), scale.pick(12, 600))
+    killed(LogCourse, Random(f"log kills:{scale.seed}"), scale.pick(5, 600))
 
 
 def test_what_was_decided_outlives_a_call_that_fails(scale: Scale) -> None:
-    failed(LogCourse, Random(f"log faults:{scale.seed}"), scale.pick(60, 2_000))
+    failed(LogCourse, Random(f"log faults:{scale.seed}"), scale.pick(20, 2_000))
 
 
 def test_what_was_decided_outlives_a_power_cut(scale: Scale) -> None:
-    cut(LogCourse, Random(f"log power:{scale.seed}"), scale.pick(60, 2_000))
+    cut(LogCourse, Random(f"log power:{scale.seed}"), scale.pick(20, 2_000))
+
+
+def test_a_very_long_log_keeps_its_newer_half(tmp_path: Path) -> None:
+    log = DecisionLog(tmp_path)
+    for number in range(20):
+        log.decide(lambda _, n=number: [result_line("t", f"c{n}", "k", "x" * 100)])
+    log.close()
+    size = (tmp_path / FILE).stat().st_size
+    assert len(DecisionLog(tmp_path, size).decisions.results) == 20
+    found = DecisionLog(tmp_path, size - 1).decisions.results
+    assert [call for _, call, _ in found] == [f"c{n}" for n in range(20 - len(found), 20)]
+    assert 9 <= len(found) <= 10
+
+
+def test_what_another_proxy_decided_is_known_after_a_look(tmp_path: Path) -> None:
+    log, other = DecisionLog(tmp_path), DecisionLog(tmp_path)
+    assert decide(other, 1, 7, 0) == "text7"
+    assert not log.decisions.results
+    log.refresh()
+    assert list(log.decisions.results.values()) == ["text7"]
+    other.close()
+    log.close()

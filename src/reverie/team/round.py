@@ -20,7 +20,7 @@ from reverie.errors import ReverieError
 from reverie.memory.format.entry import TEAM
 from reverie.memory.merge import merge
 from reverie.store.files import Changed
-from reverie.store.lock import release, wait_turn
+from reverie.store.lock import not_locked, release, wait_turn
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.team import folder
@@ -274,7 +274,10 @@ def _decline(
 def _alone(memories: Memories) -> Generator[None]:
     fd = memories.beside.open_append(LOCK)
     try:
-        wait_turn(fd, str(memories.root), 3.0, PATIENCE)
+        try:
+            wait_turn(fd, str(memories.root), 3.0, PATIENCE)
+        except OSError as error:
+            raise not_locked(error, str(memories.beside.root / LOCK)) from error
         yield
     finally:
         release(fd)
