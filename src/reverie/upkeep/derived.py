@@ -107,6 +107,12 @@ class Derived:
         found = self.rows("SELECT value FROM about WHERE name = ? LIMIT 1", (name,))
         return str(found[0][0]) if found else ""
 
+    def facts(self, names: Sequence[str]) -> dict[str, str]:
+        """Several facts from one query; those that are not there are left out."""
+        marks = ", ".join("?" * len(names))
+        query = f"SELECT name, value FROM about WHERE name IN ({marks}) LIMIT ?"
+        return {row[0]: row[1] for row in self.rows(query, [*names, len(names)])}
+
     def must_be_there(self) -> None:
         """Make a file again that was deleted under us: what is forgotten must not live on."""
         with self._lock:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
+from reverie.apps.web.figures import Figures, run_quietly
 from reverie.errors import NotFound
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.upkeep.derived import NAME, Derived
@@ -44,6 +46,8 @@ SAID = {
     "landed": "The changes are in your memories.",
     "begun": "A dream has begun.",
     "mended": "Mended.",
+    "nothing": "There was nothing to mend.",
+    "syncing": "A sync has begun; what it did stands below when it is done.",
     "forgotten": "Forgotten: nothing under home contains it any more.",
 }
 """What has just been done; a page shows it by its name, never by words from its address."""
@@ -79,6 +83,8 @@ class Desk:
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryIndex(self.base, place)
         self.hub = Hub()
+        self.figures = Figures(self)
+        self.command: Callable[[Sequence[str]], str] = partial(run_quietly, place.environ)
         self.running: dict[str, threading.Thread] = {}
         self.reading: tuple[int, int] = (0, 0)
         self.said: list[str] = []
@@ -210,5 +216,6 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("review", "Review", "v"),
     ("recall", "Recall", "r"),
     ("dream", "Dream", "d"),
+    ("health", "Health", "h"),
 )
 """The screens in the menu: address, word, key behind `g`."""

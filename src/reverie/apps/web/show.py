@@ -130,6 +130,14 @@ def safe(text: str) -> Markup:
     return Markup("").join([*out, escape(shown[last:])])
 
 
+def lines(text: str) -> Markup:
+    """Text line by line, each with its number and a name to go to."""
+    item = Markup('<li id="L{}"><span>{}</span></li>')
+    shown = text[:MAX_SHOWN].splitlines()
+    rows = (item.format(n, safe(line) or " ") for n, line in enumerate(shown, 1))
+    return Markup('<ol class="lines quote">{}</ol>').format(Markup("").join(rows))
+
+
 def cut(text: str, limit: int = 80) -> str:
     """The text on one line, cut where it is too long."""
     one = " ".join(text.split())
@@ -257,6 +265,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": size,
     "plural": plural,
     "safely": safe,
+    "lines": lines,
     "cut": cut,
     "prose": prose,
     "evident": evident,

@@ -1,0 +1,99 @@
+"""Figures that take longer than a request: worked out beside it, kept, and shown with their age.
+
+What reads every transcript is worked out by the command that shows it, in a process of its own at
+low priority. A page asks for what is kept and never waits; when it is older than a page may show
+it, it is worked out again, once at a time, and open pages are told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reverie.errors import ReverieError
+
+if TYPE_CHECKING:
+    from reverie.apps.web.desk import Desk
+
+FRESH = 30.0
+"""Seconds after which a figure is worked out again when somebody looks."""
+_LOW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A figure as it was last worked out; `error` says why there is none."""
+
+    value: Any = None
+    at: float = 0.0
+    error: str = ""
+    do: str = ""
+
+
+class Figures:
+    """The figures of one project."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.fresh = FRESH
+
+    def get(self, makers: Mapping[str, Callable[[], Any]]) -> dict[str, Kept]:
+        """What is kept of each, from one query; what is old is worked out beside it."""
+        found = self._desk.base.facts([f"figure {name}" for name in makers])
+        kept = {name: _kept(found.get(f"figure {name}", "")) for name in makers}
+        for name, make in makers.items():
+            if time.time() - kept[name].at > self.fresh:
+                self._desk.start(f"figure {name}", partial(self.make, name, make))
+        return kept
+
+    def last(self, name: str) -> Kept:
+        """What is kept of one; nothing is worked out."""
+        return _kept(self._desk.base.fact(f"figure {name}"))
+
+    def make(self, name: str, make: Callable[[], Any]) -> None:
+        """Work one out, keep it, and tell open pages."""
+        try:
+            found = {"value": make(), "at": time.time()}
+        except ReverieError as error:
+            found = {"at": time.time(), "error": error.what, "do": error.do}
+        except (OSError, ImportError, ValueError) as error:  # a program or an extra is missing
+            found = {"at": time.time(), "error": str(error), "do": "`reverie doctor` may say more"}
+        self._desk.base.note([(f"figure {name}", json.dumps(found))])
+        self._desk.hub.tell("health")
+
+    def outdated(self, *names: str) -> None:
+        """Forget what is kept: something was done that changes it."""
+        self._desk.base.note([(f"figure {name}", "") for name in names])
+
+
+def _kept(text: str) -> Kept:
+    return Kept(**json.loads(text)) if text else Kept()
+
+
+def by_command(desk: Desk, *words: str) -> Any:
+    """What a command answers with `--json`, at low priority; None where it answers nothing."""
+    text = desk.command([*words, "--json", "--project", str(desk.place.root)])
+    return json.loads(text) if text.strip() else None
+
+
+def run_quietly(environ: Mapping[str, str], words: Sequence[str]) -> str:
+    """A command of ours in a process of its own, behind everything else."""
+    line = [sys.executable, "-m", "reverie.apps.cli", *words]
+    none = subprocess.DEVNULL
+    with subprocess.Popen(
+        line, stdin=none, stdout=subprocess.PIPE, stderr=none, env=dict(environ)
+    ) as process:
+        try:
+            os.setpriority(os.PRIO_PROCESS, process.pid, _LOW)
+            text, _ = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    return text.decode("utf-8", "replace")
