@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
-from reverie.apps.web.figures import Figures, run_quietly
+from reverie.apps.web.figures import Commands, Figures
 from reverie.errors import NotFound
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.upkeep.derived import NAME, Derived
@@ -33,6 +32,8 @@ from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
 
 HERE = Path(__file__).parent
+PATIENCE = 5.0
+"""Seconds that the end waits for work beside the page."""
 SAID = {
     "saved": "Saved.",
     "queued": "It waits for review.",
@@ -84,7 +85,8 @@ class Desk:
         self.memories = MemoryIndex(self.base, place)
         self.hub = Hub()
         self.figures = Figures(self)
-        self.command: Callable[[Sequence[str]], str] = partial(run_quietly, place.environ)
+        self.commands = Commands(place.environ)
+        self.closed = False
         self.running: dict[str, threading.Thread] = {}
         self.reading: tuple[int, int] = (0, 0)
         self.said: list[str] = []
@@ -95,6 +97,9 @@ class Desk:
         self._templates = _templates(self)
 
     def close(self) -> None:
+        self.closed = True
+        self.commands.stop()
+        self.settle(PATIENCE)
         self._opened.close()
         self.library.close()
         self.base.close()
@@ -135,6 +140,13 @@ class Desk:
             thread = threading.Thread(target=work, name=f"reverie-{name}", daemon=True)
             self.running[name] = thread
             thread.start()
+
+    def settle(self, seconds: float) -> None:
+        """Wait for what takes longer than a request, but for a dream, which goes on alone."""
+        until = time.monotonic() + seconds
+        for name, thread in list(self.running.items()):
+            if name != "dream":
+                thread.join(max(0.0, until - time.monotonic()))
 
     # Answers
 

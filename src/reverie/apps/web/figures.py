@@ -7,10 +7,12 @@ it, it is worked out again, once at a time, and open pages are told.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 FRESH = 30.0
 """Seconds after which a figure is worked out again when somebody looks."""
 _LOW = 10
+_CLI = "reverie.apps.cli"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,9 @@ class Figures:
             found = {"at": time.time(), "error": error.what, "do": error.do}
         except (OSError, ImportError, ValueError) as error:  # a program or an extra is missing
             found = {"at": time.time(), "error": str(error), "do": "`reverie doctor` may say more"}
-        self._desk.base.note([(f"figure {name}", json.dumps(found))])
-        self._desk.hub.tell("health")
+        if not self._desk.closed:
+            self._desk.base.note([(f"figure {name}", json.dumps(found))])
+            self._desk.hub.tell("health")
 
     def outdated(self, *names: str) -> None:
         """Forget what is kept: something was done that changes it."""
@@ -78,22 +82,39 @@ def _kept(text: str) -> Kept:
 
 
 def by_command(desk: Desk, *words: str) -> Any:
-    """What a command answers with `--json`, at low priority; None where it answers nothing."""
-    text = desk.command([*words, "--json", "--project", str(desk.place.root)])
+    """What a command answers with `--json`; None where it answers nothing."""
+    text = desk.commands.run([*words, "--json", "--project", str(desk.place.root)])
     return json.loads(text) if text.strip() else None
 
 
-def run_quietly(environ: Mapping[str, str], words: Sequence[str]) -> str:
-    """A command of ours in a process of its own, behind everything else."""
-    line = [sys.executable, "-m", "reverie.apps.cli", *words]
-    none = subprocess.DEVNULL
-    with subprocess.Popen(
-        line, stdin=none, stdout=subprocess.PIPE, stderr=none, env=dict(environ)
-    ) as process:
-        try:
-            os.setpriority(os.PRIO_PROCESS, process.pid, _LOW)
+class Commands:
+    """Commands of ours in processes of their own, one at a time, behind everything else."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+        self._turn = threading.Lock()
+        self._running: subprocess.Popen[bytes] | None = None
+        self._over = False
+
+    def run(self, words: Sequence[str]) -> str:
+        """What a command prints; nothing once it was asked to stop."""
+        with self._turn:
+            return "" if self._over else self.started([sys.executable, "-m", _CLI, *words])
+
+    def started(self, line: Sequence[str]) -> str:
+        none, pipe = subprocess.DEVNULL, subprocess.PIPE
+        with subprocess.Popen(
+            line, stdin=none, stdout=pipe, stderr=none, env=self._environ
+        ) as process:
+            self._running = process
+            with contextlib.suppress(OSError):  # it is over already
+                os.setpriority(os.PRIO_PROCESS, process.pid, _LOW)
             text, _ = process.communicate()
-        except BaseException:
-            process.kill()
-            raise
-    return text.decode("utf-8", "replace")
+        self._running = None
+        return text.decode("utf-8", "replace")
+
+    def stop(self) -> None:
+        """End what runs, and begin nothing more."""
+        self._over = True
+        if self._running is not None:
+            self._running.terminate()
