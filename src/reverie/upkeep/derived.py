@@ -18,7 +18,7 @@ from typing import Any
 from reverie.store.recall.base import discard
 
 PATIENCE = 5.0
-VERSION = "1"
+VERSION = "2"
 NAME = "page.sqlite3"
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SCHEMA = """
@@ -33,9 +33,12 @@ CREATE TABLE session (
 CREATE INDEX session_at ON session (at DESC, id);
 CREATE TABLE timeline (id TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE saving (
-    id TEXT, policy TEXT, stamp TEXT, naive REAL, cost REAL, requests INTEGER, value TEXT,
-    PRIMARY KEY (id, policy)
+    id TEXT, policy TEXT, stamp TEXT, naive REAL, cost REAL, saved REAL, requests INTEGER,
+    back REAL, breaks INTEGER, lost INTEGER, facts INTEGER, facts_here INTEGER,
+    summaries INTEGER, peak INTEGER, value TEXT, PRIMARY KEY (id, policy)
 ) WITHOUT ROWID;
+CREATE INDEX saving_saved ON saving (policy, saved DESC, id);
+CREATE INDEX saving_naive ON saving (policy, naive DESC, id);
 CREATE TABLE memory (
     rank INTEGER PRIMARY KEY, file TEXT UNIQUE, stamp TEXT, type TEXT, name TEXT,
     description TEXT, modified REAL, bytes INTEGER, trust TEXT

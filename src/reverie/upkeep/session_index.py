@@ -123,9 +123,9 @@ class SessionIndex:
         order = f"saved {_way(query)}, at DESC" if query.sort == "saved" else _order(query)
         rows = self.base.rows(
             f"SELECT {_LISTED}, 1 - saving.cost / nullif(saving.naive, 0) AS saved FROM session"
-            f" LEFT JOIN saving ON saving.id = session.id AND saving.policy = 'collapse'{where}"
+            f" LEFT JOIN saving ON saving.id = session.id AND saving.policy = ?{where}"
             f" ORDER BY {order} LIMIT ? OFFSET ?",
-            [*given, PAGE, (query.page - 1) * PAGE],
+            [self.settings.context_policy, *given, PAGE, (query.page - 1) * PAGE],
         )
         return [dict(row) for row in rows], count
 
@@ -173,10 +173,10 @@ class SessionIndex:
     def session(self, name: str) -> tuple[Values, Values]:
         """One session's row and its timeline."""
         rows = self.base.rows(
-            f"SELECT {_LISTED}, timeline.value AS told, saving.value AS saving FROM session"
-            " JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON"
-            " saving.id = session.id AND saving.policy = 'collapse' WHERE session.id = ? LIMIT 1",
-            (name,),
+            f"SELECT {_LISTED}, timeline.value AS told, saving.naive AS naive, saving.cost AS with_policy"
+            " FROM session JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON"
+            " saving.id = session.id AND saving.policy = ? WHERE session.id = ? LIMIT 1",
+            (self.settings.context_policy, name),
         )
         if not rows:
             raise NotFound(

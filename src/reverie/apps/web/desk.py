@@ -28,6 +28,7 @@ from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryIndex
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
 
@@ -83,6 +84,7 @@ class Desk:
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryIndex(self.base, place)
+        self.savings = Savings(self.base, self.settings)
         self.hub = Hub()
         self.figures = Figures(self)
         self.commands = Commands(place.environ)
@@ -229,5 +231,6 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("recall", "Recall", "r"),
     ("dream", "Dream", "d"),
     ("health", "Health", "h"),
+    ("savings", "Savings", "a"),
 )
 """The screens in the menu: address, word, key behind `g`."""

@@ -6,6 +6,7 @@ requests than there is room for are drawn by stretches, the highest of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -163,14 +164,21 @@ def _grid(frame: PlotFrame, top: float, high: float) -> Markup:
 
 
 def _numbers(frame: PlotFrame, count: int, x_of: Any) -> Markup:
-    step = max(1, int(_round(count / frame.ticks)))
-    wanted = [1, *range(step, count + 1, step)] if step > 1 else range(1, count + 1)
+    wanted = _ticks(count, frame.ticks)
     return Markup("").join(
         Markup('<text class="mid" x="{:.1f}" y="{}">{}</text>').format(
             x_of(n), frame.base + 20, num(n)
         )
         for n in wanted
     )
+
+
+def _ticks(count: int, most: int) -> list[int]:
+    """Every request where there is room, else the first and every fifth, tenth and so on."""
+    if count <= 2 * most:
+        return list(range(1, count + 1))
+    step = max(5, int(_round(count / most)))
+    return [1, *range(step, count + 1, step)]
 
 
 def _round(value: float) -> float:
@@ -186,6 +194,30 @@ def _mark(x: float, mark: PlotMark) -> Markup:
     return Markup('<path class="{}" d="M{:.1f} 8{}"><title>{}</title></path>').format(
         name, x + shift, shape, mark.text
     )
+
+
+def scattered(frame: PlotFrame, points: Sequence[tuple[float, float]], label: str) -> Markup:
+    """Points over a scale of tens, against a line at one."""
+    xs = [x for x, _ in points]
+    low, high = min(xs), max(max(xs), min(xs) + 0.1)
+    top = max(1.2, *(y for _, y in points))
+    wide = (frame.right - frame.left - 12) / (high - low)
+    tall = (frame.base - 12) / top
+    parts: list[Markup] = []
+    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y, name = frame.base - value * tall, "lim" if value == 1 else "grid"
+        row = '<path class="{}" d="M{} {:.1f}H{}"/><text class="end" x="{}" y="{:.1f}">{:g}</text>'
+        given = (name, frame.left, y, frame.right, frame.left - 6, y + 4, value)
+        parts.append(Markup(row).format(*given))
+    for power in range(math.ceil(low), math.floor(high) + 1):
+        x = frame.left + 6 + (power - low) * wide
+        tick = Markup('<text class="mid" x="{:.1f}" y="{}">{}</text>')
+        parts.append(tick.format(x, frame.base + 18, short(10.0**power)))
+    for x, y in points:
+        place = (frame.left + 6 + (x - low) * wide, frame.base - y * tall)
+        dot = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4" fill-opacity=".78"/>')
+        parts.append(dot.format("warnf" if y > 1 else "acc", *place))
+    return _svg("plot", frame.width, frame.height, label, parts)
 
 
 def bar(parts: Iterable[tuple[str, float]], label: str, whole: float = 0) -> Markup:

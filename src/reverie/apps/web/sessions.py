@@ -60,6 +60,7 @@ def listed(desk: Desk, ask: Ask) -> Response:
         first=first,
         last=first + len(rows) - 1,
         reading=desk.reading,
+        saved=desk.savings.sums(desk.settings.context_policy)["sessions"],
         said="",
     )
 
@@ -105,6 +106,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         breaks=breaks,
         counts=counts,
         money=_money(row, told),
+        policy=desk.settings.context_policy,
         follows=not ask.query,
         resume=f"reverie chat --resume {name[:8]}",
         folder=shlex.quote(str(desk.place.root)),
