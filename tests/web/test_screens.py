@@ -354,3 +354,22 @@ def test_ages_are_words() -> None:
     told = [show.ago(now - n) for n in (0, 60, 7_200, 86_400, 40 * 86_400)]
     assert told[:4] == ["now", "1 min ago", "2 hours ago", "1 day ago"]
     assert re.fullmatch(r"\d+ \w+ \d{4}", told[4])
+
+
+def test_what_was_dropped_can_be_put_back(page: Page, run: Run) -> None:
+    (item,) = run("memory", "review", "list", "--json").json()["items"]
+    done = page.visitor.post(f"/review/{item['id']}/drop")
+    shown = page.visitor.get(done.headers["location"]).text
+    assert "Nothing to review" in shown
+    assert f"/review/{item['id']}/restore" in shown
+    (dropped,) = run("memory", "review", "list", "--dropped", "--json").json()["items"]
+    assert dropped["text"] == item["text"]
+    page.visitor.post(f"/review/{item['id']}/restore")
+    (again,) = run("memory", "review", "list", "--json").json()["items"]
+    assert (again["id"], again["text"], again["evidence"]) == (
+        item["id"],
+        item["text"],
+        item["evidence"],
+    )
+    assert run("memory", "review", "list", "--dropped", "--json").json()["items"] == []
+    assert page.visitor.post(f"/review/{item['id']}/restore").status == 404

@@ -33,6 +33,7 @@ from reverie.team.values import (
 BRANCH = "refs/heads/reverie/team-memory"
 _OURS = "refs/reverie/there"
 _SECONDS = 120
+_LOOKED = 1_000  # versions in which the last author of each file is looked for
 _SCHEMES = ("https://", "ssh://", "file://", "git://", "http://")
 _FILE = "100644"
 _BLOBS = (b"100644", b"100755")
@@ -91,7 +92,8 @@ class GitRemote:
             raise Hostile(
                 "The team's branch has a file that is not UTF-8 text", do="Remove it there"
             ) from None
-        return RemoteState(found.tag, found.checksums, contents)
+        authors = {one.key: one.author for one in reversed(self.log(_LOOKED))} if texts else {}
+        return RemoteState(found.tag, found.checksums, contents, authors=authors)
 
     def put(self, drafts: Sequence[Draft], expected: str) -> str:
         """Commit a batch on the tip that the tag names, and push it."""
@@ -235,6 +237,7 @@ class GitRemote:
                 cwd=os.sep,
                 timeout=_SECONDS,
                 check=False,
+                umask=0o077,
             )
         except subprocess.TimeoutExpired:
             raise Offline(

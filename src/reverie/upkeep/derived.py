@@ -41,7 +41,7 @@ CREATE INDEX saving_saved ON saving (policy, saved DESC, id);
 CREATE INDEX saving_naive ON saving (policy, naive DESC, id);
 CREATE TABLE memory (
     rank INTEGER PRIMARY KEY, file TEXT UNIQUE, stamp TEXT, type TEXT, name TEXT,
-    description TEXT, modified REAL, bytes INTEGER, trust TEXT
+    description TEXT, modified REAL, bytes INTEGER, trust TEXT, folded TEXT
 );
 CREATE INDEX memory_modified ON memory (modified DESC, file);
 CREATE VIRTUAL TABLE memory_text USING fts5(text, tokenize='trigram');

@@ -32,7 +32,7 @@ CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
 LEAST_SPACE = 200 * 10**6
 
-_FIX = "It can be fixed; ask for fixes"
+FIX = "It can be fixed; ask for fixes"
 _TORN = ("cut off before its end", "has no checksum")
 _PROGRAMS = {
     "git": ("memories are not checked against commits", "git"),
@@ -162,7 +162,7 @@ def _rights(examined: Examination) -> Iterator[Check]:
         yield Check("rights", "problem" if left else "fixed", what)
         yield from map(_linked, filter(home_files.has_other_names, left))
     else:
-        yield Check("rights", "problem", what, _FIX)
+        yield Check("rights", "problem", what, FIX)
 
 
 def _linked(path: Path) -> Check:
@@ -182,7 +182,7 @@ def _temporary(examined: Examination) -> Iterator[Check]:
         kept = f", {len(found) - swept} of them perhaps in use" if swept < len(found) else ""
         yield Check("temporary", "fixed" if swept else "note", f"{what}{kept}")
     else:
-        yield Check("temporary", "note", what, _FIX)
+        yield Check("temporary", "note", what, FIX)
 
 
 # --- the project

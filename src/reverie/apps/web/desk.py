@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -32,6 +32,7 @@ from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
 
+_T = TypeVar("_T")
 HERE = Path(__file__).parent
 PATIENCE = 5.0
 """Seconds that the end waits for work beside the page."""
@@ -94,6 +95,7 @@ class Desk:
         self.said: list[str] = []
         self.due = ""  # when the next dream is due, as last looked at
         self._memory: Memories | None = None
+        self._worked_out: dict[Any, tuple[Any, Any]] = {}
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._templates = _templates(self)
@@ -119,6 +121,14 @@ class Desk:
                 opened = find_memory(self.place, self.say, create=create)
                 self._memory = self._opened.enter_context(opened)
             yield self._memory
+
+    def between_changes(self, memories: Memories, make: Callable[[Memories], _T]) -> _T:
+        """What `make` works out of the whole history, once for each state of it."""
+        history = memories.history.log()
+        state = (len(history), history[-1].id if history else "")
+        if self._worked_out.get(make, (None, None))[0] != state:
+            self._worked_out[make] = (state, make(memories))
+        return self._worked_out[make][1]
 
     @contextlib.contextmanager
     def memory_there(self) -> Generator[Memories]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reverie.errors import ReverieError
+from reverie.errors import NotAvailable, ReverieError
 
 if TYPE_CHECKING:
     from reverie.apps.web.desk import Desk
@@ -82,9 +82,13 @@ def _kept(text: str) -> Kept:
 
 
 def by_command(desk: Desk, *words: str) -> Any:
-    """What a command answers with `--json`; None where it answers nothing."""
+    """What a command answers with `--json`; None where it was stopped before it answered."""
     text = desk.commands.run([*words, "--json", "--project", str(desk.place.root)])
-    return json.loads(text) if text.strip() else None
+    found: Any = json.loads(text) if text.strip() else None
+    if isinstance(found, dict) and "error" in found:
+        error: Any = found["error"]
+        raise NotAvailable(str(error["what"]), do=str(error.get("do", "")))
+    return found
 
 
 class Commands:

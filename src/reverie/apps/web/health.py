@@ -23,7 +23,7 @@ from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.text.counts import plural
 from reverie.upkeep.check import fix_memory, plan_fix
-from reverie.upkeep.doctor import Examination
+from reverie.upkeep.doctor import FIX, Examination
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.rules import list_rules
 from reverie.upkeep.timeline import Values
@@ -76,7 +76,6 @@ def shown(desk: Desk, ask: Ask) -> Response:
         cost_bar=_cost_bar(value),
         unasked=_unasked(desk, value),
         doctor=_doctor(found["doctor"]),
-        wrong=len(wrong),
         rules=(found["rules"].value or [])[:MAX_RULES],
         heard=desk.said,
         said=ask.query.get("said", ""),
@@ -134,11 +133,22 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     return {"spent": spent, "limit": limit, "bar": bar([("acc", spent)], words, limit), "days": line}
 
 
-def _doctor(kept: Kept) -> list[Values]:
-    """What is not well first; of what is well, the rest."""
-    order = {"problem": 0, "note": 1, "fixed": 2, "ok": 3}
-    checks: list[Values] = kept.value["checks"] if kept.value else []
-    return sorted(checks, key=lambda one: order[one["state"]])
+def _doctor(kept: Kept) -> Values | None:
+    """What is not well, the worst first, and apart from it what is."""
+    if not kept.value:
+        return None
+    checks: list[Values] = kept.value["checks"]
+    told = [{**one, "do": _HERE if one["do"] == FIX else one["do"]} for one in checks]
+    wrong = [one for one in told if one["state"] == "problem"]
+    return {
+        "wrong": wrong,
+        "notes": [one for one in told if one["state"] in ("note", "fixed")],
+        "well": [one for one in told if one["state"] == "ok"],
+        "here": any(one["do"] == _HERE for one in told),
+    }
+
+
+_HERE = "the button above does it"
 
 
 # --- what takes longer

@@ -19,6 +19,7 @@ from reverie.apps.web import show
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.figures import by_command
 from reverie.apps.web.plots import PlotFrame, bar, scattered
+from reverie.errors import ReverieError
 from reverie.providers.prices import MILLION, price_of
 from reverie.upkeep.savings import PAGE, SORTS, SavingQuery
 from reverie.upkeep.timeline import Values
@@ -127,8 +128,11 @@ def work(desk: Desk, policy: str) -> None:
         if not asked or desk.closed:
             return
         names = [name for name, _ in asked]
-        found = by_command(desk, "replay", *names, "--policy", policy) or []
-        if desk.closed:
+        try:
+            found = by_command(desk, "replay", *names, "--policy", policy)
+        except ReverieError:  # none of them can be replayed
+            found = []
+        if desk.closed or found is None:
             return
         desk.savings.take(policy, asked, found)
         desk.hub.tell("savings")

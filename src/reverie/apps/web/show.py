@@ -72,7 +72,7 @@ def short(count: float | None) -> str:
 
 
 def share(value: float | None, digits: int = 0) -> str:
-    return "–" if value is None else f"{value:.{digits}%}"
+    return "–" if value is None else f"{round(value, digits + 2) + 0.0:.{digits}%}"
 
 
 def ago(at: float | None) -> str:
