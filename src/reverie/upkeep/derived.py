@@ -39,6 +39,11 @@ CREATE TABLE saving (
 ) WITHOUT ROWID;
 CREATE INDEX saving_saved ON saving (policy, saved DESC, id);
 CREATE INDEX saving_naive ON saving (policy, naive DESC, id);
+CREATE TABLE recalled (
+    file TEXT, at REAL, session TEXT, said TEXT, outcome TEXT, score REAL, cited INTEGER, why TEXT
+);
+CREATE INDEX recalled_file ON recalled (file, at DESC);
+CREATE INDEX recalled_session ON recalled (session);
 CREATE TABLE memory (
     rank INTEGER PRIMARY KEY, file TEXT UNIQUE, stamp TEXT, type TEXT, name TEXT,
     description TEXT, modified REAL, bytes INTEGER, trust TEXT, folded TEXT

@@ -49,6 +49,7 @@ SAID = {
     "landed": "The changes are in your memories.",
     "begun": "A dream has begun.",
     "mended": "Mended.",
+    "imported": "Imported; what is not trusted waits for review.",
     "nothing": "There was nothing to mend.",
     "syncing": "A sync has begun; what it did stands below when it is done.",
     "forgotten": "Forgotten: nothing under home contains it any more.",

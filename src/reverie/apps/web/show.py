@@ -199,8 +199,9 @@ def _address(token: Token) -> str:
 # --- differences
 
 
-def difference(before: str, after: str) -> list[tuple[str, Markup]]:
-    """Lines with what happened to them (`r`, `a`, `h` or nothing); changed words are marked."""
+def difference(before: str, after: str, *, words: bool = True) -> list[tuple[str, Markup]]:
+    """Lines with what happened to them (`r`, `a`, `h` or nothing); with `words` the changed ones
+    in a line are marked."""
     rows = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
     out: list[tuple[str, Markup]] = []
     at = 0
@@ -212,7 +213,7 @@ def difference(before: str, after: str) -> list[tuple[str, Markup]]:
         old = _run(rows, at, "-")
         new = _run(rows, at + len(old), "+")
         if old or new:
-            out += _changed(old, new)
+            out += _changed(old, new, words)
             at += len(old) + len(new)
         else:
             out.append(("", safe(rows[at][1:] or " ")))
@@ -228,13 +229,15 @@ def _run(rows: Sequence[str], at: int, sign: str) -> list[str]:
     return found
 
 
-def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, Markup]]:
-    pairs = min(len(old), len(new))
-    words = [_words(old[n], new[n]) for n in range(pairs)]
+def _changed(
+    old: Sequence[str], new: Sequence[str], words: bool
+) -> Iterator[tuple[str, Markup]]:
+    pairs = min(len(old), len(new)) if words else 0
+    marked = [_words(old[n], new[n]) for n in range(pairs)]
     for n, line in enumerate(old):
-        yield "r", words[n][0] if n < pairs else safe(line)
+        yield "r", marked[n][0] if n < pairs else safe(line)
     for n, line in enumerate(new):
-        yield "a", words[n][1] if n < pairs else safe(line)
+        yield "a", marked[n][1] if n < pairs else safe(line)
 
 
 def _words(old: str, new: str) -> tuple[Markup, Markup]:
