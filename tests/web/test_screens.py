@@ -373,3 +373,38 @@ def test_what_was_dropped_can_be_put_back(page: Page, run: Run) -> None:
     )
     assert run("memory", "review", "list", "--dropped", "--json").json()["items"] == []
     assert page.visitor.post(f"/review/{item['id']}/restore").status == 404
+
+
+def test_recall_is_up_to_date_and_reads_no_folder_twice_where_that_is_slow(
+    page: Page, run: Run
+) -> None:
+    ask = "/recall?q=the+port+of+service+1"
+    first = words(page.visitor.get(ask).text)
+    told = run("recall", "the port of service 1", "--explain", "--json").json()
+    assert told[0]["name"] in first
+    found = page.desk.recall._found
+    assert found is not None
+    index = found[0]
+    refreshed: list[int] = []
+    refresh = index.refresh
+    index.refresh = lambda: refreshed.append(1) or refresh()  # type: ignore[method-assign]
+    page.visitor.get(ask)
+    assert len(refreshed) == 1  # a small folder is looked at each time
+    index._took = 9.0
+    page.visitor.get(ask)
+    assert len(refreshed) == 1
+    run("memory", "add", "The zebra gateway listens on port 9911.", "--name", "Zebra gateway")
+    page.look()  # beside it
+    assert len(refreshed) == 2
+    assert "Zebra gateway" in words(page.visitor.get("/recall?q=zebra+gateway+port").text)
+
+
+def test_a_recall_index_deleted_under_the_page_is_made_again(page: Page) -> None:
+    ask = "/recall?q=the+port+of+service+1"
+    assert "Port of service 1" in words(page.visitor.get(ask).text)
+    found = page.desk.recall._found
+    assert found is not None
+    found[0]._took = 9.0
+    for file in found[0].transcripts.glob("recall*"):
+        file.unlink()
+    assert "Port of service 1" in words(page.visitor.get(ask).text)

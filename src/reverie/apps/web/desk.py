@@ -28,6 +28,7 @@ from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryIndex
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
@@ -87,6 +88,7 @@ class Desk:
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryIndex(self.base, place)
         self.savings = Savings(self.base, self.settings)
+        self.recall = OpenRecall(place, self.say)
         self.hub = Hub()
         self.figures = Figures(self)
         self.commands = Commands(place.environ)
@@ -105,6 +107,7 @@ class Desk:
         self.closed = True
         self.commands.stop()
         self.settle(PATIENCE)
+        self.recall.close()
         self._opened.close()
         self.library.close()
         self.base.close()
