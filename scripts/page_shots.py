@@ -64,6 +64,8 @@ def shots(tab: Any, base: str, session: str) -> None:
         "review": "/review",
         "recall": "/recall?q=Where+are+bugs+tracked%3F",
         "dream": "/dream",
+        "health": "/health",
+        "savings": "/savings",
     }
     views = ((1280, 900, "light"), (390, 844, "dark"))
     OUT.mkdir(exist_ok=True)
@@ -73,6 +75,7 @@ def shots(tab: Any, base: str, session: str) -> None:
             tab.emulate_media(color_scheme=theme)
             tab.goto(base + path)
             tab.locator(".live.light").first.wait_for(state="attached")
+            tab.locator("[aria-busy]").first.wait_for(state="detached")
             tab.screenshot(path=str(OUT / f"{name}-{width}-{theme}.png"))
 
 

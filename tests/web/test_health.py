@@ -91,7 +91,9 @@ def test_mending_shows_a_difference_first_and_can_be_undone(page: Page, run: Run
     before = page.visitor.get("/health/mend").text
     told = run("memory", "check", "--fix", "--dry-run", "--json").json()
     assert forms(before, "plan") == told["plan"]
-    assert {one["file"] for one in told["files"]} == set(re.findall(r"class=\"file\"><span>([^<]*)", before))
+    assert {one["file"] for one in told["files"]} == set(
+        re.findall(r"class=\"file\"><span>([^<]*)", before)
+    )
     assert "<del>Yesterday</del>" in before
     done = page.visitor.post("/health/mend", {"plan": told["plan"]})
     assert done.status == 303

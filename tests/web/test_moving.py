@@ -57,8 +57,12 @@ def test_an_import_is_shown_before_it_is_made(page: Page, project: Path) -> None
 def test_all_of_one_origin_is_taken_back_and_brought_back(page: Page) -> None:
     with page.desk.changing() as memories:
         for n in range(3):
-            memories.remember(f"Learned {n}: a quite distinct fact {n * 7919}.", THEIRS,
-                              name=f"Learned {n}", type="project")
+            memories.remember(
+                f"Learned {n}: a quite distinct fact {n * 7919}.",
+                THEIRS,
+                name=f"Learned {n}",
+                type="project",
+            )
         key = next(one for one in memories.folder.keys() if "learned_1" in one)  # noqa: SIM118
     shown = page.visitor.get(f"/memories/{key}").text
     link = re.search(r'href="(/memories/origin\?by=session[^"]*)"', shown)
@@ -72,7 +76,9 @@ def test_all_of_one_origin_is_taken_back_and_brought_back(page: Page) -> None:
     with page.desk.memory() as memories:
         assert memories is not None
         assert not [one for one in memories.folder.keys() if "learned" in one]  # noqa: SIM118
-    again = re.search(r'name="version" value="(\w+)"', page.visitor.get(done.headers["location"]).text)
+    again = re.search(
+        r'name="version" value="(\w+)"', page.visitor.get(done.headers["location"]).text
+    )
     assert again
     page.visitor.post("/memories/undo", {"version": again[1]})
     with page.desk.memory() as memories:
@@ -111,9 +117,10 @@ def test_a_memory_says_where_it_was_recalled(page: Page, project: Path, run: Run
         assert show.cut(said, 90)[:40] in shown
     page.desk.library.remove(name)
     page.look()
-    assert "Recall has not thought of it" in page.visitor.get(
-        f"/memories/{rows[0][1]['file']}?view=recalled"
-    ).text
+    assert (
+        "Recall has not thought of it"
+        in page.visitor.get(f"/memories/{rows[0][1]['file']}?view=recalled").text
+    )
 
 
 def test_a_difference_is_shown_by_words_or_by_lines(page: Page) -> None:

@@ -213,6 +213,19 @@ def test_row_68_text_of_others_is_inert_everywhere(page: Page) -> None:
         "/recall?q=click+pixel+hostile",
         f"/memories?q={key}",
     ]
+    places += [
+        "/health",
+        "/health/mend",
+        "/team",
+        "/memories/moving",
+        f"/memories/{key}?view=recalled",
+    ]
+    places += [
+        "/savings?price=%3Cscript%3E&policy=%22%3E%3Cscript%3E",
+        "/savings?sort=%3Cscript%3E",
+    ]
+    for place in ("/health", "/savings"):
+        page.settled(place)
     places += ["/recall?q=%3Cscript%3Ealert(1)%3C/script%3E", "/sessions?q=%22%3E%3Cscript%3E"]
     for place in places:
         text = page.visitor.get(place).text

@@ -66,12 +66,23 @@ class TeamStatus:
         }
 
 
+DIFFERS = {
+    "conflict": "changed on both sides",
+    "pull": "a sync takes it",
+    "push": "a sync sends it",
+    "returning": "deleted here; a sync brings it back",
+    "taken back": "taken back here, until a teammate changes it again",
+    "blocked": "not shared",
+}
+"""In words, what a sync does about a file in which both sides differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class TeamChange:
     """A file in which both sides differ, with both texts; None where one has none."""
 
     key: str
-    what: str  # pull, push, conflict, returning, taken back or blocked
+    what: str  # one of `DIFFERS`
     author: str
     here: str | None
     there: str | None

@@ -241,9 +241,7 @@ class Review:
     def drop(self, item: ReviewItem, now: float) -> None:
         """Take an item out of the queue; it can be put back for a while."""
         beside = Review(self._files, folder=DROPPED)
-        beside.put(
-            ReviewItem(item.id, item.key, item.text, now, item.origin, tuple(item.evidence))
-        )
+        beside.put(ReviewItem(item.id, item.key, item.text, now, item.origin, tuple(item.evidence)))
         self.remove(item.id)
         for old in beside.items():
             if old.at < now - KEPT:

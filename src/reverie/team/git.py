@@ -85,14 +85,15 @@ class GitRemote:
         found = self.hashes(known)
         if found is None:
             return None
-        texts = self._texts("" if found.tag == BEGINNING else found.tag.strip('"'))
+        tip = "" if found.tag == BEGINNING else found.tag.strip('"')
+        texts = self._texts(tip)
         try:
             contents = {key: data.decode() for key, data in texts.items()}
         except UnicodeDecodeError:
             raise Hostile(
                 "The team's branch has a file that is not UTF-8 text", do="Remove it there"
             ) from None
-        authors = {one.key: one.author for one in reversed(self.log(_LOOKED))} if texts else {}
+        authors = {one.key: one.author for one in reversed(self._log(tip, _LOOKED))}
         return RemoteState(found.tag, found.checksums, contents, authors=authors)
 
     def put(self, drafts: Sequence[Draft], expected: str) -> str:
@@ -120,7 +121,9 @@ class GitRemote:
 
     def log(self, most: int = 100) -> list[KeptVersion]:
         """Who wrote what, the newest first."""
-        tip = self._brought(self._tip())
+        return self._log(self._brought(self._tip()), most)
+
+    def _log(self, tip: str, most: int) -> list[KeptVersion]:
         if not tip:
             return []
         text = self._git(

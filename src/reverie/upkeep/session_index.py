@@ -188,9 +188,9 @@ class SessionIndex:
     def session(self, name: str) -> tuple[Values, Values]:
         """One session's row and its timeline."""
         rows = self.base.rows(
-            f"SELECT {_LISTED}, timeline.value AS told, saving.naive AS naive, saving.cost AS with_policy"
-            " FROM session JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON"
-            " saving.id = session.id AND saving.policy = ? WHERE session.id = ? LIMIT 1",
+            f"SELECT {_LISTED}, timeline.value AS told, saving.naive AS naive, saving.cost AS"
+            " with_policy FROM session JOIN timeline ON timeline.id = session.id LEFT JOIN"
+            " saving ON saving.id = session.id AND saving.policy = ? WHERE session.id = ? LIMIT 1",
             (self.settings.context_policy, name),
         )
         if not rows:

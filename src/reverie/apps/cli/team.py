@@ -121,7 +121,7 @@ def status(project: Path, as_json: bool) -> None:
 @json_option
 def show_diff(project: Path, as_json: bool) -> None:
     """Show the files in which both sides differ, line by line, and change nothing."""
-    from reverie.session.team import team_changes
+    from reverie.session.team import DIFFERS, team_changes
 
     with open_memory(project) as memories:
         found = team_changes(memories, _place(project))
@@ -130,23 +130,13 @@ def show_diff(project: Path, as_json: bool) -> None:
         return
     for one in found:
         by = f", last written by {one.author}" if one.author else ""
-        say(f"{one.key}: {_DIFFERS[one.what]}{by}{f', since {one.why}' if one.why else ''}", "bold")
+        say(f"{one.key}: {DIFFERS[one.what]}{by}{f', since {one.why}' if one.why else ''}", "bold")
         there, here = ((side or "").splitlines() for side in (one.there, one.here))
         before, after = (here, there) if one.what in ("pull", "returning") else (there, here)
         for row in list(unified_diff(before, after, lineterm=""))[2:]:
             say(line(reveal(row), 400))
     if not found:
         say("both sides are alike")
-
-
-_DIFFERS = {
-    "pull": "a sync takes it",
-    "push": "a sync sends it",
-    "conflict": "changed on both sides",
-    "returning": "deleted here, coming back with the next sync",
-    "taken back": "taken back here, until a teammate changes it again",
-    "blocked": "not shared",
-}
 
 
 @app.command("log")

@@ -17,7 +17,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from reverie.apps.web import dream, health, memories, moving, recall, review, savings, sessions, team
+from reverie.apps.web import (
+    dream,
+    health,
+    memories,
+    moving,
+    recall,
+    review,
+    savings,
+    sessions,
+    team,
+)
 from reverie.apps.web.desk import HERE, Ask, Desk
 from reverie.apps.web.events import EventStream
 from reverie.apps.web.gate import Gate, Sealed, packs, refusal

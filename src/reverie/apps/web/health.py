@@ -130,7 +130,12 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     past = [sum(one["weighted"].values()) for one in reversed(days)]
     words = f"{show.num(spent)} of {show.num(limit)}"
     line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
-    return {"spent": spent, "limit": limit, "bar": bar([("acc", spent)], words, limit), "days": line}
+    return {
+        "spent": spent,
+        "limit": limit,
+        "bar": bar([("acc", spent)], words, limit),
+        "days": line,
+    }
 
 
 def _doctor(kept: Kept) -> Values | None:

@@ -199,7 +199,7 @@ def _mark(x: float, mark: PlotMark) -> Markup:
 def scattered(frame: PlotFrame, points: Sequence[tuple[float, float]], label: str) -> Markup:
     """Points over a scale of tens, against a line at one."""
     xs = [x for x, _ in points]
-    low, high = min(xs), max(max(xs), min(xs) + 0.1)
+    low, high = min(xs), max(*xs, min(xs) + 0.1)
     top = max(1.2, *(y for _, y in points))
     wide = (frame.right - frame.left - 12) / (high - low)
     tall = (frame.base - 12) / top

@@ -83,8 +83,12 @@ def _money(desk: Desk, ask: Ask, sums: Values, policy: str) -> Values | None:
         price = 0.0
     if 0 < price <= MAX_PRICE:
         saved = sums["naive"] - sums["cost"]
-        return {"saved": saved * price / MILLION, "whole": sums["naive"] * price / MILLION,
-                "at": f"${price:g} a million input tokens", "part": 1.0}
+        return {
+            "saved": saved * price / MILLION,
+            "whole": sums["naive"] * price / MILLION,
+            "at": f"${price:g} a million input tokens",
+            "part": 1.0,
+        }
     known = [(one, price_of(one[0])) for one in desk.savings.models(policy)]
     priced = [(naive, cost, found.input) for (_, naive, cost), found in known if found]
     if not priced or not sums["naive"]:

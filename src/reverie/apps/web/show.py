@@ -229,9 +229,7 @@ def _run(rows: Sequence[str], at: int, sign: str) -> list[str]:
     return found
 
 
-def _changed(
-    old: Sequence[str], new: Sequence[str], words: bool
-) -> Iterator[tuple[str, Markup]]:
+def _changed(old: Sequence[str], new: Sequence[str], words: bool) -> Iterator[tuple[str, Markup]]:
     pairs = min(len(old), len(new)) if words else 0
     marked = [_words(old[n], new[n]) for n in range(pairs)]
     for n, line in enumerate(old):

@@ -20,6 +20,7 @@ from reverie.apps.web.memories import by_user
 from reverie.errors import NotFound
 from reverie.memory.versions import Version
 from reverie.session.team import (
+    DIFFERS,
     TeamPlace,
     connect,
     missing,
@@ -34,14 +35,6 @@ from reverie.upkeep.timeline import Values
 MAX_LOG = 50
 MAX_STEPS = 20
 MAX_FILES = 50
-WHAT = {
-    "conflict": "changed on both sides",
-    "pull": "a sync takes it",
-    "push": "a sync sends it",
-    "returning": "deleted here; a sync brings it back",
-    "taken back": "taken back here, until a teammate changes it again",
-    "blocked": "not shared",
-}
 
 
 def place_of(desk: Desk) -> TeamPlace:
@@ -83,7 +76,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         kept=kept,
         found=found,
         differs=[_change(one) for one in found.get("differs", [])],
-        what=WHAT,
+        what=DIFFERS,
         steps=steps,
         synced=desk.figures.last("team sync"),
         said=ask.query.get("said", ""),
