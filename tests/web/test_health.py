@@ -259,3 +259,19 @@ def test_without_a_team_the_page_says_how_to_have_one(page: Page) -> None:
     shown = words(page.settled("/team").text)
     assert "Team memory is off: no server is set." in shown
     assert "not set up" in words(page.settled("/health").text)
+
+
+def test_many_large_differences_fit_on_a_page(shared: tuple[Page, Mate]) -> None:
+    page, ines = shared
+    for n in range(12):
+        lines = "".join(f"- {n} {hash((n, k)):x} {hash((k, n, n)):x}\n" for k in range(300))
+        (ines.memories.folder.make_folder("team"))
+        (ines.memories.root / "team" / f"large{n}.md").write_text(memory(lines))
+    sync(ines.memories, ines.client, now=time.time)
+    waiting = page.settled("/team")
+    assert waiting.packed <= 24_000
+    assert "more, not shown here" in waiting.text
+    page.visitor.post("/team/sync")
+    pulled = page.settled("/team")
+    assert "12 pulled" in words(pulled.text)
+    assert pulled.packed <= 24_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_a_session_is_replayed_once_until_it_or_the_settings_change(
     assert [line[-4] for line in replays(page)[2:]] == ["classic"] * 2
     changed = replace(page.desk.settings, collapse_tail=page.desk.settings.collapse_tail + 1)
     page.desk.savings = Savings(page.desk.base, changed)
-    assert len(page.desk.savings.stale("collapse", 50)) == 2
+    assert len(page.desk.savings.stale("collapse", 50, time.time() + 999)) == 2
     (file, _) = page.desk.library.sessions()
     page.desk.library.remove(file.id)
     page.look()
@@ -74,7 +75,7 @@ def test_a_session_is_replayed_once_until_it_or_the_settings_change(
 
 
 def test_a_session_that_cannot_be_replayed_is_left_out_and_counted(page: Page) -> None:
-    asked = page.desk.savings.stale("collapse", 9)
+    asked = page.desk.savings.stale("collapse", 9, time.time())
     page.desk.savings.take("collapse", asked, [])
     work(page.desk, "collapse")
     assert replays(page) == []
@@ -94,7 +95,7 @@ def test_sums_and_sorting_over_several(page: Page) -> None:
             made = {**row, "id": f"{n:08x}", "title": f"Session {n}", "stamp": f"s{n}"}
             marks = ", ".join("?" * len(made))
             base.execute(f"INSERT INTO session ({names}) VALUES ({marks})", list(made.values()))
-    asked = page.desk.savings.stale("collapse", 9)
+    asked = page.desk.savings.stale("collapse", 9, time.time())
     assert [name for name, _ in asked] == ["00000001", "00000002", "00000003"]
     found = [
         {**figures, "session": name, "naive_cost": 1_000, "cost": cost, "recovery": 0, "refind": 0}
@@ -131,3 +132,12 @@ def test_a_price_that_is_none_is_passed_over(page: Page) -> None:
         answer = page.visitor.get(f"/savings?price={price}")
         assert answer.status == 200
         assert "<script>document" not in answer.text
+
+
+def test_a_session_that_runs_is_not_replayed_at_its_every_step(page: Page) -> None:
+    page.settled("/savings?policy=collapse")
+    with page.desk.base.writing() as base:
+        base.execute("UPDATE session SET stamp = 'grown'")
+    now = time.time()
+    assert page.desk.savings.stale("collapse", 9, now) == []
+    assert len(page.desk.savings.stale("collapse", 9, now + 301)) == 1

@@ -18,6 +18,8 @@ from reverie.upkeep.timeline import Values
 
 PAGE = 50
 POINTS = 200
+AT_REST = 300.0
+"""Seconds after which a session that was replayed before is replayed again."""
 SavingSort = Literal["title", "at", "requests", "naive", "cost", "saved", "share"]
 SORTS: tuple[SavingSort, ...] = get_args(SavingSort)
 _ORDER = {"title": "session.title", "at": "session.at", "share": "saving.saved / saving.naive"}
@@ -45,14 +47,16 @@ class Savings:
 
     # Bringing up to date
 
-    def stale(self, policy: str, most: int) -> list[tuple[str, str]]:
-        """Sessions whose figures are missing or old, the newest first, with their stamps."""
+    def stale(self, policy: str, most: int, now: float) -> list[tuple[str, str]]:
+        """Sessions whose figures are missing, or old while the session is at rest, the newest
+        first, with their stamps: one that runs is not replayed at its every step."""
         rows = self.base.rows(
             "SELECT session.id, session.stamp FROM session LEFT JOIN saving ON"
             " saving.id = session.id AND saving.policy = ? WHERE session.error = ''"
-            " AND session.messages > 0 AND saving.stamp IS NOT session.stamp || ? ORDER BY"
-            " session.at DESC, session.id LIMIT ?",
-            (policy, self._mark, most),
+            " AND session.messages > 0 AND (saving.stamp IS NULL OR"
+            " saving.stamp != session.stamp || ? AND session.at < ?)"
+            " ORDER BY session.at DESC, session.id LIMIT ?",
+            (policy, self._mark, now - AT_REST, most),
         )
         return [(row[0], row[1]) for row in rows]
 

@@ -210,7 +210,7 @@ def mending(desk: Desk, ask: Ask) -> Response:
     return desk.page(
         "mend.html",
         screen="health",
-        files=files,
+        files=show.within(files),
         more=max(0, len(changes) - MAX_FILES),
         edits=found.edits if found else {},
         dropped=found.dropped if found else (),

@@ -43,7 +43,11 @@ def shown(desk: Desk, ask: Ask) -> Response:
 def _brought(
     desk: Desk, memories: Memories, program: Program, *, dry_run: bool
 ) -> list[ImportedFile]:
-    waits = {(one.key, one.text) for one in memories.review.items()} if dry_run else set()
+    waits = (
+        {(one.key, one.text) for one in memories.review.items()}
+        if dry_run
+        else set[tuple[str, str]]()
+    )
     out: list[ImportedFile] = []
     for one in files_of_program(program, desk.place):
         if (one.key, one.data.decode("utf-8", "replace")) in waits:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -128,7 +129,7 @@ def _plot(points: Sequence[tuple[float, float]]) -> Any:
 def work(desk: Desk, policy: str) -> None:
     """Replay what has no figures yet, until all have."""
     for size in (*BATCHES, *(BATCHES[-1] for _ in range(10_000))):
-        asked = desk.savings.stale(policy, size)
+        asked = desk.savings.stale(policy, size, time.time())
         if not asked or desk.closed:
             return
         names = [name for name, _ in asked]

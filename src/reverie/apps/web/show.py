@@ -33,6 +33,8 @@ LAYERS = {
     "7": "7 agents",
 }
 MAX_SHOWN = 16_000
+MAX_DIFFERENCES = 48_000
+"""Characters of all differences on one page together."""
 _HIDDEN = re.compile(r"⟦U\+[^⟧]*⟧")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _BLOCKS = {
@@ -218,6 +220,22 @@ def difference(before: str, after: str, *, words: bool = True) -> list[tuple[str
         else:
             out.append(("", safe(rows[at][1:] or " ")))
             at += 1
+    return out
+
+
+def within(files: Sequence[dict[str, Any]], room: int = MAX_DIFFERENCES) -> list[dict[str, Any]]:
+    """Files with as much of their differences as a page has room for; it says what is left out."""
+    out: list[dict[str, Any]] = []
+    for file in files:
+        kept: list[tuple[str, Markup]] = []
+        for sign, text in file["rows"]:
+            room -= len(text) + 40
+            if room < 0:
+                left = plural(len(file["rows"]) - len(kept), "line")
+                kept.append(("h", Markup("{} more, not shown here").format(left)))
+                break
+            kept.append((sign, text))
+        out.append({**file, "rows": kept})
     return out
 
 

@@ -35,6 +35,7 @@ from reverie.upkeep.timeline import Values
 MAX_LOG = 50
 MAX_STEPS = 20
 MAX_FILES = 50
+ROOM = show.MAX_DIFFERENCES // 2
 
 
 def place_of(desk: Desk) -> TeamPlace:
@@ -75,7 +76,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         screen="health",
         kept=kept,
         found=found,
-        differs=[_change(one) for one in found.get("differs", [])],
+        differs=show.within([_change(one) for one in found.get("differs", [])], ROOM),
         what=DIFFERS,
         steps=steps,
         synced=desk.figures.last("team sync"),
@@ -99,7 +100,8 @@ def _steps(memories: Memories) -> list[Values]:
         if one.origin.kind == "pull" and one.origin.agent == "team" and not one.undoes:
             groups.setdefault(one.group or one.id, []).append(one)
     newest = list(groups.values())[::-1][:MAX_STEPS]
-    return [_step(memories, steps, undone) for steps in newest]
+    found = [_step(memories, steps, undone) for steps in newest]
+    return [{**one, "files": show.within(one["files"], ROOM // len(found))} for one in found]
 
 
 def _step(memories: Memories, steps: Sequence[Version], undone: set[str]) -> Values:
