@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import anyio
 import pytest
 
 from reverie.apps.web import show
+from reverie.apps.web.plots import stacked
 from reverie.apps.web.savings import work
 from reverie.upkeep.savings import Savings
 from tests.cli.conftest import Run
@@ -64,7 +66,7 @@ def test_a_session_is_replayed_once_until_it_or_the_settings_change(
     (first, second) = replays(page)
     assert first[1] not in second
     page.settled("/savings?policy=classic")
-    assert [line[-4] for line in replays(page)[2:]] == ["classic"] * 2
+    assert [line[line.index("--policy") + 1] for line in replays(page)[2:]] == ["classic"] * 2
     changed = replace(page.desk.settings, collapse_tail=page.desk.settings.collapse_tail + 1)
     page.desk.savings = Savings(page.desk.base, changed)
     assert len(page.desk.savings.stale("collapse", 50, time.time() + 999)) == 2
@@ -82,6 +84,9 @@ def test_a_session_that_cannot_be_replayed_is_left_out_and_counted(page: Page) -
     sums = page.desk.savings.sums("collapse")
     assert (sums["sessions"], sums["failed"], sums["whole"]) == (0, 1, 1)
     assert "Replaying" not in page.visitor.get("/savings?policy=collapse").text
+    page.desk.savings.take(page.desk.settings.context_policy, asked, [])
+    assert page.visitor.get(f"/sessions/{asked[0][0]}").status == 200
+    assert page.visitor.get("/sessions").status == 200
 
 
 def test_sums_and_sorting_over_several(page: Page) -> None:
@@ -124,6 +129,20 @@ def test_the_list_and_the_timeline_say_what_was_saved(page: Page) -> None:
     assert f" {saved}" in words(page.visitor.get("/sessions?sort=-saved").text)
     shown = words(page.visitor.get(f"/sessions/{file.id}").text)
     assert f"If nothing were done {show.short(row['naive'])} units" in shown
+    assert f"if nothing were done, up to {show.short(max(row['untouched']))}" in shown
+    assert len(row["untouched"]) == 4
+    assert 'class="naive"' in page.visitor.get(f"/sessions/{file.id}").text
+
+
+def test_the_line_of_a_replay_is_drawn_by_stretches_and_ends_at_the_top() -> None:
+    rows = [{"k-user": 10.0}] * 10_000
+    over = [float(n) for n in range(10_000)]
+    drawn = str(stacked(rows, {"k-user": "you"}, "x", over=over)).partition("</svg>")[0]
+    found = re.search(r'class="naive" points="([^"]*)"', drawn)
+    assert found
+    heights = [float(point.split(",")[1]) for point in found[1].split()]
+    assert len(heights) <= 600
+    assert min(heights) == heights[-1] == 32.0
 
 
 def test_a_price_that_is_none_is_passed_over(page: Page) -> None:

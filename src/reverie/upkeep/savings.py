@@ -132,12 +132,13 @@ class Savings:
             "SELECT value FROM saving WHERE policy = ? AND naive > 0 ORDER BY id LIMIT 100000",
             (policy,),
         )
-        return [json.loads(row[0]) for row in rows]
+        found: list[Values] = [json.loads(row[0]) for row in rows]
+        return [{name: one[name] for name in one if name != "rounds"} for one in found]
 
 
 def _row(name: str, policy: str, stamp: str, one: Mapping[str, Any] | None) -> list[Any]:
     if one is None:
-        return [name, policy, stamp, *(None for _ in _COLUMNS[3:-1]), ""]
+        return [name, policy, stamp, *(None for _ in _COLUMNS[3:])]
     back = one["recovery"] + one["refind"]
     spent, naive = one["cost"] + back, one["naive_cost"]
     lost = one["near"]["lost"] + one["far"]["lost"]

@@ -189,8 +189,9 @@ class SessionIndex:
         """One session's row and its timeline."""
         rows = self.base.rows(
             f"SELECT {_LISTED}, timeline.value AS told, saving.naive AS naive, saving.cost AS"
-            " with_policy FROM session JOIN timeline ON timeline.id = session.id LEFT JOIN"
-            " saving ON saving.id = session.id AND saving.policy = ? WHERE session.id = ? LIMIT 1",
+            " with_policy, json_extract(saving.value, '$.rounds.naive') AS untouched FROM session"
+            " JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON saving.id = session.id"
+            " AND saving.policy = ? WHERE session.id = ? LIMIT 1",
             (self.settings.context_policy, name),
         )
         if not rows:
@@ -201,6 +202,7 @@ class SessionIndex:
             )
         row = dict(rows[0])
         told = cast("Values", json.loads(row.pop("told")))
+        row["untouched"] = json.loads(row["untouched"] or "[]")
         return row, told
 
 

@@ -16,6 +16,9 @@ from markupsafe import Markup, escape
 from reverie.apps.web.show import num, short
 
 MAX_POINTS = 600
+FAR_ABOVE = 3
+"""Times the areas' height that a line over them may take."""
+UNTOUCHED = "if nothing were done"
 KIND_WORDS = {
     "head": "system and tools",
     "sealed": "sealed lines",
@@ -76,10 +79,13 @@ def stacked(
     low: bool = False,
     marks: Sequence[PlotMark] = (),
     at: int = 0,
+    over: Sequence[float] = (),
 ) -> Markup:
-    """Areas over each other, one step for each row; `at` is the request that is looked at."""
+    """Areas over each other, one step for each row; `at` is the request that is looked at, `over`
+    a line of its own, which ends at the top where it is far above all areas."""
     frames = (LOW_WIDE, LOW_NARROW) if low else (WIDE, NARROW)
-    return Markup("").join(_stacked(frame, rows, classes, label, marks, at) for frame in frames)
+    parts = (_stacked(frame, rows, classes, label, marks, at, over) for frame in frames)
+    return Markup("").join(parts)
 
 
 def _stacked(
@@ -89,9 +95,11 @@ def _stacked(
     label: str,
     marks: Sequence[PlotMark],
     at: int,
+    over: Sequence[float],
 ) -> Markup:
     shown, places = _thinned(rows)
     top = max((sum(row.values()) for row in shown), default=0) or 1
+    top = max(top, min(max(over, default=0), FAR_ABOVE * top))
     unit = (frame.right - frame.left) / max(1, len(shown))
     high = (frame.base - 32) / top
 
@@ -101,10 +109,18 @@ def _stacked(
     parts = [_grid(frame, top, high), _numbers(frame, len(rows), x_of)]
     below = [0.0] * len(shown)
     for name, words in classes.items():
-        over = [base + row.get(name, 0) for base, row in zip(below, shown, strict=True)]
-        if over != below:
-            parts.append(_area(frame, below, over, unit, high, name, words))
-        below = over
+        above = [base + row.get(name, 0) for base, row in zip(below, shown, strict=True)]
+        if above != below:
+            parts.append(_area(frame, below, above, unit, high, name, words))
+        below = above
+    if over:
+        heights = _highest(over)
+        dots = (
+            f"{frame.left + (n + 0.5) * unit:.1f},{frame.base - min(value, top) * high:.1f}"
+            for n, value in enumerate(heights)
+        )
+        line = Markup('<polyline class="naive" points="{}"><title>{}</title></polyline>')
+        parts.append(line.format(" ".join(dots), UNTOUCHED))
     parts += [_mark(x_of(mark.at), mark) for mark in marks]
     if at:
         parts.append(
@@ -124,6 +140,11 @@ def _thinned(
     groups = [rows[n : n + step] for n in range(0, len(rows), step)]
     shown = [max(group, key=lambda row: sum(row.values())) for group in groups]
     return shown, {n + 1: n // step for n in range(len(rows))}
+
+
+def _highest(values: Sequence[float]) -> list[float]:
+    step = -(-len(values) // MAX_POINTS) or 1
+    return [max(values[n : n + step]) for n in range(0, len(values), step)]
 
 
 def _area(

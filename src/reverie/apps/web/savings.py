@@ -134,7 +134,7 @@ def work(desk: Desk, policy: str) -> None:
             return
         names = [name for name, _ in asked]
         try:
-            found = by_command(desk, "replay", *names, "--policy", policy)
+            found = by_command(desk, "replay", *names, "--rounds", "--policy", policy)
         except ReverieError:  # none of them can be replayed
             found = []
         if desk.closed or found is None:

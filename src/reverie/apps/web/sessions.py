@@ -79,6 +79,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     kept = [one for one in events if not only or one.get("kind") == only]
     at = _at(ask, requests, kept)
     page = min(ask.page, max(1, -(-len(kept) // MAX_EVENTS)))
+    untouched = row["untouched"] if len(row["untouched"]) == len(requests) else []
     return desk.page(
         "timeline.html",
         screen="sessions",
@@ -91,7 +92,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
         broken=[one for one in breaks if one["request"] == at],
         before=_beside(at, events, -1),
         behind=_beside(at, events, 1),
-        window=_window(requests, events, breaks, at),
+        window=_window(requests, events, breaks, at, untouched),
+        untouched=untouched,
         cache=_cached(requests, breaks, at),
         kind_words=KIND_WORDS,
         cache_words=CACHE_WORDS,
@@ -160,7 +162,11 @@ def _lead(row: Values, told: Values) -> str:
 
 
 def _window(
-    requests: Sequence[Values], events: Sequence[Values], breaks: Sequence[Values], at: int
+    requests: Sequence[Values],
+    events: Sequence[Values],
+    breaks: Sequence[Values],
+    at: int,
+    untouched: Sequence[float],
 ) -> Any:
     if not requests:
         return ""
@@ -175,7 +181,10 @@ def _window(
         f" {plural(counts.get('compaction', 0), 'compaction')},"
         f" {plural(len(breaks), 'cache break')}."
     )
-    return stacked(rows, classes, label, marks=_flags(events, breaks, len(rows)), at=at)
+    if untouched:
+        label += f" If nothing were done, the largest had {num(max(untouched))}."
+    marks = _flags(events, breaks, len(rows))
+    return stacked(rows, classes, label, marks=marks, at=at, over=untouched)
 
 
 def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) -> list[PlotMark]:
