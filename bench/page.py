@@ -65,6 +65,8 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
             "timeline": lambda: session(desk, Ask(path={"id": first})),
             "memories": lambda: memories(desk, Ask()),
             "memories, searched": lambda: memories(desk, Ask(query={"q": "port 77"})),
+            "memories, a word of all": lambda: memories(desk, Ask(query={"q": "port"})),
+            "memories, a word of one": lambda: memories(desk, Ask(query={"q": "zebra"})),
             "memory": lambda: memory(desk, Ask(path={"name": "project_7.md"})),
             "review": lambda: review(desk, Ask()),
             "recall": lambda: recall(desk, Ask(query={"q": "the port of service 7"})),
@@ -111,5 +113,7 @@ def _fill(place: ProjectPlace, first: str, sessions_: int, memories_: int) -> No
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for n in range(memories_):
         head = f"---\nname: Port of service {n}\ndescription: Where {n} listens\ntype: project\n---"
-        (folder / f"project_{n}.md").write_text(f"{head}\n\nService {n} listens on port {n}.\n")
+        more = " The zebra runs there." if n == 7 else ""
+        text = f"{head}\n\nService {n} listens on port {n}.{more}\n"
+        (folder / f"project_{n}.md").write_text(text)
     library.close()

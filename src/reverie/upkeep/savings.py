@@ -17,7 +17,7 @@ from reverie.upkeep.derived import Derived
 from reverie.upkeep.timeline import Values
 
 PAGE = 50
-POINTS = 200
+POINTS = 120
 AT_REST = 300.0
 """Seconds after which a session that was replayed before is replayed again."""
 SavingSort = Literal["title", "at", "requests", "naive", "cost", "saved", "share"]
@@ -89,15 +89,17 @@ class Savings:
         return {name: row[name] or 0 for name in row.keys()}  # noqa: SIM118 - a row, no dict
 
     def page(self, query: SavingQuery) -> list[Values]:
-        """Fifty sessions with what each cost whole and under the policy."""
+        """Fifty sessions with what each cost whole and under the policy, read in the order of an
+        index where there is one."""
         assert query.sort in SORTS
         order = _ORDER.get(query.sort, f"saving.{query.sort}")
         way = "DESC" if query.descending else "ASC"
+        tables = ("session", "saving") if order.startswith("session.") else ("saving", "session")
         rows = self.base.rows(
             "SELECT session.id, session.title, session.at, session.model, saving.requests,"
             " saving.naive, saving.cost, saving.saved, saving.saved / nullif(saving.naive, 0) AS"
-            " share FROM saving CROSS JOIN session ON session.id = saving.id WHERE"
-            f" saving.policy = ? AND saving.naive > 0 ORDER BY {order} {way}, saving.id"
+            f" share FROM {' CROSS JOIN '.join(tables)} ON session.id = saving.id WHERE"
+            f" saving.policy = ? AND +saving.naive > 0 ORDER BY {order} {way}, {tables[0]}.id"
             " LIMIT ? OFFSET ?",
             (query.policy, PAGE, (query.page - 1) * PAGE),
         )

@@ -103,8 +103,10 @@ def replay(
     if html is not None and sessions:
         _write(html, page(sessions))
     figures = [s.figures for s in sessions]
-    if as_json:
-        document([{**s.figures.value(), **(_rounds(s) if rounds else {})} for s in sessions])
+    if as_json and rounds:
+        document([s.figures.value() | _rounds(s) for s in sessions])
+    elif as_json:
+        document([f.value() for f in figures])
     else:
         _tell(figures, chosen, html)
     for given, error in failed:
