@@ -43,6 +43,7 @@ _PROGRAMS = {
 _EXTRAS = {
     "anthropic": ("Anthropic's models cannot be asked", "anthropic"),
     "openai": ("OpenAI's models cannot be asked", "openai"),
+    "mcp": ("no MCP, neither its servers for our agent nor `reverie mcp`", "mcp"),
     "starlette": ("no simulator, proxy or web door", "server"),
     "uvicorn": ("no simulator, proxy or web door", "server"),
 }

@@ -15,6 +15,7 @@ from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk
 from reverie.apps.cli.keyboard import Keyboard
 from reverie.apps.cli.outside import ask_for_files
+from reverie.apps.cli.rule_offers import RuleOffers
 from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line
 from reverie.errors import NotAvailable, ReverieError
@@ -34,6 +35,7 @@ class InteractiveSession:
         self.desk = desk
         self.commands = commands
         self._screen = screen
+        self._offers = RuleOffers(screen)
         self._warned = False  # Ctrl-C was pressed once at the prompt
 
     def say(self, text: str, style: str = "") -> None:
@@ -86,6 +88,7 @@ class InteractiveSession:
         else:
             self._ended(result)
         self.say(footer(self.desk.agent), "dim")
+        self._offers.ask(self.desk)
 
     def _ended(self, result: TurnResult) -> None:
         if result.outcome == "limit":
