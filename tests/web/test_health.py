@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 
 from reverie.apps.team.server import app
 from reverie.apps.web import show
+from reverie.apps.web.figures import Commands
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
@@ -141,6 +145,30 @@ def test_a_fleet_is_shown_where_one_was_planned(page: Page, run: Run) -> None:
     page.desk.figures.outdated("fleet")
     assert "no jobs; 0 workers" in words(page.settled("/health").text)
     assert run("fleet", "status", "--json").json()["jobs"] == []
+
+
+def test_a_command_runs_behind_everything_else_and_ends_with_the_page() -> None:
+    commands = Commands(os.environ)
+    line = [sys.executable, "-c", "import signal; signal.pause()"]
+    thread = threading.Thread(target=commands.started, args=(line,))
+    thread.start()
+    while commands._running is None:
+        thread.join(0.01)
+    while os.getpriority(os.PRIO_PROCESS, commands._running.pid) < 10:
+        thread.join(0.01)
+    commands.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert commands.run(["stats"]) == ""
+
+
+def test_a_figure_that_cannot_be_worked_out_says_why(page: Page) -> None:
+    page.desk.commands.started = lambda line: json.dumps(  # type: ignore[method-assign]
+        {"error": {"what": f"No disk for {line[3]}", "do": "Find one"}}
+    )
+    shown = words(page.settled("/health").text)
+    assert "No disk for stats. Find one" in shown
+    assert "No disk for doctor. Find one" in shown
 
 
 # --- the team
