@@ -120,13 +120,16 @@ def test_sums_and_sorting_over_several(page: Page) -> None:
 
 
 def test_the_list_and_the_timeline_say_what_was_saved(page: Page) -> None:
-    assert ">Saved" not in page.visitor.get("/sessions").text
+    column = f"{page.desk.settings.context_policy.capitalize()} saves"
+    assert column not in page.visitor.get("/sessions").text
     page.settled(f"/savings?policy={page.desk.settings.context_policy}")
     (file,) = page.desk.library.sessions()
     (row, _) = page.desk.sessions.session(file.id)
     assert row["naive"]
     saved = show.share(1 - row["with_policy"] / row["naive"])
-    assert f" {saved}" in words(page.visitor.get("/sessions?sort=-saved").text)
+    listed = words(page.visitor.get("/sessions?sort=-saved").text)
+    assert column in listed
+    assert f" {saved}" in listed
     shown = words(page.visitor.get(f"/sessions/{file.id}").text)
     assert f"If nothing were done {show.short(row['naive'])} units" in shown
     assert f"if nothing were done, up to {show.short(max(row['untouched']))}" in shown

@@ -60,6 +60,7 @@ def listed(desk: Desk, ask: Ask) -> Response:
         first=first,
         last=first + len(rows) - 1,
         reading=desk.reading,
+        policy=desk.settings.context_policy,
         saved=desk.savings.sums(desk.settings.context_policy)["sessions"],
         said="",
     )
