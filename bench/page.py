@@ -85,8 +85,8 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
         return found, built
 
 
-def _nothing(*_: object) -> None:
-    pass
+def _nothing(name: str, work: object) -> None:
+    del name, work
 
 
 async def _talk(project: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,7 +67,8 @@ def _would(place: ProjectPlace, project: Path, *, as_json: bool) -> None:
     """What a fix would change, and nothing changed."""
     with waiting("checking the memory"), find_memory(project) as memories:
         found = None if memories is None else plan_fix(memories, place)
-    value = {"files": [], "edits": {}, "plan": ""} if found is None else found.value()
+    nothing: dict[str, Any] = {"files": [], "edits": {}, "plan": ""}
+    value = nothing if found is None else found.value()
     if as_json:
         document(value)
         return

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from reverie.errors import NotAvailable, ReverieError
 
@@ -84,11 +84,10 @@ def _kept(text: str) -> Kept:
 def by_command(desk: Desk, *words: str) -> Any:
     """What a command answers with `--json`; None where it was stopped before it answered."""
     text = desk.commands.run([*words, "--json", "--project", str(desk.place.root)])
-    found: Any = json.loads(text) if text.strip() else None
-    if isinstance(found, dict) and "error" in found:
-        error: Any = found["error"]
+    found = json.loads(text) if text.strip() else None
+    if isinstance(found, dict) and (error := cast("dict[str, Any]", found).get("error")):
         raise NotAvailable(str(error["what"]), do=str(error.get("do", "")))
-    return found
+    return cast("Any", found)
 
 
 class Commands:

@@ -126,7 +126,7 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     limit = desk.settings.background_tokens_per_day
     today = time.strftime("%Y-%m-%d", time.gmtime())
     days: list[Values] = (stats or {}).get("unasked", [])
-    spent = sum(next((one["weighted"] for one in days if one["day"] == today), {}).values())
+    spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
     past = [sum(one["weighted"].values()) for one in reversed(days)]
     words = f"{show.num(spent)} of {show.num(limit)}"
     line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable
-from typing import cast, get_args
+from typing import get_args
 
 from starlette.responses import Response
 
@@ -63,7 +63,7 @@ def bring(desk: Desk, ask: Ask) -> Response:
     if name not in PROGRAMS:
         raise InvalidInput("There is no such program", where=name[:40], do="Choose one of those")
     with desk.changing() as memories:
-        _brought(desk, memories, cast("Program", name), dry_run=False)
+        _brought(desk, memories, name, dry_run=False)
     return to("/memories/moving", "imported")
 
 
@@ -102,7 +102,7 @@ def origin(desk: Desk, ask: Ask) -> Response:
 def _origin(by: str, value: str) -> tuple[By, str]:
     if by not in BY or not value:
         raise InvalidInput("Nothing comes from such a place", where=by[:40])
-    return cast("By", by), value[:200]
+    return by, value[:200]
 
 
 def _steps(memories: Memories, by: By, value: str) -> list[Version]:

@@ -136,7 +136,7 @@ def work(desk: Desk, policy: str) -> None:
         try:
             found = by_command(desk, "replay", *names, "--rounds", "--policy", policy)
         except ReverieError:  # none of them can be replayed
-            found = []
+            found = list[Values]()
         if desk.closed or found is None:
             return
         desk.savings.take(policy, asked, found)

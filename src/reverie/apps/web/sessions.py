@@ -80,7 +80,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
     kept = [one for one in events if not only or one.get("kind") == only]
     at = _at(ask, requests, kept)
     page = min(ask.page, max(1, -(-len(kept) // MAX_EVENTS)))
-    untouched = row["untouched"] if len(row["untouched"]) == len(requests) else []
+    untouched = cast("list[float]", row["untouched"])
+    untouched = untouched if len(untouched) == len(requests) else []
     return desk.page(
         "timeline.html",
         screen="sessions",
