@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -73,9 +74,9 @@ def shown(desk: Desk, ask: Ask) -> Response:
     name = desk.sessions.find(ask.path["id"])
     row, told = desk.sessions.session(name)
     requests = cast("list[Values]", told["requests"])
-    events = cast("list[Values]", told["events"])
+    every = cast("list[Values]", told["events"])
+    events, counts = _together(every), counted(every)
     breaks = _breaks(told, requests)
-    counts = counted(events)
     only = ask.query.get("only", "")
     kept = [one for one in events if not only or one.get("kind") == only]
     at = _at(ask, requests, kept)
@@ -221,6 +222,27 @@ def _cached(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> An
 # --- events in words
 
 
+def _together(events: Sequence[Values]) -> list[Values]:
+    """Results that were cleared in one go are one event, with the tools they came from."""
+    out: list[Values] = []
+    for one in events:
+        last = out[-1] if out else {}
+        cleared = one.get("kind") == "cleared"
+        if cleared and all(last.get(name) == one[name] for name in ("kind", "request", "why")):
+            last["tools"].append(one["tool"])
+        else:
+            out.append({**one, "tools": [one["tool"]]} if cleared else one)
+    return out
+
+
+def _cleared(one: Values) -> tuple[str, str]:
+    counts = Counter(tool or "a tool" for tool in one["tools"])
+    if len(one["tools"]) == 1:
+        return f"An old result of {next(iter(counts))} cleared.", one["why"]
+    tools = ", ".join(f"{tool} {count}" for tool, count in counts.items())
+    return f"{len(one['tools'])} old results cleared: {tools}.", one["why"]
+
+
 def _words(one: Values) -> Values:
     """An event with the sentence it is told in."""
     if one["layer"] == "turn":
@@ -267,7 +289,7 @@ _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
         f"A result of {num(one['size'])} bytes stored; the context holds its beginning.",
         one["why"],
     ),
-    "cleared": lambda one: (f"An old result of {one['tool'] or 'a tool'} cleared.", one["why"]),
+    "cleared": _cleared,
     "sealed": _sealed,
     "compaction": _compacted,
     "notes": lambda one: (

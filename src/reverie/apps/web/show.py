@@ -37,6 +37,7 @@ MAX_DIFFERENCES = 48_000
 """Characters of all differences on one page together."""
 _HIDDEN = re.compile(r"⟦U\+[^⟧]*⟧")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 _BLOCKS = {
     "paragraph": "p",
     "bullet_list": "ul",
@@ -202,14 +203,15 @@ def _address(token: Token) -> str:
 
 
 def difference(before: str, after: str, *, words: bool = True) -> list[tuple[str, Markup]]:
-    """Lines with what happened to them (`r`, `a`, `h` or nothing); with `words` the changed ones
-    in a line are marked."""
+    """Lines with what happened to them (`r`, `a` or nothing; `h` says where the next ones stand);
+    with `words` the changed ones in a line are marked."""
     rows = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
     out: list[tuple[str, Markup]] = []
     at = 0
     while at < len(rows):
-        if rows[at].startswith("@@"):
-            out.append(("h", escape(rows[at])))
+        if hunk := _HUNK.match(rows[at]):
+            if int(hunk[1]) > 1:
+                out.append(("h", Markup("line {}").format(hunk[1])))
             at += 1
             continue
         old = _run(rows, at, "-")
