@@ -32,20 +32,22 @@ CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
 LEAST_SPACE = 200 * 10**6
 
-_FIX = "It can be fixed; ask for fixes"
+FIX = "It can be fixed; ask for fixes"
 _TORN = ("cut off before its end", "has no checksum")
 _PROGRAMS = {
-    "git": "memories are not checked against commits",
-    "rg": "files are searched by slower built-in code",
-    "bwrap": "background agents get no shell, typed tools only",
+    "git": ("memories are not checked against commits", "git"),
+    "rg": ("files are searched by slower built-in code", "ripgrep"),
+    "bwrap": ("background agents get no shell, typed tools only", "bubblewrap"),
 }
+"""What is lost without a program, and the package that brings it."""
 _EXTRAS = {
-    "anthropic": "Anthropic's models cannot be asked (extra: anthropic)",
-    "openai": "OpenAI's models cannot be asked (extra: openai)",
-    "mcp": "no MCP, neither its servers for our agent nor `reverie mcp` (extra: mcp)",
-    "starlette": "no simulator, proxy or web door (extra: server)",
-    "uvicorn": "no simulator, proxy or web door (extra: server)",
+    "anthropic": ("Anthropic's models cannot be asked", "anthropic"),
+    "openai": ("OpenAI's models cannot be asked", "openai"),
+    "mcp": ("no MCP, neither its servers for our agent nor `reverie mcp`", "mcp"),
+    "starlette": ("no simulator, proxy or web door", "server"),
+    "uvicorn": ("no simulator, proxy or web door", "server"),
 }
+"""What is lost without a package, and the extra of ours that brings it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,10 @@ def _python(_: Examination) -> Iterator[Check]:
 
 
 def _programs(_: Examination) -> Iterator[Check]:
-    for name, loss in _PROGRAMS.items():
+    for name, (loss, package) in _PROGRAMS.items():
         path = shutil.which(name)
-        yield Check(name, "ok" if path else "note", path or f"not found: {loss}")
+        do = "" if path else f"Install the package {package}"
+        yield Check(name, "ok" if path else "note", path or f"not found: {loss}", do)
 
 
 def _sqlite(_: Examination) -> Iterator[Check]:
@@ -105,9 +108,11 @@ def _sqlite(_: Examination) -> Iterator[Check]:
 
 
 def _extras(_: Examination) -> Iterator[Check]:
-    for name, loss in _EXTRAS.items():
+    for name, (loss, extra) in _EXTRAS.items():
         there = find_spec(name) is not None
-        yield Check(name, "ok" if there else "note", "installed" if there else f"absent: {loss}")
+        what = "installed" if there else f"absent: {loss}"
+        do = "" if there else f"pip install 'reverie[{extra}]'"
+        yield Check(name, "ok" if there else "note", what, do)
 
 
 def _model(examined: Examination) -> Iterator[Check]:
@@ -158,7 +163,7 @@ def _rights(examined: Examination) -> Iterator[Check]:
         yield Check("rights", "problem" if left else "fixed", what)
         yield from map(_linked, filter(home_files.has_other_names, left))
     else:
-        yield Check("rights", "problem", what, _FIX)
+        yield Check("rights", "problem", what, FIX)
 
 
 def _linked(path: Path) -> Check:
@@ -178,7 +183,7 @@ def _temporary(examined: Examination) -> Iterator[Check]:
         kept = f", {len(found) - swept} of them perhaps in use" if swept < len(found) else ""
         yield Check("temporary", "fixed" if swept else "note", f"{what}{kept}")
     else:
-        yield Check("temporary", "note", what, _FIX)
+        yield Check("temporary", "note", what, FIX)
 
 
 # --- the project
