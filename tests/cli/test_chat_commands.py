@@ -11,8 +11,9 @@ import pytest
 from reverie.agent.agent import AgentOptions
 from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, filling, standard
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.interactive import footer
+from reverie.apps.cli.interactive import status
 from reverie.apps.cli.screens import LineScreen, Printed
+from reverie.apps.tui.footer import spoken
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript.records import UserMessage
 from reverie.world import Delta
@@ -67,7 +68,7 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
             chat.types("/clear")
         with pytest.raises(Leave):
             chat.types("/quit")
-        assert "tokens until compaction" in footer(desk.agent)
+        assert "tokens until a seal" in spoken(status(desk.agent))
         assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli import permission
-from reverie.apps.cli.permission import ADDED, REMOVED, Row, asked_for, diff, read_answer
 from reverie.apps.cli.screens import SHOWN, SHOWN_ROWS, LineScreen
 from reverie.tools import PermissionAnswer, PermissionRule, Question
+from reverie.tools import questions as permission
+from reverie.tools.questions import ADDED, REMOVED, Row, asked_for, diff, read_answer
 from reverie.tools.reach import BEYOND, reach
 from reverie.tools.tool import FileChange
 

@@ -11,12 +11,13 @@ import os
 import select
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from reverie.apps.cli.permission import Row, asked_for, read_answer
 from reverie.apps.cli.show import clean, console, inert, line, note
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, told
 from reverie.tools import PermissionAnswer, Question
+from reverie.tools.questions import Row, asked_for, read_answer
 from reverie.tools.reach import reach
 from reverie.transcript.blocks import dump
 from reverie.world import Delta, Notice, Reply, Retrying
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reverie.apps.cli.keyboard import Keyboard
+    from reverie.apps.tui.footer import Status
 
 PROMPT = "> "
 SHOWN_ROWS = 24  # of what permission is asked for; the rest on demand
@@ -85,8 +87,11 @@ class LineScreen:
     """A person at a terminal: text as it comes, calls and results in a line each."""
 
     asks = True
+    plain = True
 
     def __init__(self, keyboard: Keyboard | None = None) -> None:
+        self.watch: Callable[[], Status] | None = None
+        self.aside = nullcontext[None]
         self._console: Console = console()
         self._keyboard = keyboard
         self._open = ""  # the kind of text that the cursor stands behind
@@ -152,7 +157,11 @@ class LineScreen:
         self._end()
         if self._keyboard is None:
             return input(PROMPT).strip()
-        text = self._keyboard.read(PROMPT)
+        try:
+            text = self._keyboard.read(PROMPT)
+        except KeyboardInterrupt:
+            self._console.print()
+            raise
         if text:
             self._keyboard.remember(text)
         return text
