@@ -14,17 +14,18 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.show import age, line
+from reverie.apps.cli.show import line
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.settings.values import nearest
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
+from reverie.text.untrusted import reveal
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
 from reverie.transcript.view import View, head_blocks
+from reverie.upkeep.memory import fold_case, list_memories, search_memories
 from reverie.upkeep.place import find_session
 
-WIDTH = 40  # signs of the bar that shows what fills the context
 LISTED = 10
 SHORT = 8  # signs of a message's id, where they tell it from the others
 
@@ -49,6 +50,14 @@ class Chat(Protocol):
     @property
     def commands(self) -> SlashCommands: ...
     def say(self, text: str, style: str = "") -> None: ...
+    def dialog(self, name: str) -> bool:
+        """Open a dialog; False where only lines can be shown."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Columns that a line may have."""
+        ...
 
 
 RunSlashCommand: TypeAlias = "Callable[[Chat, str], None]"
@@ -98,9 +107,20 @@ class SlashCommands:
 
 
 def help_(chat: Chat, rest: str) -> None:
-    del rest
+    """Every command in a line; with a name, what that one takes and does."""
+    wanted = rest.removeprefix("/")
     for command in chat.commands:
-        chat.say(f"{f'/{command.name} {command.usage}':<24} {command.about}")
+        if not wanted:
+            chat.say(f"/{command.name:<9} {command.about}")
+        elif command.name == wanted:
+            chat.say(f"/{command.name} {command.usage}".rstrip())
+            chat.say(f"  {command.about}")
+            return
+    if wanted:
+        raise InvalidInput(
+            "there is no such command", where=f"/{wanted[:40]}", do="/help lists them"
+        )
+    chat.say("/help NAME tells more; enter sends, alt-enter breaks the line, ctrl-c cancels", "dim")
 
 
 # --- the context
@@ -123,21 +143,51 @@ def filling(view: View) -> list[tuple[str, int]]:
 
 
 def context(chat: Chat, rest: str) -> None:
+    """What stands in the window by kind; letters in the bar, so it reads without colour."""
     del rest
     session = chat.desk.agent.session
     settings, window, used = session.world.settings, session.world.window, session.view.tokens
     left = settings.left_until_compact(window, used)
-    share = used / window if window else 0.0
-    full = min(WIDTH, round(share * WIDTH))
-    chat.say(f"{'█' * full}{'░' * (WIDTH - full)} {share:.0%} of {window:,} tokens")
-    chat.say(f"{used:,} used, {left:,} left until compaction")
     parts = filling(session.view)
     whole = sum(count for _, count in parts) or 1
+    room = max(10, chat.width - 4)
+    chat.say(f"  {_bar(parts, used / whole / window if window else 0.0, room)}")
+    told = f"{used:,} of {window:,} tokens, {used / window if window else 0:.0%}"
+    until = f"{left:,} left until compaction"
+    chat.say(f"  {told}{until:>{max(len(until) + 2, room - len(told))}}")
+    chat.say("")
+    most = max([1, *(count for _, count in parts)])
+    wide = max(4, room - 30)
     for name, count in parts:
-        bar = "█" * max(1, round(count / whole * WIDTH))
-        chat.say(f"  {name:<14}{count:>9,}  {bar}")
+        chat.say(
+            f"  {_LETTERS.get(name, name[0])}  {name:<14} {count:>9,}  "
+            f"{'█' * max(1, round(count / most * wide))}"
+        )
+    chat.say("")
     if used != whole:
-        chat.say("  (the parts are estimates; the sum is what the model's provider counts)", "dim")
+        chat.say("  Parts are estimates; the sum is what the provider counts.", "dim")
+    chat.say("  /compact makes room, /snip takes messages out", "dim")
+
+
+_LETTERS = {
+    "system": "s",
+    "tools": "t",
+    "surroundings": "e",
+    "attachments": "a",
+    "user": "u",
+    "assistant": "m",
+    "tool results": "r",
+}
+
+
+def _bar(parts: list[tuple[str, int]], scale: float, room: int) -> str:
+    """Each part's letter as often as its share of the window, then dots for what is free."""
+    bar, end = "", 0.0
+    for name, count in parts:
+        end += count * scale * room
+        bar += _LETTERS.get(name, name[0]) * max(0, round(end) - len(bar))
+    bar = bar or "".join(_LETTERS.get(name, name[0]) for name, _ in parts[:1])
+    return bar[:room] + "·" * max(0, room - len(bar))
 
 
 # --- sessions
@@ -277,6 +327,8 @@ def _shared(one: str, other: str) -> int:
 
 
 def tasks(chat: Chat, rest: str) -> None:
+    if not rest and chat.dialog("tasks"):
+        return
     agent = chat.desk.agent
     verb, _, name = rest.partition(" ")
     if verb == "kill":
@@ -292,6 +344,31 @@ def tasks(chat: Chat, rest: str) -> None:
     for member in agent.over[-LISTED:]:
         chat.say(f"  {member.line}", "dim")
     chat.say(f"{plural(len(agent.tasks), 'task')} in the background", "dim")
+
+
+def memory(chat: Chat, rest: str) -> None:
+    """Browse the memory; with words, the memories that have them."""
+    if not rest and chat.dialog("memory"):
+        return
+    memories = chat.desk.agent.memories
+    if memories is None:
+        raise InvalidInput("there is no long-term memory here")
+    rows = list_memories(memories)
+    if rest:
+        words = fold_case(rest).split()
+        found = {one.file for one in search_memories(memories, words)}
+        rows = [row for row in rows if row.file in found]
+    for row in rows[:LISTED]:
+        chat.say(f"{row.file}  {line(reveal(row.description or row.name), 80)}")
+    waiting = len(memories.review.items())
+    told = plural(len(rows), "memory", "memories")
+    chat.say(f"{told}, {waiting} to review; reverie memory shows and edits them", "dim")
+
+
+def calls(chat: Chat, rest: str) -> None:
+    del rest
+    if not chat.dialog("calls"):
+        chat.say("reverie sessions show --full prints every call and its result", "dim")
 
 
 def dream(chat: Chat, rest: str) -> None:
@@ -315,7 +392,7 @@ def standard() -> SlashCommands:
     """The commands every chat has."""
     return SlashCommands(
         (
-            SlashCommand("help", "Lists the commands", help_),
+            SlashCommand("help", "Lists the commands", help_, "[NAME]"),
             SlashCommand("context", "Shows what fills the context", context),
             SlashCommand("clear", "Starts a new session", clear),
             SlashCommand("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
@@ -327,6 +404,8 @@ def standard() -> SlashCommands:
                 compact,
                 "[TEXT | --from ID | --up-to ID]",
             ),
+            SlashCommand("memory", "Browses the memory, or searches it", memory, "[WORDS]"),
+            SlashCommand("calls", "Opens tool calls and what they gave", calls),
             SlashCommand("dream", "Tidies the memory, in the background", dream),
             SlashCommand(
                 "tasks",

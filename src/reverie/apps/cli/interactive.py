@@ -6,6 +6,7 @@ one, or Ctrl-D, leaves. An error ends the turn it came from, never the conversat
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
@@ -58,15 +59,29 @@ class Shown(Screen, Protocol):
 class InteractiveSession:
     """One session at the terminal; it is what slash commands are given."""
 
-    def __init__(self, desk: Desk, screen: Shown, commands: SlashCommands) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        screen: Shown,
+        commands: SlashCommands,
+        dialogs: Callable[[str], bool] | None = None,
+    ) -> None:
         self.desk = desk
         self.commands = commands
+        self._dialogs = dialogs
         self._screen = screen
         self._warned = 0.0  # when Ctrl-C was pressed once at the prompt
         screen.watch = lambda: status(desk.agent)
 
     def say(self, text: str, style: str = "") -> None:
         self._screen.line(text, style)
+
+    @property
+    def width(self) -> int:
+        return min(120, shutil.get_terminal_size().columns)
+
+    def dialog(self, name: str) -> bool:
+        return self._dialogs is not None and self._dialogs(name)
 
     def run(self) -> None:
         """Until Leave or Switch."""
@@ -78,6 +93,9 @@ class InteractiveSession:
             try:
                 if self.commands.is_command(text):
                     self.commands.run(self, text)
+                    self.desk.show_waiting()
+                    if not self._screen.plain:
+                        self.say("")
                 else:
                     self._turn(text)
             except ReverieError as error:
@@ -168,7 +186,8 @@ def converse(
     """Talk until the person leaves; from one session to the next where they ask for it. Gives
     what to say when everything is over: how the last session goes on."""
     home = None if wanted.private else place.home
-    screen = LineScreen(Keyboard(home)) if terminal is None else _app_screen(terminal, home)
+    app = None if terminal is None else _app_screen(terminal, home)
+    screen: Shown = app or LineScreen(Keyboard(home))
     commands = standard()
     if welcome(place.home, place.loaded().settings, private=wanted.private, say=screen.line):
         screen.line("")
@@ -181,7 +200,8 @@ def converse(
         try:
             with desk.open(wanted, _model(place, model, wanted.resume, screen)) as desk:
                 _greet(screen, desk.agent)
-                InteractiveSession(desk, screen, commands).run()
+                dialogs = None if app is None else _dialogs(app, desk, place, commands)
+                InteractiveSession(desk, screen, commands, dialogs).run()
         except Switch as switch:
             wanted = resumed(wanted, switch.session)
         except Leave:
@@ -194,6 +214,17 @@ def _app_screen(terminal: Terminal, home: Path | None) -> TerminalScreen:
     history = KeptHistory(home)
     terminal.remember(history.messages())
     return TerminalScreen(terminal, history.keep)
+
+
+def _dialogs(
+    screen: TerminalScreen, desk: Desk, place: ProjectPlace, commands: SlashCommands
+) -> Callable[[str], bool]:
+    from reverie.apps.cli.dialogs import Dialogs, Offers
+
+    dialogs = Dialogs(screen, desk, place)
+    screen.opens = lambda command: dialogs.open(command[1:])
+    screen.terminal.offers = Offers(commands, place, desk).of
+    return dialogs.open
 
 
 def _how_to_go_on(desk: Desk) -> str:

@@ -213,12 +213,3 @@ def waiting(what: str) -> Generator[None]:
         later.cancel()
         later.join()
         status.stop()
-
-
-def age(seconds: float) -> str:
-    """How long ago, in the largest unit that fits."""
-    left = max(0.0, seconds)
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if left >= length:
-            return f"{left / length:,.0f} {unit}"
-    return f"{left:.0f} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from queue import SimpleQueue
 
 from reverie.apps.tui.boxes import Line, box, wrapped
@@ -12,6 +13,7 @@ from reverie.tools.questions import ADDED, REMOVED, Row, asked_for, diff, read_a
 from reverie.tools.reach import reach
 
 STYLES = {REMOVED: "class:red", ADDED: "class:green", "dim": "class:dim"}
+WIDE = 100
 FRAME = 6  # rows of a box that are not its body
 
 
@@ -44,7 +46,7 @@ class PermissionPanel:
             body.append(("class:dim", f"{told}   ↑↓ pageup pagedown"))
         body += [("", "")]
         body += [("class:dim", row) for row in wrapped(self._told(), inner)]
-        subject = line(visible(question.subject), 400)
+        subject = line(visible(question.subject.removeprefix(f"{os.getcwd()}/")), 400)
         return box(f"{question.tool} {subject}?", body, self._choices(width), width)
 
     def _parts(self, row: Row, width: int) -> list[str]:
@@ -52,11 +54,13 @@ class PermissionPanel:
 
     def _told(self) -> str:
         change = self._question.change
+        rule = self._question.rule
+        kept = f" s and p: {line(reach(rule, runs=self._question.runs), 120)}." if rule else ""
         if change is None:
-            return self._question.reason
+            return f"{self._question.reason}.{kept}"
         signs = [row.style for row in self._rows]
         count = max(signs.count(REMOVED), signs.count(ADDED))
-        return f"{plural(count, 'line')} would change. /undo takes turns back, not files."
+        return f"{plural(count, 'line')} would change. /undo takes turns back, not files.{kept}"
 
     def _choices(self, width: int) -> str:
         rule = self._question.rule
@@ -64,12 +68,11 @@ class PermissionPanel:
             return f"no, because: {self._why}▌   enter sends, esc goes back"
         if rule is None:
             return "y yes   n no, say why   esc no"
-        covers = line(reach(rule, runs=self._question.runs), 60)
-        if width < 100:
-            return f"y yes   n no, say why   s this session   p always here   ({covers})"
+        if width < WIDE:
+            return "y yes   n no, say why   s this session   p always here   esc no"
         return (
             "y yes   n no, and say why   s always in this session   p always in this project   "
-            f"esc no   ({covers})"
+            "esc no"
         )
 
     def press(self, key: str) -> None:
@@ -79,7 +82,7 @@ class PermissionPanel:
         moves = {"up": -1, "down": 1, "pageup": -self._room, "pagedown": self._room}
         if key in moves:
             self._from = max(0, self._from + moves[key])
-        elif key in ("escape", "c-c", "c-d"):
+        elif key in ("escape", "c-d"):
             self.answers.put(PermissionAnswer(False))
         elif key == "n":
             self._why = ""
@@ -92,8 +95,6 @@ class PermissionPanel:
             self.answers.put(PermissionAnswer(False, words=why.strip()))
         elif key == "escape":
             self._why = None
-        elif key == "c-c":
-            self.answers.put(PermissionAnswer(False))
         elif key == "backspace":
             self._why = why[:-1]
         elif len(key) == 1 and key.isprintable():

@@ -59,7 +59,7 @@ class ShownCall:
 
     def body(self, width: int, rows: int = OPEN_LINES) -> list[str]:
         """The lines of an open call; the last says how much more there is."""
-        lines = [row.replace("\t", "    ") for row in self.text.split("\n")]
+        lines = self.text.split("\n")
         out = [f"  │ {cut(row, width - 4)}" for row in lines[:rows]]
         if len(lines) > rows:
             more = plural(len(lines) - rows, "line")

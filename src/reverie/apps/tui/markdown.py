@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 
-from reverie.text.terminal import clean
+from reverie.text.terminal import clean, without_sequences
 from reverie.text.untrusted import reveal
 
 LONG = 24  # lines of a block that are still waited for
@@ -69,7 +69,7 @@ class MarkdownStream:
 
 def shown(text: str) -> str:
     """A text of others as a terminal may show it: nothing it obeys, nothing hidden."""
-    return clean(reveal(text))
+    return clean(reveal(without_sequences(text.replace("\r\n", "\n")))).expandtabs(4)
 
 
 def rendered(text: str, width: int, *, colour: bool = True) -> str:
@@ -92,10 +92,15 @@ def rendered(text: str, width: int, *, colour: bool = True) -> str:
     )
     console.print(QuietMarkdown(_narrow_tables(shown(text), width), hyperlinks=False))
     lines = [_trimmed(line) for line in out.getvalue().split("\n")]
-    return "\n".join(lines).strip("\n")
+    while lines and not _CODES.sub("", lines[-1]):
+        lines.pop()
+    while lines and not _CODES.sub("", lines[0]):
+        lines.pop(0)
+    return "\n".join(lines)
 
 
-_TAIL = re.compile(r"[ \t]+((?:\x1b\[[0-9;]*m)*)$")
+_CODES = re.compile(r"\x1b\[[0-9;]*m")
+_TAIL = re.compile(r"(?:[ \t]+((?:\x1b\[[0-9;]*m)*))+$")
 
 
 def _trimmed(line: str) -> str:

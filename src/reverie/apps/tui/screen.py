@@ -7,7 +7,8 @@ function first that leaves nothing a terminal would obey and nothing hidden.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from queue import Empty
 
 from reverie.apps.tui.asking import PermissionPanel
@@ -53,7 +54,7 @@ class TerminalScreen:
         self._agents: Sequence[str] = ()
         self._ticks = 0
         self._after_call = False  # the last line printed is a call
-        self.opens: Callable[[str], None] | None = None  # dialogs that open while a turn runs
+        self.opens: Callable[[str], object] | None = None  # dialogs that open while a turn runs
 
     # --- a turn
 
@@ -136,8 +137,7 @@ class TerminalScreen:
         del seconds
         self._agents = agents
         self._ticks += 1
-        if self.watch is not None:
-            self.terminal.stands(self.watch())
+        self._stands()
         if not self._stream.rest().strip() and not self._running:
             sign = SPINNER[self._ticks % len(SPINNER)]
             told = apart(f"{sign} waiting for the model", "  esc stops", self.terminal.size[0] - 1)
@@ -168,12 +168,15 @@ class TerminalScreen:
         """A message of the person's; EOFError or KeyboardInterrupt where they leave."""
         self._end_turn()
         while True:
-            if self.watch is not None:
-                self.terminal.stands(self.watch())
+            self._stands()
             said = self.terminal.read(LOOK)
             if said is not None:
                 self._echo(said)
                 return said
+
+    def _stands(self) -> None:
+        if self.watch is not None:
+            self.terminal.stands(self.watch())
 
     def _end_turn(self) -> None:
         self._end_text()
@@ -224,22 +227,18 @@ class TerminalScreen:
         return answer
 
     def _answered(self, panel: PermissionPanel) -> PermissionAnswer:
-        self.terminal.ask(panel)
-        try:
-            while True:
-                try:
+        with self.holding(panel):
+            while not self.terminal.is_gone:
+                self._stands()
+                with suppress(Empty):
                     return panel.answers.get(timeout=LOOK)
-                except Empty:
-                    if self.terminal.is_gone:
-                        return PermissionAnswer(False, reason="the terminal was closed")
-        finally:
-            self.terminal.ask(None)
+        return PermissionAnswer(False, reason="the terminal was closed")
 
-    def hold(self, panel: Panel, look: Callable[[], bool]) -> None:
-        """Give a panel the keys; `look` is called again and again until it says that it is over."""
+    @contextmanager
+    def holding(self, panel: Panel) -> Generator[None]:
+        """Give a panel the keys for a while."""
         self.terminal.ask(panel)
         try:
-            while not self.terminal.is_gone and not look():
-                self.terminal.redraw()
+            yield
         finally:
             self.terminal.ask(None)

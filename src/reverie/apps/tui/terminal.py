@@ -380,7 +380,8 @@ class Terminal:
         on(partial(self._said.put, "/calls"), "c-o")
         on(partial(self._said.put, "/tasks"), "c-t")
         names = ("up", "down", "left", "right", "pageup", "pagedown", "enter", "escape", "tab")
-        for name in (*names, "backspace", "c-c", "c-d"):
+        on(self._interrupt_panel, "c-c", where=asked)
+        for name in (*names, "backspace", "c-d"):
             on(partial(self._press, name), name, where=asked)
         keys.add(Keys.Any, filter=asked)(lambda event: self._press(event.data))
         on(lambda: None, Keys.BracketedPaste, where=asked)
@@ -415,6 +416,13 @@ class Terminal:
     def _interrupt(self) -> None:
         if self._buffer.text:
             self._buffer.reset()
+        else:
+            self._signal()
+
+    def _interrupt_panel(self) -> None:
+        """A dialog is left; a question is cancelled with the turn that asked it."""
+        if self._panel is not None and self._panel.whole:
+            self._press("c-c")
         else:
             self._signal()
 
