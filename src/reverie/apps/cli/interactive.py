@@ -51,6 +51,10 @@ class Shown(Screen, Protocol):
     plain: bool  # one line an event: how things stand is said, not shown
 
     def line(self, text: str, style: str = "") -> None: ...
+    def gap(self) -> None:
+        """Stand apart from what comes next, where that reads better."""
+        ...
+
     def aside(self) -> AbstractContextManager[None]:
         """The terminal as it is, for whatever asks in its own way."""
         ...
@@ -94,14 +98,13 @@ class InteractiveSession:
                 if self.commands.is_command(text):
                     self.commands.run(self, text)
                     self.desk.show_waiting()
-                    if not self._screen.plain:
-                        self.say("")
                 else:
                     self._turn(text)
             except ReverieError as error:
                 self.say(str(error), "red")
             except KeyboardInterrupt:
                 self.say("(interrupted)", "dim")
+            self._screen.gap()
 
     def _read(self) -> str:
         """The next line, without space around it; empty where there is nothing to do."""

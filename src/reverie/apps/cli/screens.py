@@ -186,6 +186,9 @@ class LineScreen:
         self._end()
         self._console.print(clean(text), style=style or None)
 
+    def gap(self) -> None:
+        """Lines of one event each need none."""
+
     def ask(self, question: Question) -> PermissionAnswer:
         self.line(f"{question.tool} needs your permission: {question.reason}", "bold yellow")
         rows = asked_for(question)

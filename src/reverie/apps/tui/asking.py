@@ -17,6 +17,11 @@ WIDE = 100
 FRAME = 6  # rows of a box that are not its body
 
 
+def subject_of(question: Question) -> str:
+    """What is asked about; a path in the project as the project has it."""
+    return visible(question.subject.removeprefix(f"{os.getcwd()}/"))
+
+
 class PermissionPanel:
     """Asks until there is an answer; `answers` gives it."""
 
@@ -46,7 +51,7 @@ class PermissionPanel:
             body.append(("class:dim", f"{told}   ↑↓ pageup pagedown"))
         body += [("", "")]
         body += [("class:dim", row) for row in wrapped(self._told(), inner)]
-        subject = line(visible(question.subject.removeprefix(f"{os.getcwd()}/")), 400)
+        subject = line(subject_of(question), 400)
         return box(f"{question.tool} {subject}?", body, self._choices(width), width)
 
     def _parts(self, row: Row, width: int) -> list[str]:

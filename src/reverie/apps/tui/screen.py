@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty
 
-from reverie.apps.tui.asking import PermissionPanel
+from reverie.apps.tui.asking import PermissionPanel, subject_of
 from reverie.apps.tui.boxes import apart, cut, wrapped
 from reverie.apps.tui.calls import ShownCall
 from reverie.apps.tui.footer import Status
@@ -24,6 +24,7 @@ from reverie.world import Delta, Notice, Reply, Retrying
 
 LOOK = 0.25  # seconds between two looks at how things stand
 CALLS = 200  # that can be opened again
+OPENED = ("/calls", "/tasks", "/memory")  # commands that leave nothing behind
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CODES = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "cyan": "36", "green": "32"}
 
@@ -53,6 +54,7 @@ class TerminalScreen:
         self._running: dict[str, ShownCall] = {}
         self._agents: Sequence[str] = ()
         self._ticks = 0
+        self._apart = True  # the last line printed is empty
         self._after_call = False  # the last line printed is a call
         self.opens: Callable[[str], object] | None = None  # dialogs that open while a turn runs
 
@@ -95,6 +97,7 @@ class TerminalScreen:
             self.terminal.print("\n")
         self._after_call = False
         self.terminal.print(f"{self._words(text)}\n\n")
+        self._apart = True
 
     def _words(self, text: str) -> str:
         width = self.terminal.size[0]
@@ -114,7 +117,7 @@ class TerminalScreen:
         if call.failed:
             lines += [self._styled(row, "dim") for row in call.body(width)]
         self.terminal.print("\n".join(lines) + "\n")
-        self._after_call = True
+        self._after_call, self._apart = True, False
 
     # --- what still changes
 
@@ -155,6 +158,12 @@ class TerminalScreen:
         width = self.terminal.size[0]
         rows = [row for one in shown(text).split("\n") for row in wrapped(one, width - 1)]
         self.terminal.print("\n".join(self._styled(row, style) for row in rows) + "\n")
+        self._apart = not text
+
+    def gap(self) -> None:
+        if not self._apart:
+            self.terminal.print("\n")
+        self._apart = True
 
     def _styled(self, text: str, style: str) -> str:
         codes = ";".join(CODES[name] for name in style.split() if name in CODES)
@@ -185,11 +194,14 @@ class TerminalScreen:
         self.terminal.show("")
 
     def _echo(self, said: str) -> None:
+        if said in OPENED:
+            return
         width = self.terminal.size[0]
         rows = [row for one in shown(said).split("\n") for row in wrapped(one, width - 3)]
         first, *more = rows
         told = "\n".join([f"› {first}", *(f"  {row}" for row in more)])
         self.terminal.print(f"{told}\n\n")
+        self._apart = True
         if not said.startswith("/"):
             self._remember(said)
 
@@ -201,7 +213,7 @@ class TerminalScreen:
             return None
         if said is None:
             return None
-        if said in ("/calls", "/tasks"):
+        if said in OPENED:
             if self.opens is not None:
                 self.opens(said)
             return None
@@ -221,7 +233,7 @@ class TerminalScreen:
         kept = {"session": " for this session", "project": " always in this project"}
         told = f"yes{kept.get(answer.remember, '')}" if answer.allow else "no"
         why = f": {answer.words}" if answer.words else ""
-        subject = line(shown(question.subject), 200)
+        subject = line(subject_of(question), 200)
         mark = cut(f"  {question.tool} {subject}", max(8, self.terminal.size[0] - 30))
         self.line(f"{mark} · {told}{why}", "dim" if answer.allow else "yellow")
         return answer
