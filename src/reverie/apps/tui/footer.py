@@ -27,9 +27,10 @@ def footer(status: Status, width: int) -> str:
     if width < TINY:
         return ""
     pill = f"● {status.pill}" if status.pill else "/help"
-    parts = [status.model, _context(status, width), _cache(status), status.money]
     if width < SHORT:
-        parts = [_context(status, width)]
+        both = f"{_context(status, width)}  {pill if status.pill else ''}".rstrip()
+        return (both if len(both) <= width else _context(status, width))[:width]
+    parts = [status.model, _context(status, width), _cache(status), status.money]
     between = "  ·  " if width >= WIDE else "  "
     while parts:
         left = between.join(part for part in parts if part)
