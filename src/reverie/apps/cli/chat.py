@@ -163,7 +163,10 @@ def drawn_terminal() -> Terminal | None:
     program is loaded behind it."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
         return None
-    if os.environ.get("TERM", "dumb") in ("", "dumb"):
+    from reverie.settings import environment
+
+    known = environment()
+    if known.get("TERM", "dumb") in ("", "dumb"):
         return None
     try:
         from reverie.apps.tui.terminal import Terminal
@@ -171,7 +174,7 @@ def drawn_terminal() -> Terminal | None:
         if (error.name or "").partition(".")[0] != "prompt_toolkit":
             raise
         return None
-    return Terminal(colour=not os.environ.get("NO_COLOR"))
+    return Terminal(colour=not known.get("NO_COLOR"))
 
 
 def _with_settings(place: ProjectPlace, **given: str | int | None) -> ProjectPlace:
