@@ -278,10 +278,7 @@ def _sealed(found: dict[str, Any]) -> str:
 
 
 def _noted(found: dict[str, Any]) -> str:
-    return (
-        f"notes kept {found['updates']} times, {found['hit_rate']:.0%} of their "
-        f"prompts from the cache"
-    )
+    return f"notes kept {found['updates']} times, {found['hit_rate']:.0%} of that from the cache"
 
 
 def _compacted(found: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from reverie.settings import Settings
 from reverie.store.files import Folder
 
 MARKER = ".reverie-welcomed"
-ROOM = 30  # letters of a line of 80 that a folder may take
+ROOM = 24  # letters of a line of 80 that a folder may take
 
 
 def text(home: Path, settings: Settings) -> str:
@@ -28,7 +28,7 @@ Reverie {reverie.__version__}: without a key the embedded model answers: no netw
 Stored for you alone below {_short(home)}; --private records nothing.
 Unasked: recall (local), notes, learning, one dream a day, hooks you set.
 Its budget: {tokens:,} weighted tokens and {calls:,} calls a day.
-Switch off: reverie flags (each kind), reverie off (this project).
+Switch off: reverie flags (each kind), --bare (all of it, this time).
 More: /help, reverie doctor, reverie help chat"""
 
 

@@ -27,17 +27,15 @@ def footer(status: Status, width: int) -> str:
     if width < TINY:
         return ""
     pill = f"● {status.pill}" if status.pill else "/help"
-    if width < SHORT:
-        both = f"{_context(status, width)}  {pill if status.pill else ''}".rstrip()
-        return (both if len(both) <= width else _context(status, width))[:width]
     parts = [status.model, _context(status, width), _cache(status), status.money]
     between = "  ·  " if width >= WIDE else "  "
-    while parts:
+    while width >= SHORT and len(parts) > 1:
         left = between.join(part for part in parts if part)
         if len(left) + len(pill) + 2 <= width:
             return left + " " * (width - len(left) - len(pill)) + pill
         parts.pop()
-    return pill[:width]
+    both = f"{_context(status, width)}  {pill if status.pill else ''}".rstrip()
+    return (both if len(both) <= width else _context(status, width))[:width]
 
 
 def spoken(status: Status) -> str:
