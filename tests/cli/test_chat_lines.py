@@ -60,6 +60,6 @@ def test_a_change_is_shown_with_its_indentation_before_it_is_made(terminal: Term
     terminal.types("y")
     terminal.shows("tokens until")
     assert "return 2" in (terminal.folder / "f.py").read_text()
-    terminal.shows("you: ", 2)
+    terminal.shows("you:", 2)
     terminal.presses("C-d")
     assert terminal.is_over()
