@@ -58,7 +58,7 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         assert "Do it." in body
         assert "zweitens" not in body
         shown = chat.types("/context")
-        assert f"{session.view.tokens:,} used" in shown
+        assert f"{session.view.tokens:,} of " in shown
         assert "tool results" in shown
         assert session.id in chat.types("/resume")
         with pytest.raises(Switch) as switch:

@@ -36,7 +36,7 @@ class ListPanel:
         self.head = ""  # at the right of the search
         self.said = ""  # what the last key did
         self.typed: str | None = None  # what is searched for; None where nothing can be
-        self._empty = empty
+        self.empty = empty
         self._entries: Sequence[Entry] = ()
         self._body: Sequence[Line] = ()
         self._at = 0
@@ -117,7 +117,7 @@ class ListPanel:
             style = "class:title" if number == self._at else ""
             rows.append((style, apart(sign + one.left, f"  {one.right}", inner)))
         if not self._entries:
-            rows.append(("class:dim", self._empty))
+            rows.append(("class:dim", self.empty))
         rows.append(("", ""))
         left = max(0, room - len(rows) - (2 if self.said else 0))
         self._scrolled = max(0, min(self._scrolled, len(body) - left))

@@ -27,7 +27,7 @@ from reverie.upkeep.memory import (
     search_memories,
 )
 
-BROWSE = "↑↓ choose   / search   e edit   u undo its last change   r review   esc back"
+BROWSE = "↑↓ choose  / search  e edit  u undo  z take it back  r review  esc back"
 REVIEW = "↑↓ choose   a save as it is   d drop   esc back"
 VERSIONS = 5
 MARKED = "▌ "
@@ -50,6 +50,7 @@ class MemoryDialog:
         self._by_user = by_user
         self._edit = edit
         self._rows: list[MemoryRow] = []
+        self._undone = ""  # the group of the last undo
 
     def browse(self) -> None:
         panel = ListPanel("Memory", BROWSE, "No memories yet.")
@@ -61,6 +62,8 @@ class MemoryDialog:
                 while key not in ("escape", "e", "r") and not self._screen.terminal.is_gone:
                     if key == "u" and panel.chosen:
                         panel.said = self._told(lambda: self._undo(panel.chosen))
+                    elif key == "z":
+                        panel.said = self._told(self._take_back)
                     if key:
                         self._fill(panel)
                     self._screen.terminal.redraw()
@@ -92,6 +95,7 @@ class MemoryDialog:
         counts = plural(len(self._rows), "memory", "memories")
         panel.head = f"{counts}, {waiting} to review"
         now = time.time()
+        panel.empty = "Nothing has these words." if panel.typed else "No memories yet."
         panel.fill([_entry(row, now) for row in self._found(panel.typed or "")])
         panel.tell(self._known(panel.chosen, now))
 
@@ -106,7 +110,7 @@ class MemoryDialog:
         if not key:
             return []
         try:
-            text = self._memories.folder.read(key).text
+            text = self._memories.folder.read(key).body
         except (NotFound, ReverieError) as error:
             return [("class:yellow", shown(str(error)))]
         rows: list[Line] = [("class:dim", f"── {line(shown(key), 200)}")]
@@ -140,8 +144,20 @@ class MemoryDialog:
             return "There is no version to go back to."
         done = self._memories.undo(steps[-1].id, self._by_user("undo"))
         self._rows = list_memories(self._memories)
-        left = [one.refusal for one in done.refused]
-        return f"Not undone: {left[0]}" if left else f"{key} is as it was before."
+        self._undone = done.group
+        if done.refused:
+            return f"Not undone: {done.refused[0].refusal}"
+        gone = not self._memories.folder.exists(key)
+        return f"{'Removed again' if gone else 'As it was before'}; z takes that back."
+
+    def _take_back(self) -> str:
+        """Undo the undo, and nothing else."""
+        if not self._undone:
+            return "Nothing was undone here."
+        self._memories.revert("group", self._undone, self._by_user("undo"))
+        self._undone = ""
+        self._rows = list_memories(self._memories)
+        return "Taken back."
 
     def _accept(self, name: str) -> str:
         item = self._memories.review.find(name)
