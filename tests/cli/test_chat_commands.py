@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, filling, standard
+from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, standard
+from reverie.apps.cli.context import filling
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.interactive import status
 from reverie.apps.cli.screens import LineScreen, Printed

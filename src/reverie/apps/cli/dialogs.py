@@ -14,8 +14,8 @@ from reverie.upkeep.memory import find_memory
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
+    from reverie.apps.tui.panels import Offer
     from reverie.apps.tui.screen import TerminalScreen
-    from reverie.apps.tui.terminal import Offer
 
 
 MAX_OFFERED = 50

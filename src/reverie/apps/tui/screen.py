@@ -16,7 +16,8 @@ from reverie.apps.tui.boxes import apart, cut, wrapped
 from reverie.apps.tui.calls import ShownCall
 from reverie.apps.tui.footer import Status
 from reverie.apps.tui.markdown import MarkdownStream, rendered, shown
-from reverie.apps.tui.terminal import Panel, Terminal
+from reverie.apps.tui.panels import Panel
+from reverie.apps.tui.terminal import Terminal
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent
 from reverie.text.terminal import line
 from reverie.tools import PermissionAnswer, Question

@@ -17,12 +17,10 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
@@ -39,64 +37,22 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.output import ColorDepth, create_output
-from prompt_toolkit.styles import Style
 
-from reverie.apps.tui.boxes import Line
 from reverie.apps.tui.footer import TINY, Status, footer
+from reverie.apps.tui.panels import STYLE, Offer, Offers, Panel, nothing
 from reverie.apps.tui.signs import drawn
 
 PROMPT = "› "
 INPUT_ROWS = 10
 OFFERED = 6  # completions shown at a time
 ESCAPE = 0.05  # seconds in which what follows an escape belongs to it
-STYLE = Style.from_dict(
-    {
-        "edge": "ansibrightblack",
-        "footer": "ansibrightblack",
-        "keys": "",
-        "title": "bold",
-        "chosen": "reverse",
-        "dim": "ansibrightblack",
-        "red": "ansired",
-        "green": "ansigreen",
-        "yellow": "ansiyellow",
-    }
-)
-
-Offer = tuple[str, int, str]  # what is put in, how many signs it replaces, what it is
-
-
-class Panel(Protocol):
-    """Something that takes the keys: a question, a dialog."""
-
-    whole: bool  # takes the whole screen, and gives it back as it was
-
-    def lines(self, width: int, height: int) -> list[Line]: ...
-    def press(self, key: str) -> None: ...
-
-
-def _nothing(text: str) -> Iterable[Offer]:
-    del text
-    return ()
-
-
-class _Offers(Completer):
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
-        del complete_event
-        for text, back, about in self._terminal.offers(document.text_before_cursor):
-            yield Completion(text, start_position=-back, display_meta=about)
 
 
 class Terminal:
     """One terminal, from the first drawing until `close`."""
 
     def __init__(self, *, colour: bool = True) -> None:
-        self.offers: Callable[[str], Iterable[Offer]] = _nothing
+        self.offers: Callable[[str], Iterable[Offer]] = nothing
         self.status = Status()
         self._encoding = sys.stdout.encoding or "utf-8"
         self.colour = colour
@@ -109,13 +65,16 @@ class Terminal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._history = InMemoryHistory()
         self._buffer = Buffer(
-            completer=_Offers(self),
+            completer=Offers(self._offers),
             history=self._history,
             multiline=True,
             complete_while_typing=Condition(lambda: self._buffer.text.startswith("/")),
         )
         self._app = self._made()
         self._thread = threading.Thread(target=self._run, name="terminal", daemon=True)
+
+    def _offers(self, text: str) -> Iterable[Offer]:
+        return self.offers(text)  # which may be given later
 
     # --- for the main thread
 
