@@ -137,10 +137,13 @@ class Server(uvicorn.Server):
         ready: Callable[[], None],
         header_seconds: float = HEADER_SECONDS,
         grace_seconds: int = GRACE_SECONDS,
+        named: bool = True,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 application,
+                server_header=named,
+                date_header=named,
                 http=type("_Timed", (_Impatient,), {"header_seconds": header_seconds}),
                 ws="none",
                 log_config=None,
@@ -174,11 +177,12 @@ async def serve(
     ready: Callable[[str], None],
     *,
     grace_seconds: int = GRACE_SECONDS,
+    named: bool = True,
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until cancelled; requests under way are finished, for so
-    many seconds."""
+    many seconds. `named`: answers say which server gave them, and when."""
     told = partial(_told, ready, listening)
-    server = Server(application, told, grace_seconds=grace_seconds)
+    server = Server(application, told, grace_seconds=grace_seconds, named=named)
     try:
         await server.serve(sockets=[listening])
     finally:

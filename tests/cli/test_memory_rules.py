@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from reverie.memory.rules.file import FOLDER
 
 from .conftest import Run
 
+DAY = 86_400.0
 PUSH = json.dumps({"command": "git push -f"})
 
 
@@ -67,3 +69,26 @@ def test_stats_sum_up_what_rules_did(run: Run, home: Path, project: Path) -> Non
     (row,) = run("memory", "rules", "--json").json()["rules"]
     assert row["counts"]["held"] == 2
     assert row["counts"]["days"] == {"2027-01-15": {"held": 2}}
+
+
+@pytest.mark.spec("B20.cli")
+@pytest.mark.spec("B20.check")
+def test_a_rule_that_no_call_went_against_for_long_is_told(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = time.time()
+    run("memory", "add", "Never git push --force.", "--type", "feedback", "--name", "push")
+    assert run("memory", "check", "--json").json()["idle_rules"] == []
+    monkeypatch.setattr(time, "time", lambda: began + 91 * DAY)
+    (row,) = run("memory", "rules", "--json").json()["rules"]
+    assert "no call has gone against it since" in row["notes"][0]
+    found = run("memory", "check", "--json").json()
+    assert (found["idle_rules"], found["score"]) == (["feedback_push.md"], 100)  # no fault
+    assert "no call has gone against it" in run("memory", "check", code=0).err
+    (rules,) = (home / FOLDER).glob("*.rules")
+    matched = {"at": began + 80 * DAY, "rule": "feedback_push.md", "event": "matched"}
+    rules.with_suffix(".ledger").write_text(f"{json.dumps(matched)}\n")
+    assert run("memory", "check", "--json").json()["idle_rules"] == []
+    run("memory", "rules", "level", "push", "off", code=0)
+    rules.with_suffix(".ledger").unlink()
+    assert run("memory", "check", "--json").json()["idle_rules"] == []

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from reverie.apps.tui.asking import PermissionPanel
+from reverie.apps.tui.asking import ConfirmPanel, PermissionPanel
 from reverie.apps.tui.boxes import apart, box, cut, wide, wrapped
 from reverie.apps.tui.calls import OPEN_LINES, ShownCall
 from reverie.apps.tui.footer import Status, footer, spoken
@@ -145,3 +145,12 @@ def test_a_list_keeps_its_choice_and_gives_keys_on() -> None:
     panel.press("k")
     assert [panel.wait(0.0), panel.wait(0.0)] == ["moved", "k"]
     assert all(wide(text) == 40 for _, text in panel.lines(40, 12))
+
+
+def test_a_question_that_may_wait() -> None:
+    for key, meant in (("y", True), ("n", False), ("escape", "")):
+        panel = ConfirmPanel("May the rule \x1b[2J do more?")
+        assert all(wide(text) == 60 for _, text in panel.lines(60, 20))
+        panel.press("x")
+        panel.press(key)
+        assert panel.answers.get_nowait() == meant

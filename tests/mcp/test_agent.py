@@ -178,9 +178,9 @@ async def test_a_change_it_announces_is_told_and_counts_at_once(stage: Stage) ->
         before = agent.session.view.head
         assert await asked(agent, "change") == "heard change"
         server = agent.attachments.sources[0].connections[0]  # type: ignore[attr-defined]
-        await until(lambda: bool(server.changes))
-        await agent.turn("go on")
-        told = attached(agent)[-1]
+        await until(lambda: "mcp__foreign__other" in server.tools)
+        await agent.turn("go on")  # where it was not told in that turn already
+        told = "\n".join(attached(agent))
         assert "mcp__foreign__gone is gone" in told
         assert "mcp__foreign__other is new: A new one" in told
         assert "mcp__foreign__echo is other now: Says it louder" in told

@@ -66,6 +66,8 @@ wire_api = "responses"
 [mcp_servers.reverie]
 command = {json.dumps(SERVER[0])}
 args = {json.dumps(SERVER[1:])}
+required = true
+startup_timeout_sec = 60
 env = {{ REVERIE_HOME = {json.dumps(str(home))} }}
 """
     asked = run_client(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import reverie
+from reverie.apps.hook import before_call
 from reverie.apps.hook.events import main
 
 pytestmark = pytest.mark.spec("18.plugin")
@@ -36,21 +37,21 @@ def told(event: str, project: Path, **more: Any) -> tuple[int, str]:
     return status, found["additionalContext"]
 
 
-def rows(*said: tuple[str, str]) -> str:
+def rows(*said: tuple[str, str], session: str = "s", day: str = "2026-11-01") -> str:
     """A transcript of Claude Code's."""
     out: list[str] = []
     parent = None
     for number, (role, text) in enumerate(said):
         row = {
             "type": role,
-            "uuid": f"u{number}",
+            "uuid": f"{session}{number}",
             "parentUuid": parent,
-            "sessionId": "s",
+            "sessionId": session,
             "cwd": "/w",
-            "timestamp": "2026-11-01T10:00:00.000Z",
+            "timestamp": f"{day}T10:00:00.000Z",
             "message": {"role": role, "content": text},
         }
-        parent = f"u{number}"
+        parent = f"{session}{number}"
         out.append(json.dumps(row))
     return "\n".join(out) + "\n"
 
@@ -103,6 +104,29 @@ def test_what_the_person_said_is_learned_and_once(
     )
     told(event, project, transcript_path=str(path))
     assert any("Frankfurt" in one.text for one in memory.list())
+
+
+@pytest.mark.spec("B20.hook")
+def test_what_one_session_taught_holds_calls_of_the_next_and_said_again_it_counts(
+    project: Path, tmp_path: Path
+) -> None:
+    sessions = {
+        "2026-11-01": "From now on never push to main, it deploys.",
+        "2098-05-01": "I told you: never push to main!",
+        "2098-05-02": "Again: never push to main.",
+    }
+    for number, (day, text) in enumerate(sessions.items()):
+        path = tmp_path / f"{number}.jsonl"
+        said = rows(("user", text), ("assistant", "I will not."), session=f"s{number}", day=day)
+        path.write_text(said)
+        assert told("Stop", project, transcript_path=str(path)) == (0, "")
+    call = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
+    held = before_call.judged({"cwd": str(project), "session_id": "s9", **call})
+    assert held is not None
+    assert held["permissionDecision"] == "deny"
+    assert "never push to main" in held["permissionDecisionReason"]
+    assert "said 3 times" in held["permissionDecisionReason"]
+    assert len(reverie.Memory(project).list()) == 1
 
 
 def test_switched_off_it_neither_tells_nor_keeps(

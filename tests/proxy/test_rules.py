@@ -425,6 +425,18 @@ async def test_rule_19_usage_is_left_as_it_comes(home: Path) -> None:
     assert usage["input_tokens"] == upstream.requests[0].tokens
 
 
+async def test_rule_20_a_mark_that_moves_is_no_break(through: Engine, project: str) -> None:
+    client = Client(through, folder=project)
+    first = await client.says(ASK).asks()
+    await client.round("short")
+    second = await client.says("And the others, in the same way?").asks()
+    assert len(reminders(first)) == 1
+    assert extends(second, first)
+    assert (through.figures.breaks, through.figures.client_breaks) == (0, 0)
+    grown = client.messages[0]
+    assert isinstance(grown["content"], str)  # the mark made blocks of it, and is gone by now
+
+
 async def test_rule_20_breaks_are_counted_ours_and_the_clients(through: Engine) -> None:
     client = Client(through)
     await client.says("Read it, please").asks()

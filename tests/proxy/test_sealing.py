@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reverie.apps.proxy.sealing import FOLDER, sealing
-from tests.proxy.clients import Client, blocks, engine
+from tests.proxy.clients import MARK, Client, blocks, engine, extends, unmarked
 from tests.proxy.proxied import READ
 
 pytestmark = pytest.mark.spec("18.proxy")
@@ -51,4 +51,45 @@ async def test_nothing_is_sealed_where_the_client_cannot_read_it(home: Path) -> 
     for n in range(ROUNDS):
         await client.round(f"line of file {n}\n" * 400)
     assert len(json.dumps(client.sent[-1])) >= len(json.dumps(client.messages))
+    await made.aclose()
+
+
+async def test_nothing_more_is_sealed_where_the_client_sums_up(home: Path) -> None:
+    made = engine(home, memory=False, seal=sealing("collapse"))
+    client = Client(made)
+    client.says("Read these files one after another, please")
+    order = {"role": "user", "content": "Sum up what was said so far, for whoever goes on"}
+    changed = 0
+    for n in range(ROUNDS):
+        before = client.sent[-1] if n else None
+        last = await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
+        answer = {"type": "text", "text": "I have read it.", "cache_control": MARK}
+        behind = [*client.messages, {"role": "assistant", "content": [answer]}, order]
+        await client.out({**client.body(), "messages": behind})
+        assert extends(client.sent.pop(), last)  # after an answer
+        await client.out({**client.body(), "messages": [*client.body()["messages"], order]})
+        amid = client.sent.pop()  # in place of going on
+        assert before is None or extends(amid, before)
+        changed += before is not None and not extends(last, before)
+    assert changed  # so that a summary would have been the one to be sealed
+    await made.aclose()
+
+
+async def test_what_the_client_says_before_the_first_prompt_never_leaves(home: Path) -> None:
+    made = engine(home, memory=False, seal=sealing("collapse"))
+    client = Client(made)
+    rules = "<system-reminder>\n" + "We write short functions.\n" * 300 + "</system-reminder>"
+    prompt = {"type": "text", "text": "Read these files one after another, please"}
+    client.messages = [
+        {"role": "user", "content": [{"type": "text", "text": rules}, prompt]},
+        {"role": "system", "content": "The environment is this.\n" * 100},
+    ]
+    for n in range(ROUNDS):
+        await client.round(f"result {n}\n" + f"line of file {n}\n" * 400)
+    sent = unmarked(client.sent[-1]["messages"])
+    assert len(json.dumps(sent)) < len(json.dumps(client.messages)) / 2
+    assert sent[0]["content"][0] == {"type": "text", "text": rules}
+    assert len(sent[0]["content"]) > 1
+    assert unmarked(client.messages[1]) in sent
+    assert json.dumps(sent).count("short functions") == 300
     await made.aclose()

@@ -119,6 +119,18 @@ def test_unknown_paths_headers_and_betas_pass(home: Path) -> None:
     assert found["host"] == urlsplit(upstream.url).netloc
 
 
+def test_the_providers_headers_come_down_once_each(home: Path) -> None:
+    headers = b"date: Mon, 02 Mar 2026 09:00:00 GMT\r\nserver: theirs\r\nset-cookie: a\r\n"
+    answer = OK.replace(b"\r\n", b"\r\n" + headers + b"set-cookie: b\r\n", 1)
+    with raw(sends(answer)) as upstream, proxied(home, upstream.url) as proxy:
+        found = [(n.lower(), v) for n, v in proxy.post(MESSAGES, BODY).headers.multi_items()]
+    assert [v for n, v in found if n in ("date", "server")] == [
+        "Mon, 02 Mar 2026 09:00:00 GMT",
+        "theirs",
+    ]
+    assert [v for n, v in found if n == "set-cookie"] == ["a", "b"]
+
+
 def test_a_header_switches_it_off_for_a_request(home: Path) -> None:
     with raw(sends(OK)) as upstream, proxied(home, upstream.url) as proxy:
         messages = [

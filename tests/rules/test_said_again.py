@@ -8,10 +8,16 @@ import pytest
 
 from reverie.agent.agent import AgentOptions, open_agent
 from reverie.embedded import EmbeddedModel
+from reverie.layers.extraction import WordsSaid
 from reverie.memory.ranking import Facts, IndexLimits, sent
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.extraction.repeats import said_again
 from reverie.testing import ManualClock
 from reverie.upkeep.rules import list_rules
 from reverie.world import Notice
+from tests.loop.stage import NOON
+from tests.rules.stage import memories_in, push_rule
 
 pytestmark = pytest.mark.spec("B20.said-again")
 DAY = 86_400.0
@@ -57,6 +63,16 @@ async def test_three_times_in_three_sessions_is_one_memory_with_its_days(tmp_pat
     assert row.rule.get("said") == 3
     assert row.counts is not None
     assert row.counts.of("said") == 2
+
+
+def test_one_message_is_counted_once_and_not_on_the_rule_it_made(tmp_path: Path) -> None:
+    said = WordsSaid("m1", "I told you: never push to main!", NOON + DAY)
+    made = Origin("save", Trust.USER, "user", "s1", ("m1",), "Write")
+    with memories_in(tmp_path) as memories:
+        push_rule(memories, origin=made)
+        assert said_again([said], memories, "s1") == []
+        found = [said_again([said], memories, "s2") for _ in range(2)]
+    assert [[one.times for one in repeats] for repeats in found] == [[2], []]
 
 
 @pytest.mark.parametrize(

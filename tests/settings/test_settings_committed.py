@@ -35,6 +35,8 @@ def weakening(name: str) -> Any:
         return next(one for one in known.choices if one != default)
     if known.committed == "more":
         return known.low if known.low < default else None
+    if known.committed == "less" and known.high == default:
+        return None
     value = known.high if default is None or known.high > default else known.low
     value = int(value) if known.kind == "whole" else value
     return value if value != default else None
@@ -117,6 +119,7 @@ def test_what_guards_writes_and_spending_is_never_the_repositorys() -> None:
         "context_policy"
     }
     assert {name for name, known in SETTINGS.items() if known.committed == "more"} == {
+        "agent_summary_seconds",
         "dream_hours",
         "dream_scan_minutes",
         "dream_sessions",

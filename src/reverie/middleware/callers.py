@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, cast
 from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.scanning import Body
+from reverie.middleware.speakers import is_notice
 from reverie.transcript.blocks import text_of
 
 Kind: TypeAlias = Literal["main", "agent", "compaction", "side"]
@@ -30,7 +31,6 @@ _FOLDER = re.compile(
     r"|<cwd>[ \t]*(?P<tag>/[^<\n]*)</cwd>",
     re.IGNORECASE,
 )
-_NOTICE = re.compile(r"<[a-z]+(?:-[a-z]+)+>")  # what clients put around words of their own
 _LOOKED_AT = 64 * 1024
 
 
@@ -78,7 +78,7 @@ def prompt_of(body: Body, kind: Kind) -> str:
     if kind != "main" or not spoken or spoken[-1].kind != "text":
         return ""
     text = text_of(body.value(spoken[-1])).strip()
-    return "" if _NOTICE.match(text) else text
+    return "" if is_notice(text) else text
 
 
 # --- the project

@@ -31,6 +31,8 @@ class Decisions:
         default_factory=dict[tuple[str, str, str], str]
     )
     """By tenant, call and content: the text in its place; "" where it stays as it is."""
+    rules: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
+    """By tenant, call and content: what rules say to the call, behind its result; or ""."""
     reminders: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """By chain, then by thread: what follows that block; "" where nothing does."""
     positions: dict[str, dict[str, Position]] = field(
@@ -46,12 +48,13 @@ class Decisions:
         """One line of the log; the first decision about a thing stands."""
         value = cast("Mapping[str, Any]", line)
         match value.get("kind"):
-            case "result":
+            case "result" | "rule" as kind:
                 key = (str(value["tenant"]), str(value["call"]), str(value["content"]))
-                self.results.setdefault(key, str(value["text"]))
+                found = self.results if kind == "result" else self.rules
+                found.setdefault(key, str(value["text"]))
             case "reminder":
-                found = self.reminders.setdefault(str(value["chain"]), {})
-                found.setdefault(str(value["thread"]), str(value["text"]))
+                here = self.reminders.setdefault(str(value["chain"]), {})
+                here.setdefault(str(value["thread"]), str(value["text"]))
             case "position":
                 place = Position(str(value["session"]), str(value["entry"]))
                 thread, at = str(value["thread"]), str(value["chain"])
@@ -80,6 +83,10 @@ class Decisions:
 
 def result_line(tenant: str, call: str, content: str, text: str) -> dict[str, Json]:
     return {"kind": "result", "tenant": tenant, "call": call, "content": content, "text": text}
+
+
+def rule_line(tenant: str, call: str, content: str, text: str) -> dict[str, Json]:
+    return {**result_line(tenant, call, content, text), "kind": "rule"}
 
 
 def reminder_line(thread: str, chain: str, text: str) -> dict[str, Json]:

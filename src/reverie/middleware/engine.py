@@ -7,17 +7,17 @@ log, then the request. What the session of the shadow does behind an answer is n
 from __future__ import annotations
 
 import os
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone
+from reverie.alone import alone, tried
 from reverie.layers.tool_results import ends, file_of, stored
 from reverie.light import dataclass
 from reverie.middleware.callers import (
@@ -30,11 +30,14 @@ from reverie.middleware.callers import (
     reader_of,
 )
 from reverie.middleware.decisions import Decisions, reminder_line, result_line
+from reverie.middleware.following import Ends
 from reverie.middleware.log import DecisionLog, Line
 from reverie.middleware.outgoing import Asked, Budget, Plan, plan, result_of, written
 from reverie.middleware.scanning import Body, Known, Part, Unreadable, scan
-from reverie.middleware.shadow import Shadow, ShadowRules, Shadows
+from reverie.middleware.shadow import Shadow, ShadowRules
+from reverie.middleware.shadows import Shadows
 from reverie.settings import DEFAULTS, Settings
+from reverie.store.files import Folder
 from reverie.transcript.names import reference
 from reverie.wire.reading import Format
 from reverie.world import Notice, Reply, WayBack
@@ -45,12 +48,17 @@ PLACE = "proxy"
 REST_SECONDS = 3.0
 CHARACTERS = 8_000
 PREVIEW = 1_200
-_ENDS = 4_096
+_LOCKS = 4_096
 
 
-Seal = Callable[[Format, str, str, Path], str | None]
-"""A request's text with old rounds sealed, from its format, text, the tool by which the client
-reads files, and the folder of its session; None where there is nothing to seal."""
+class Seal(Protocol):
+    """A request's text with old rounds sealed, from its format, text, the tool by which the client
+    reads files, and the folder of its session; None where there is nothing to seal. Where the
+    client is `summing` up, nothing is sealed that was not before."""
+
+    def __call__(
+        self, form: Format, text: str, reader: str, folder: Path, *, summing: bool = False
+    ) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +89,6 @@ class Outgoing:
 
 
 @dataclass(slots=True)
-class _End:
-    """Where a request ended, and which patches it had."""
-
-    parts: int
-    patches: tuple[bytes, ...]
-
-
-@dataclass(slots=True)
 class Figures:
     """What went through, counted."""
 
@@ -110,8 +110,7 @@ class Engine:
         self.figures = Figures()
         self._log = DecisionLog(rules.shadows.home / PLACE)
         self._known = Known()
-        self._ends: OrderedDict[tuple[str, bytes], _End] = OrderedDict()
-        self._last: OrderedDict[str, bytes] = OrderedDict()
+        self._ends = Ends()
         self.shadows = Shadows(rules.shadows, self._log)
         self._deciding: dict[str, anyio.Lock] = {}
 
@@ -162,7 +161,8 @@ class Engine:
         if named and os.path.isabs(named) and os.path.isdir(named):
             return named
         own = self.rules.shadows.home / PLACE / "keys" / caller.seed.hex()[:16]
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not own.is_dir():
+            Folder(own).close()
         return str(own)
 
     async def _made(self, asked: Asked, data: bytes) -> Outgoing:
@@ -170,16 +170,23 @@ class Engine:
             return Outgoing(data, "recorded", asked, await self._shadow(asked))
         self._log.refresh()
         budget = self._budget(asked.body)
-        made = plan(asked, self._log.decisions, budget)
-        shadow = None
-        if asked.kind == "main" or made.open_results or self.rules.seal is not None:
-            shadow = await self._shadow(asked)
-        out, error = await alone(self._patched(asked, data, budget, shadow), None)
-        if shadow is not None and (out is None or out.shadow is None):
-            shadow.uses -= 1
+        shadow = await self._shadow(asked) if self._needs_shadow(asked, budget) else None
+        follows = False
+        try:
+            out, error = await alone(self._patched(asked, data, budget, shadow), None)
+            follows = out is not None and out.shadow is not None
+        finally:
+            if shadow is not None and not follows:
+                shadow.uses -= 1
         if out is None:
             raise Unpatched(error)
         return out
+
+    def _needs_shadow(self, asked: Asked, budget: Budget) -> bool:
+        if asked.kind == "main" or self.rules.seal is not None:
+            return True
+        made = plan(asked, self._log.decisions, budget)
+        return bool(made.open_results or (made.unruled and self.rules.shadows.memory))
 
     async def _patched(
         self, asked: Asked, data: bytes, budget: Budget, shadow: Shadow | None
@@ -187,7 +194,8 @@ class Engine:
         async with self._lock(asked.thread):
             made = plan(asked, self._log.decisions, budget)
             undecided = bool(asked.prompt) and made.reminder is None
-            if self._is_open(made) or undecided:
+            unruled = made.unruled and shadow is not None and shadow.rules is not None
+            if self._is_open(made) or undecided or unruled:
                 await self._decide(asked, made, shadow, budget)
                 made = plan(asked, self._log.decisions, budget)
         following = shadow if asked.kind == "main" else None
@@ -202,7 +210,8 @@ class Engine:
         if seal is None or shadow is None or not budget.reader or asked.kind == "agent":
             return out
         text = out.body.decode()
-        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder)
+        summing = asked.kind == "compaction"
+        work = partial(seal, asked.body.form, text, budget.reader, shadow.folder, summing=summing)
         found, error = await alone(to_thread.run_sync(work), None)
         if error:
             self._say(f"nothing was sealed: {error}")
@@ -214,7 +223,7 @@ class Engine:
         return bool(made.open_results or made.sent_results or made.inherited)
 
     def _lock(self, thread: str) -> anyio.Lock:
-        if len(self._deciding) > _ENDS:
+        if len(self._deciding) > _LOCKS:
             self._deciding = {k: v for k, v in self._deciding.items() if v.locked()}
         return self._deciding.setdefault(thread, anyio.Lock())
 
@@ -233,28 +242,14 @@ class Engine:
         self.figures.saved += made.saved
         return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
 
-    # --- whether it goes on from the last one
-
     def _followed(self, asked: Asked, made: Plan) -> int:
         """How many parts the last request had that this one goes on from; breaks are counted."""
-        thread, parts = asked.thread, asked.body.parts
-        sums = tuple(_sum(at, one.text) for at, one in made.patches)
-        known = 0
-        for at in range(len(parts), 0, -1):
-            end = self._ends.get((thread, parts[at - 1].chain))
-            if end is not None and end.parts == at:
-                known = at
-                before = tuple(s for s, (n, _) in zip(sums, made.patches, strict=True) if n < at)
-                if before != end.patches:
-                    self.figures.breaks += 1
-                    self._say("the prefix of a request changed: please report this", "error")
-                break
-        last = self._last.get(thread)
-        if last is not None and asked.caller.session and not known:
-            self.figures.client_breaks += 1
-        if parts and asked.kind != "compaction":
-            self._keep(thread, parts, sums)
-        return known
+        found = self._ends.followed(asked, made)
+        if found.broken:
+            self.figures.breaks += 1
+            self._say("the prefix of a request changed: please report this", "error")
+        self.figures.client_breaks += found.left
+        return found.known
 
     def _is_rewritten(self, asked: Asked) -> bool:
         """Whether a client without sessions writes its history anew from request to request
@@ -262,16 +257,7 @@ class Engine:
         if asked.caller.session:
             return False
         known = self._log.decisions.positions.get(asked.main, {})
-        parts = asked.body.parts
-        goes_on = any((asked.thread, part.chain) in self._ends for part in parts)
-        return not goes_on and any(at in known for at in asked.chains())
-
-    def _keep(self, thread: str, parts: list[Part], sums: tuple[bytes, ...]) -> None:
-        self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
-        self._last[thread] = parts[-1].chain
-        for kept in (self._ends, self._last):
-            while len(kept) > _ENDS:
-                kept.popitem(last=False)
+        return not self._ends.goes_on(asked) and any(at in known for at in asked.chains())
 
     # --- deciding
 
@@ -291,7 +277,18 @@ class Engine:
             text = await self._recalled(asked, shadow) if shadow is not None else ""
             text = text if lasts else ""
             lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
-        await to_thread.run_sync(self._log.decide, partial(_undecided, lines))
+        await to_thread.run_sync(partial(self._settle, lines, asked, made, shadow))
+
+    def _settle(self, lines: list[Line], asked: Asked, made: Plan, shadow: Shadow | None) -> None:
+        """Write down what was decided, and what rules say to calls whose results are new."""
+        if shadow is not None and shadow.rules is not None and made.unruled:
+            looked = partial(shadow.rules.decided, asked, made.unruled, self._log.decisions)
+            ruled, error = tried(looked, list[Line]())
+            lines = [*lines, *ruled]
+            if error:
+                self._say(f"no rules were looked up: {error}")
+        durable = any(line["text"] or line["kind"] != "rule" for line in lines)
+        self._log.decide(partial(_undecided, lines), durable=durable)
 
     async def _stored(self, asked: Asked, part: Part, shadow: Shadow, budget: Budget) -> Line:
         result = result_of(asked.body, part)
@@ -314,8 +311,6 @@ class Engine:
         found, error = await alone(self.shadows.of(asked), None)
         if error:
             self._say(f"a conversation has no session of ours: {error}")
-        if found is not None:
-            found.uses += 1
         return found
 
     async def _recalled(self, asked: Asked, shadow: Shadow) -> str:
@@ -343,13 +338,20 @@ class Engine:
         if out.shadow is None or out.asked is None:
             return
         shadow = out.shadow
-        if not shadow.failed:
-            async with shadow.turn:
-                _, error = await alone(_followed_by(out, out.asked, shadow, reply), None)
-            if error:
-                shadow.failed = True
-                self._say(f"a conversation was not taken in: {error}")
-        shadow.uses -= 1
+        try:
+            if not shadow.failed:
+                await self._follow(out, out.asked, shadow, reply)
+        finally:
+            shadow.uses -= 1
+
+    async def _follow(
+        self, out: Outgoing, asked: Asked, shadow: Shadow, reply: Reply | None
+    ) -> None:
+        async with shadow.turn:
+            _, error = await alone(_followed_by(out, asked, shadow, reply), None)
+        if error:
+            shadow.failed = True
+            self._say(f"a conversation was not taken in: {error}")
 
     async def rested(self, out: Outgoing) -> None:
         """Wait whether the client goes on; where it does not, the turn is over."""
@@ -381,14 +383,10 @@ def _undecided(lines: list[Line], decisions: Decisions) -> list[Line]:
     """The lines about what nobody has decided meanwhile."""
     out: list[Line] = []
     for line in lines:
-        if line["kind"] == "result":
+        if line["kind"] in ("result", "rule"):
             key = (str(line["tenant"]), str(line["call"]), str(line["content"]))
-            known = key in decisions.results
+            known = key in (decisions.results if line["kind"] == "result" else decisions.rules)
         else:
             known = str(line["thread"]) in decisions.reminders.get(str(line["chain"]), {})
         out += [] if known else [line]
     return out
-
-
-def _sum(at: int, text: str) -> bytes:
-    return blake2b(f"{at}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

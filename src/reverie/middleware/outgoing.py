@@ -16,7 +16,7 @@ from reverie.light import dataclass
 from reverie.middleware import chain, marks
 from reverie.middleware.callers import Caller, Kind
 from reverie.middleware.decisions import Decisions
-from reverie.middleware.patches import Patch, patched, reminder_patches, result_patch
+from reverie.middleware.patches import Patch, patched, reminder_patches, result_patches
 from reverie.middleware.scanning import Body, Part
 from reverie.transcript.blocks import Block, Json, Object, text_of
 
@@ -62,12 +62,13 @@ class Asked:
 class Plan:
     """What is decided of a request, and what is not yet."""
 
-    patches: tuple[tuple[int, Patch], ...]  # with the part that each is about
+    decided: tuple[tuple[int, str, str], ...]  # by part: what stands in its place, and behind it
     stored: int
     reminded: int
     saved: int  # characters that do not go out
     open_results: tuple[Part, ...]  # over their budget, and nobody has decided
     sent_results: tuple[Part, ...]  # the same, but they were sent as they are
+    unruled: tuple[Part, ...]  # results of calls that no rules were looked up for yet
     reminder: str | None  # of the prompt; None: not decided
     inherited: tuple[tuple[str, str], ...]  # chains whose reminders came from the parent
 
@@ -92,18 +93,23 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
     body, thread = asked.body, asked.thread
     parent = decisions.parent(thread, asked.chains(), asked.folder)
     fresh = body.answered
-    patches: list[tuple[int, Patch]] = []
+    decided: list[tuple[int, str, str]] = []
     open_: list[Part] = []
     sent: list[Part] = []
+    unruled: list[Part] = []
     inherited: list[tuple[str, str]] = []
     stored = reminded = saved = 0
     now = asked.prompted
     reminder: str | None = None
     for at, part in enumerate(body.parts):
         if part.kind == "tool_result" and part.inner != (0, 0):
-            text = decisions.results.get((asked.tenant, part.call, part.key))
+            key = (asked.tenant, part.call, part.key)
+            text, rule = decisions.results.get(key), decisions.rules.get(key)
+            if text or rule:
+                decided.append((at, text or "", rule or ""))
+            if rule is None and at >= fresh:
+                unruled.append(part)
             if text:
-                patches.append((at, result_patch(part, text)))
                 stored += 1
                 saved += part.inner[1] - part.inner[0] - len(text)
             elif text is None and _is_large(body, part, budget):
@@ -115,15 +121,16 @@ def plan(asked: Asked, decisions: Decisions, budget: Budget) -> Plan:
             if text is not None and parent != thread:
                 inherited += _inherited(decisions, thread, part, text)
             if text:
-                patches += [(at, one) for one in reminder_patches(body, part, text)]
+                decided.append((at, "", text))
                 reminded += 1
     return Plan(
-        tuple(patches),
+        tuple(decided),
         stored,
         reminded,
         saved,
         tuple(open_),
         tuple(sent),
+        tuple(unruled),
         reminder,
         tuple(inherited),
     )
@@ -164,15 +171,16 @@ def result_of(body: Body, part: Part) -> Result:
 def written(asked: Asked, made: Plan, known: int) -> str | None:
     """The text that goes out; None where it is the client's own."""
     body = asked.body
-    pieces = [one for _, one in made.patches]
-    bare = {body.parts[at].start for at, _ in made.patches if body.parts[at].bare}
-    touched = frozenset(bare | _reminded(body, made))
-    inside, outside = marks.spare_marks(body, known, touched)
+    pieces: list[Patch] = []
+    touched: set[int] = set()  # where a mark would have to be on what is put there
+    for at, text, behind in made.decided:
+        part = body.parts[at]
+        if part.kind == "tool_result":
+            pieces += result_patches(body, part, text, behind)
+        else:
+            pieces += reminder_patches(body, part, behind)
+            touched.add(part.start)
+    inside, outside = marks.spare_marks(body, known, frozenset(touched))
     if not pieces and not inside and not outside:
         return None
     return patched(body, [*pieces, *inside], outside)
-
-
-def _reminded(body: Body, made: Plan) -> set[int]:
-    """Parts that a reminder stands behind: a mark would have to be on that."""
-    return {body.parts[at].start for at, one in made.patches if one.start >= body.parts[at].end}

@@ -39,9 +39,27 @@ def patched(body: Body, patches: Iterable[Patch], outside: Iterable[Patch] = ())
     return "".join(out)
 
 
-def result_patch(part: Part, content: str) -> Patch:
-    """Another content for a result: a JSON text."""
-    return Patch(part.inner[0], part.inner[1], content)
+def result_patches(body: Body, part: Part, content: str, added: str) -> list[Patch]:
+    """Another content for a result, a JSON text, or "" for its own; and words behind it."""
+    start, end = part.inner
+    if content and not added:
+        return [Patch(start, end, content)]
+    if content:
+        return [Patch(start, end, f"{content[:-1]}{_more(content, added, body)}{content[-1]}")]
+    own = body.text[body.base + start : body.base + end] if added else ""
+    more = _more(own, added, body)
+    return [Patch(end - 1, end - 1, more)] if more else []
+
+
+def _more(content: str, words: str, body: Body) -> str:
+    """What goes before the last sign of a content, so that words stand behind it; "" where it
+    is neither a text nor a list."""
+    if not words or content[0] not in '"[':
+        return ""
+    if content[0] == '"':
+        return dump(f"\n\n{words}")[1:-1]
+    comma = "," if content[1:-1].strip() else ""
+    return f'{comma}{{"type":"{_TEXT[body.form]}","text":{dump(words)}}}'
 
 
 def reminder_patches(body: Body, part: Part, text: str) -> list[Patch]:

@@ -56,9 +56,10 @@ class Part:
 
 @dataclass(slots=True)
 class Talk:
-    """A conversation as it was read: the text of the list, its messages and parts."""
+    """A conversation as it was read: the text that its list stands in, its messages and parts."""
 
     text: str = ""
+    base: int = 0  # where the list begins in the text
     starts: list[int] = field(default_factory=list[int])  # of each message
     firsts: list[int] = field(default_factory=list[int])  # the first part of each message
     parts: list[Part] = field(default_factory=list[Part])
@@ -68,7 +69,10 @@ class Talk:
         """The first messages of it, to go on from."""
         end = self.firsts[count] if count < len(self.firsts) else len(self.parts)
         return Talk(
-            "", self.starts[:count], self.firsts[:count], self.parts[:end], dict(self.tools)
+            starts=self.starts[:count],
+            firsts=self.firsts[:count],
+            parts=self.parts[:end],
+            tools=dict(self.tools),
         )
 
 
@@ -90,7 +94,7 @@ class Known:
                 break
             count = len(talk.starts) - step
             end = talk.starts[count]
-            if text.startswith(talk.text[:end], at):
+            if text.startswith(talk.text[talk.base : talk.base + end], at):
                 return talk.begun(count), end
         return Talk(), 0
 
@@ -187,7 +191,7 @@ class _Reading:
                 self.base = at
                 self.talk, begun = known.begun(self.seed, thread, text, at)
                 end = self._messages(at + begun if begun else opened(text, at, "["))
-                self.talk.text = text[at:end]
+                self.talk.text, self.talk.base = text, at
                 members[key] = ()
             else:
                 members[key], end = decoded(text, at)

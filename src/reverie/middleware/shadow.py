@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,16 +19,17 @@ from anyio import to_thread
 
 from reverie.agent.place import Place, open_memories
 from reverie.clock import SystemClock
-from reverie.errors import Held, NotFound, ReverieError
-from reverie.layers.extraction import NAME as EXTRACTION
+from reverie.errors import NotFound
 from reverie.light import dataclass
 from reverie.memory.instructions import render
 from reverie.middleware import chain
-from reverie.middleware.decisions import Position, position_line, session_line
+from reverie.middleware.decisions import Position, position_line
 from reverie.middleware.log import DecisionLog, Line
 from reverie.middleware.outgoing import Asked
+from reverie.middleware.ruling import CallRules
+from reverie.middleware.speakers import messages_of
 from reverie.session.context import index_files
-from reverie.session.opening import Head, SessionWish
+from reverie.session.opening import Head
 from reverie.session.recall.young import young_memories
 from reverie.session.session import Session
 from reverie.settings import Settings
@@ -46,12 +47,10 @@ from reverie.wire.native import foreign_blocks
 from reverie.wire.reading import Heard, heard
 from reverie.world import Model, Reply, Say
 
-KEPT = 4_096
-"""Decisions about results that are remembered for shadows."""
-LEARN_SECONDS = 1.0
-"""How long a new conversation waits for what others of its project are being learned from."""
 BILLED = 2
 """Blocks of a system prompt up to which none is a line for billing."""
+Decided = dict[tuple[str, str, str], ResultDecided]
+"""By tenant, call and content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +85,16 @@ class Shadow:
     """One conversation's shadow. Calls wait for one another."""
 
     def __init__(
-        self, session: Session, thread: str, project: str, log: DecisionLog, decided: Decided
+        self,
+        session: Session,
+        thread: str,
+        project: str,
+        log: DecisionLog,
+        decided: Decided,
+        rules: CallRules | None = None,
     ) -> None:
         self.session = session
+        self._rules = rules
         self.thread = thread
         self.project = project
         self.turn = anyio.Lock()
@@ -105,6 +111,11 @@ class Shadow:
     def folder(self) -> Path:
         return self.session.library.path / self.session.id
 
+    @property
+    def rules(self) -> CallRules | None:
+        """The rules that calls are looked at by; None where there is no memory, or they are off."""
+        return self._rules if self.session.world.flags.get("rules") else None
+
     # --- what the client says
 
     async def heard(self, asked: Asked) -> None:
@@ -119,18 +130,36 @@ class Shadow:
         if entry != self._leaf and not answers:
             await self._back(entry)
         await self._set_head(asked)
+        taken = self._taken(asked, messages, answers=answers)
+        leaf = self._leaf
+        entries = iter(await self.session.append(*(one for found in taken for one in found)))
         lines: list[Line] = []
-        for n, said in enumerate(messages):
+        for n, (said, records) in enumerate(zip(messages, taken, strict=True)):
+            for entry in islice(entries, len(records)):
+                leaf = entry.id if entry.on_chain else leaf
+            at, place = self._chain(asked, first + n), Position(self.session.id, leaf)
             spoken = said.speaker == "assistant"
-            if not spoken:
-                await self.session.append(*self._said(said.blocks, asked, said.speaker))
-            elif not (n == 0 and answers and _calls(said) == self._calls):
-                await self.session.append(AssistantMessage(said.blocks))
-            place = Position(self.session.id, self._leaf)
-            at = self._chain(asked, first + n)
             lines.append(position_line(self.thread, at, place, spoken=spoken))
         if lines:
             await to_thread.run_sync(self._log.note, lines)
+
+    def _taken(
+        self, asked: Asked, messages: Sequence[Heard], *, answers: bool
+    ) -> list[list[Record]]:
+        """The records of each message; none where the first is the answer that is there already."""
+        view = self.session.view
+        waiting, called = set(view.open_calls), set[str]()
+        out: list[list[Record]] = []
+        for n, said in enumerate(messages):
+            if said.speaker != "assistant":
+                out.append(self._said(said.blocks, asked, said.speaker, waiting))
+            elif n == 0 and answers and _calls(said) == self._calls:
+                out.append([])
+            else:
+                out.append([AssistantMessage(said.blocks)])
+                waiting = {one for one in _calls(said) if one not in view.calls} - called - {""}
+                called |= waiting
+        return out
 
     @property
     def _leaf(self) -> str:
@@ -181,30 +210,30 @@ class Shadow:
         if recorded != made:
             await self.session.append(made)
 
-    def _said(self, blocks: Sequence[Block], asked: Asked, speaker: str) -> list[Record]:
-        """What a user or a tool said; results that were stored stand in by their previews."""
+    def _said(
+        self, blocks: Sequence[Block], asked: Asked, speaker: str, waiting: set[str]
+    ) -> list[Record]:
+        """What a user or a tool said; results that were stored stand in by their previews. They
+        leave the calls that are `waiting`."""
         if speaker == "other":
             words = [t for b in blocks if (t := text_of(b.value)).strip()]
             return [UserMessage(tuple(map(text_block, words)), "client")] if words else []
-        out: list[Block] = []
+        out: list[tuple[Block, bool]] = []
         decided: list[Record] = []
-        waiting = set(self.session.view.open_calls)
         for block in blocks:
             if block.type != "tool_result":
-                out += [] if block.blank else [block]
+                out += [] if block.blank else [(block, False)]
                 continue
             if block.call not in waiting:
-                out.append(text_block(text_of(block.value.get("content")) or "(nothing)"))
+                words = text_of(block.value.get("content")) or "(nothing)"
+                out.append((text_block(words), True))
                 continue
             waiting.discard(block.call)
             key = chain.content_digest(block.value.get("content"))
             made = self._decided.get((asked.tenant, block.call, key))
             decided.append(made or ResultDecided(block.call, "kept", "as the client sent it"))
-            out.append(block.with_member("content", made.content) if made else block)
-        if not out:
-            return []
-        results = any(b.type == "tool_result" for b in out)
-        return [UserMessage(tuple(out), "tool" if results else "user"), *decided]
+            out.append((block.with_member("content", made.content) if made else block, True))
+        return [*messages_of(out), *decided]
 
     # --- what memory says
 
@@ -299,108 +328,3 @@ def _as_sent(block: Block, asked: Asked) -> dict[str, Any]:
     if block.type == "tool_use" and asked.body.form != "messages":
         return {"id": block.call, "name": block.get("name"), "given": block.value.get("input")}
     return block.value
-
-
-Decided = dict[tuple[str, str, str], ResultDecided]
-
-
-class Shadows:
-    """The shadows that are open: the newest so many."""
-
-    def __init__(self, rules: ShadowRules, log: DecisionLog, most: int = 24) -> None:
-        self._rules = rules
-        self._log = log
-        self._most = most
-        self._open: dict[str, Shadow] = {}  # by session
-        self._opening = anyio.Lock()
-        self.decided: Decided = {}
-
-    def keep(self, key: tuple[str, str, str], decided: ResultDecided) -> None:
-        """Remember what was decided of a result until its shadow has it."""
-        if len(self.decided) >= KEPT:
-            del self.decided[next(iter(self.decided))]
-        self.decided[key] = decided
-
-    async def of(self, asked: Asked) -> Shadow:
-        """The shadow of a conversation; opened, or begun."""
-        async with self._opening:
-            wanted = self._session(asked)
-            found = self._open.pop(wanted, None) if wanted else None
-            if found is None or found.failed:
-                await self._end_turns(asked.folder)
-                found = await self._begun(asked, "" if found else wanted)
-            self._open[found.session.id] = found
-            await self._close_oldest()
-            return found
-
-    async def _end_turns(self, folder: str) -> None:
-        """Another conversation begins in a project: what was said in others is learned first."""
-        for shadow in list(self._open.values()):
-            if shadow.project == folder and not shadow.turn.locked():
-                await shadow.end_turn()
-                await shadow.session.jobs.wait(EXTRACTION, LEARN_SECONDS)
-
-    def _session(self, asked: Asked) -> str:
-        decisions = self._log.decisions
-        if asked.caller.session:
-            return decisions.sessions.get(asked.main, ("", ""))[0]
-        known = decisions.positions.get(asked.main, {})
-        again = asked.body.parts[-1].chain.hex() if asked.body.parts else ""  # the same, once more
-        return next((known[at].session for at in (again, *asked.chains()) if at in known), "")
-
-    async def _begun(self, asked: Asked, session: str) -> Shadow:
-        place = await to_thread.run_sync(self._rules.placed, asked.folder)
-        opened = await self._opened(place, asked, session)
-        line = session_line(asked.main, opened.id, asked.folder)
-        if session != opened.id:
-            await to_thread.run_sync(self._log.note, [line])
-        return Shadow(opened, asked.main, asked.folder, self._log, self.decided)
-
-    async def _opened(self, place: Place, asked: Asked, session: str) -> Session:
-        rules = self._rules
-        model = rules.worker(str(asked.body.members.get("model") or "unknown"), place.settings)
-        memories = rules.opened(place)
-        wish = partial(
-            SessionWish,
-            place.cwd,
-            model=model,
-            root=place.root,
-            home=place.home,
-            environ=place.environ,
-            settings=place.settings,
-            say=rules.say,
-            when_added=(),
-            before_a_request=(),
-            memories=memories,
-            interactive=rules.learns,
-        )
-        if session:
-            try:
-                return await Session.begun(wish(resume=session))
-            except (Held, NotFound):
-                pass  # another process follows it, or it was removed: go on in one of our own
-        return await Session.begun(wish())
-
-    async def _close_oldest(self) -> None:
-        for name in list(self._open):
-            if len(self._open) <= self._most:
-                return
-            if not self._open[name].uses:
-                await _closed(self._open.pop(name))
-
-    async def aclose(self) -> None:
-        """Close all, each after what it still has to do."""
-        for shadow in list(self._open.values()):
-            await _closed(shadow)
-        self._open.clear()
-
-
-async def _closed(shadow: Shadow) -> None:
-    try:
-        await shadow.end_turn()
-        await shadow.session.aclose()
-    except ReverieError:
-        return
-    finally:
-        if shadow.session.memories is not None:
-            shadow.session.memories.close()

@@ -89,7 +89,7 @@ class Memories:
         settings: Settings = DEFAULTS,
         long_index: int = LONG_INDEX,
     ) -> None:
-        self._now = now
+        self.now = now
         self.forgotten = ForgottenWords(home, create=create)
         self.history = History(history, now=now, say=say, create=create)
         self.indexes = LongIndexes(self.history)
@@ -249,7 +249,7 @@ class Memories:
             self.allow(key, data)
         if not trusted and (evidence or queues):
             why = evidence or (Evidence("source", 1, "it does not rest on the user's words"),)
-            waiting = self.review.add(key, text, self._now(), origin, why)
+            waiting = self.review.add(key, text, self.now(), origin, why)
         if evidence:
             return Remembered(key, None, waiting)
         if not trusted:

@@ -44,6 +44,7 @@ _PROGRAMS = {
 _EXTRAS = {
     "anthropic": "Anthropic's models cannot be asked (extra: anthropic)",
     "openai": "OpenAI's models cannot be asked (extra: openai)",
+    "mcp": "no MCP, neither its servers for our agent nor `reverie mcp` (extra: mcp)",
     "starlette": "no simulator, proxy or web door (extra: server)",
     "uvicorn": "no simulator, proxy or web door (extra: server)",
     "prompt_toolkit": "the terminal agent speaks line by line (extra: terminal)",

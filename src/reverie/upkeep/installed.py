@@ -24,7 +24,7 @@ from reverie.store.files import Folder
 from reverie.upkeep import install as plans
 from reverie.upkeep.install import CLIENTS, Client, Edit, Installation, InstallPlan, Wish
 from reverie.upkeep.jsonc import Patch
-from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, token
+from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, make_token
 
 _RECORDS = "installed"
 _MOST = 4_000_000
@@ -62,7 +62,7 @@ class Desk:
     def install(self, name: str, port: int = PORT) -> SettingsChange:
         """What installing would change; nothing is written."""
         client = known(name)
-        address = ProxyAddress(port, token(self.home))
+        address = ProxyAddress(port, make_token(self.home))
         record = self.record(name)
         path = _target(Path(record["file"]) if record else self._file(client))
         old = _read(path)

@@ -45,8 +45,11 @@ class ProxyAddress:
     def openai(self) -> str:
         return f"{self.base}/openai/v1"
 
+    def value(self) -> dict[str, str]:
+        return {"anthropic": self.anthropic, "openai": self.openai}
 
-def token(home: Path) -> str:
+
+def make_token(home: Path) -> str:
     """The token of this home; made where there is none."""
     with Folder(home / _FOLDER) as folder:
         with contextlib.suppress(Changed):

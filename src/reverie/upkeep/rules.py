@@ -7,6 +7,8 @@ would always, one that another contradicts, one that asks for more than it may d
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.light import dataclass
 from reverie.memory.rules import reading
 from reverie.memory.rules.faults import contradictions, faults_in
-from reverie.memory.rules.ledger import RuleCounts
+from reverie.memory.rules.ledger import MATCHED, RuleCounts
 from reverie.memory.rules.match import LEVELS, OFF, REMIND, CompiledRule
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
 
+IDLE_DAYS = 90
+"""Days without a call that a rule speaks of, from which on that is told."""
 CONDITIONS = ("tools", "commands", "has", "lacks", "paths", "spared", "types", "words")
 
 
@@ -30,6 +34,7 @@ class RuleRow:
     rule: CompiledRule
     counts: RuleCounts | None = None
     notes: tuple[str, ...] = ()
+    idle: str = ""  # since when no call was matched, where that is long ago; one of the notes
 
     def value(self) -> dict[str, Any]:
         rule = self.rule
@@ -70,11 +75,12 @@ def list_rules(memories: Memories, root: Path) -> list[RuleRow]:
     store = RuleStore(memories, root)
     book, counts = store.book(), store.counts()
     against = contradictions(book.rules)
-    rows = [
-        RuleRow(rule, counts.get(file), tuple(_notes(memories, rule, counts.get(file), against)))
-        for rule in book.rules
-        for file in (rule.get("file", ""),)
-    ]
+    rows: list[RuleRow] = []
+    for rule in book.rules:
+        did = counts.get(rule.get("file", ""))
+        idle = _idle(memories, rule, did)
+        notes = [*_notes(memories, rule, did, against), *filter(None, (idle,))]
+        rows.append(RuleRow(rule, did, tuple(notes), idle))
     known = {row.rule.get("file") for row in rows}
     return rows + [row for row in _faulty(memories) if row.rule.get("file") not in known]
 
@@ -97,6 +103,27 @@ def _notes(
         do = f"`reverie memory rules level {file} {asked}`"
         found.append(f"asks to {asked}, and you have not said so: {do}")
     return found
+
+
+def _idle(memories: Memories, rule: CompiledRule, counts: RuleCounts | None) -> str:
+    """What is told of a rule that no call has gone against for long."""
+    days: Mapping[str, Mapping[str, int]] = counts.days if counts is not None else {}
+    last = max((day for day, did in days.items() if did.get(MATCHED)), default="")
+    since = _day(memories.now() - IDLE_DAYS * 86_400)
+    if rule.get("level") == OFF or last > since:
+        return ""
+    try:
+        began = next((_day(one.at) for one in memories.history.log(rule.get("file", ""))), "")
+    except (NotFound, StoreError):
+        return ""
+    if not began or began > since:
+        return ""
+    told = f"no call has gone against it since {last or began}"
+    return f"{told}: either it is kept, or it names the wrong calls (`reverie memory rules test`)"
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 def _faulty(memories: Memories) -> list[RuleRow]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import click
 
-from reverie.apps.cli.show import document, say
+from reverie.apps.cli.show import document, note, say
 from reverie.errors import InvalidInput
+from reverie.providers.extras import install_command
 from reverie.settings import environment
 from reverie.upkeep import plugin
 from reverie.upkeep.install import diff
@@ -23,6 +26,8 @@ def install_plugin(*, yes: bool, as_json: bool) -> None:
         return
     say(f"Claude Code has the plugin, in {change.folder}; its next session uses the memory.")
     say("It runs at Claude Code's hooks, costs nothing and sends nothing anywhere.")
+    if find_spec("mcp") is None:
+        note(f"Its MCP server needs a package that is not there: {install_command('mcp')}")
     say("`reverie uninstall claude-code` takes it back.")
 
 

@@ -20,6 +20,7 @@ from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
 from reverie.apps.cli.desk import Cancelled, Desk, Screen
 from reverie.apps.cli.keyboard import KeptHistory, Keyboard
 from reverie.apps.cli.outside import ask_for_files
+from reverie.apps.cli.rule_offers import RuleOffers
 from reverie.apps.cli.screens import LineScreen
 from reverie.apps.cli.show import line
 from reverie.apps.cli.trust import offer
@@ -51,6 +52,10 @@ class Shown(Screen, Protocol):
     plain: bool  # one line an event: how things stand is said, not shown
 
     def line(self, text: str, style: str = "") -> None: ...
+    def confirm(self, question: str) -> bool | str:
+        """A question that may wait: where the person says neither yes nor no, what they say."""
+        ...
+
     def gap(self) -> None:
         """Stand apart from what comes next, where that reads better."""
         ...
@@ -74,6 +79,7 @@ class InteractiveSession:
         self.commands = commands
         self._dialogs = dialogs
         self._screen = screen
+        self._offers = RuleOffers(screen)
         self._warned = 0.0  # when Ctrl-C was pressed once at the prompt
         screen.watch = lambda: status(desk.agent)
 
@@ -137,6 +143,7 @@ class InteractiveSession:
             self._ended(result)
         if self._screen.plain:
             self.say(spoken(status(self.desk.agent)), "dim")
+        self._offers.ask(self.desk)
 
     def _ended(self, result: TurnResult) -> None:
         if result.outcome == "limit":

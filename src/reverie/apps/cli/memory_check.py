@@ -14,6 +14,7 @@ from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.check import MemoryFix, check_memory, fix_memory, report_value
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.rules import list_rules
 
 if TYPE_CHECKING:
     from reverie.memory.hygiene.check import Finding, HygieneReport
@@ -36,11 +37,15 @@ def check(fix: bool, as_json: bool, project: Path) -> None:
         if fix and memories is not None:
             done = fix_memory(memories, place, by_user("check"))
         report = check_memory(memories, place)
+        rows = list_rules(memories, place.root) if memories is not None else []
+        idle = {row.rule.get("file", ""): row.idle for row in rows if row.idle}
     if as_json:
-        value = report_value(report)
+        value = {**report_value(report), "idle_rules": list(idle)}
         document({**value, "fixed": done.value()} if fix else value)
     else:
         _tell(report, done, fix)
+        for file, told in list(idle.items())[:20]:
+            note(line(reveal(f"{file}: {told}"), 300))
     if done.failed:
         raise click.exceptions.Exit(1)
 

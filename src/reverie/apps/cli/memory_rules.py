@@ -13,7 +13,6 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput
 from reverie.memory.rules.match import LEVELS
-from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.rules import RuleRow, applies, list_rules, matches, set_level
@@ -35,6 +34,7 @@ def rules(context: click.Context, as_json: bool, project: Path) -> None:
         return
     if not rows:
         say("No rules yet: no memory names a command, a path or words to hold calls for.")
+        say('One is made by `reverie memory add "Never git push --force." --type feedback`.')
         return
     columns = [Column("file"), Column("level"), Column("speaks of", wraps=True)]
     table([*columns, Column("did", wraps=True)], [_cells(row) for row in rows])
@@ -45,11 +45,16 @@ def rules(context: click.Context, as_json: bool, project: Path) -> None:
 
 def _cells(row: RuleRow) -> list[str]:
     rule = row.rule
-    about = "; ".join(f"{key} {', '.join(texts)}" for key, texts in applies(rule).items())
     did = [f"{event} {row.counts.of(event)}" for event in row.counts.total] if row.counts else []
     said = [f"said {rule.get('said', 1)} times"] if rule.get("said", 1) > 1 else []
-    texts = (rule.get("file", ""), rule.get("level", ""), about, ", ".join([*said, *did]))
+    texts = (rule.get("file", ""), rule.get("level", ""), _about(row), ", ".join([*said, *did]))
     return [line(reveal(text), 160) for text in texts]
+
+
+def _about(row: RuleRow) -> str:
+    """What a rule speaks of, in one line."""
+    told = "; ".join(f"{key} {', '.join(texts)}" for key, texts in applies(row.rule).items())
+    return line(reveal(told), 160)
 
 
 @rules.command("test")
@@ -99,4 +104,4 @@ def level(name: str, level: str, as_json: bool, project: Path) -> None:
     if applied is None and level != "off":
         note("It names no call so far: add `applies_to` to its head, as docs/rules.md shows")
     elif applied is not None:
-        say(f"{plural(len(applies(applied.rule)), 'condition')}: {applies(applied.rule)}")
+        say(f"It speaks of: {_about(applied)}")

@@ -13,17 +13,17 @@ from reverie.errors import NotAvailable
 from reverie.providers.extras import install_command
 from reverie.settings import Settings, environment
 from reverie.store import home as places
+from reverie.upkeep.proxy_address import PORT, ProxyAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reverie.apps.proxy.running import ProxyAddress
     from reverie.middleware.engine import Seal
     from reverie.world import Model, Notice
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=8786, show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
 @click.option(
     "--upstream-openai",

@@ -219,6 +219,15 @@ class LineScreen:
         except EOFError:
             return False
 
+    def confirm(self, question: str) -> bool | str:
+        """A question that may wait: where the person says neither yes nor no, what they say."""
+        self.line(question, "bold yellow")
+        try:
+            said = self._answer("y yes, n no and never ask again, enter later: ")
+        except (EOFError, KeyboardInterrupt):
+            return ""
+        return {"y": True, "yes": True, "n": False, "no": False}.get(said.lower(), said)
+
     def _answer(self, prompt: str) -> str:
         try:
             return input(prompt).strip()

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 
 from reverie.apps.proxy.server import Explain, Proxy
 from reverie.apps.proxy.upstream import Upstreams, client, is_reachable
-from reverie.errors import NotFound
-from reverie.light import dataclass
-from reverie.middleware.engine import PLACE, Engine, Rules
+from reverie.middleware.engine import Engine, Rules
 from reverie.serving import listen, serve
-from reverie.store.files import Folder
+from reverie.upkeep.proxy_address import HOST, ProxyAddress, make_token
 from reverie.world import Notice, Say
 
-HOST = "127.0.0.1"
-PORT = 8786
 GRACE_SECONDS = 120
-TOKEN = "token"
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyAddress:
-    """Where clients find the proxy: a base URL for each kind of client."""
-
-    anthropic: str
-    openai: str
-
-    @classmethod
-    def of(cls, url: str, token: str) -> ProxyAddress:
-        return cls(f"{url}/{token}/anthropic", f"{url}/{token}/openai/v1")
-
-    def value(self) -> dict[str, str]:
-        return {"anthropic": self.anthropic, "openai": self.openai}
-
-
-def token_of(home: Path) -> str:
-    """The proxy's token in this home, the same at each start; made where there is none."""
-    with Folder(home / PLACE) as folder:
-        try:
-            found = folder.read(TOKEN, 200).decode("ascii", "ignore").strip()
-        except NotFound:
-            found = ""
-        if len(found) < 16:
-            found = secrets.token_urlsafe(18)
-            folder.write(TOKEN, f"{found}\n".encode())
-        return found
 
 
 @asynccontextmanager
@@ -74,12 +39,14 @@ async def run(
     explain: Explain | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; streams under way are finished."""
-    token = token_of(rules.shadows.home)
+    token = make_token(rules.shadows.home)
     listening = listen(HOST, port)
+    address = ProxyAddress(listening.getsockname()[1], token)
     async with running(rules, upstreams, token, explain) as proxy:
         await _look(upstreams, rules.shadows.say)
-        told: Callable[[str], None] = lambda url: ready(ProxyAddress.of(url, token))  # noqa: E731
-        await serve(proxy, listening, told, grace_seconds=GRACE_SECONDS)
+        await serve(
+            proxy, listening, lambda _: ready(address), grace_seconds=GRACE_SECONDS, named=False
+        )
 
 
 async def _look(upstreams: Upstreams, say: Say) -> None:

@@ -261,12 +261,12 @@ class _Incoming:
 
     async def read(self, most: int) -> tuple[bytes, bool]:
         """The body; and whether there is more than so much of it."""
-        found = bytearray()
-        while not self._ended:
-            found += await self._piece()
-            if len(found) > most:
-                return bytes(found), not self._ended
-        return bytes(found), False
+        found: list[bytes] = []
+        size = 0
+        while not self._ended and size <= most:
+            found.append(await self._piece())
+            size += len(found[-1])
+        return b"".join(found), not self._ended
 
     async def unread(self, headers: dict[str, str]) -> bytes | AsyncGenerator[bytes] | None:
         """The body as it comes; None where there is none."""

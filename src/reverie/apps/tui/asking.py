@@ -104,3 +104,22 @@ class PermissionPanel:
             self._why = why[:-1]
         elif len(key) == 1 and key.isprintable():
             self._why = why + key
+
+
+class ConfirmPanel:
+    """A question that may wait: yes, no, or later."""
+
+    whole = False
+
+    def __init__(self, question: str) -> None:
+        self.answers: SimpleQueue[bool | str] = SimpleQueue()
+        self._question = question
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        rows = list(wrapped(visible(self._question), max(1, width - 4)))
+        body: list[Line] = [("", row) for row in rows[: max(1, height - FRAME)]]
+        return box("A question", body, "y yes   n no, and never ask again   esc later", width)
+
+    def press(self, key: str) -> None:
+        if key in ("y", "n", "escape", "enter", "c-d"):
+            self.answers.put({"y": True, "n": False}.get(key, ""))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty
 
-from reverie.apps.tui.asking import PermissionPanel, subject_of
+from reverie.apps.tui.asking import ConfirmPanel, PermissionPanel, subject_of
 from reverie.apps.tui.boxes import apart, cut, wrapped
 from reverie.apps.tui.calls import ShownCall
 from reverie.apps.tui.footer import Status
@@ -246,6 +246,18 @@ class TerminalScreen:
                 with suppress(Empty):
                     return panel.answers.get(timeout=LOOK)
         return PermissionAnswer(False, reason="the terminal was closed")
+
+    def confirm(self, question: str) -> bool | str:
+        """Yes, no, or nothing where the person wants to be asked later."""
+        panel = ConfirmPanel(question)
+        try:
+            with self.holding(panel):
+                while not self.terminal.is_gone:
+                    with suppress(Empty):
+                        return panel.answers.get(timeout=LOOK)
+        except KeyboardInterrupt:
+            return ""
+        return ""
 
     @contextmanager
     def holding(self, panel: Panel) -> Generator[None]:

@@ -29,6 +29,7 @@ BRIEF_LENGTH = 2_000
 MASK = "\u00b7"
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,40})\b[^<>]{0,200}>.*?</\1>", re.DOTALL)
+_FRAME = re.compile(r"\s*<([A-Za-z][\w-]{0,40})>")
 _CLIENT = re.compile(
     r"\s*(?:<[A-Za-z][\w-]{0,40}>|\[Request interrupted|\[Image\b|Operation stopped by"
     r"|This session is being continued|Caveat: )"
@@ -179,8 +180,16 @@ def turns(request: Request, task: ExtractTask) -> list[UserTurn]:
             elif message.role != "user" or piece.source not in times or piece.source == HEAD:
                 continue
             elif piece.block.type == "text":
-                found.setdefault(piece.source, []).append(piece.block.get("text")[:LOOKED_AT])
+                typed = _unframed(piece.block.get("text"))
+                found.setdefault(piece.source, []).append(typed[:LOOKED_AT])
     return [UserTurn(one, own("\n".join(texts)), times[one]) for one, texts in found.items()]
+
+
+def _unframed(text: str) -> str:
+    """A text behind the frames that a client put in front of it, however long they are."""
+    while (frame := _FRAME.match(text)) and (end := text.find(f"</{frame[1]}>", frame.end())) > 0:
+        text = text[end + len(frame[1]) + 3 :]
+    return text
 
 
 def own(text: str) -> str:

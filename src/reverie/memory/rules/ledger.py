@@ -1,4 +1,5 @@
-"""What rules did, counted: matched, held, changed afterwards, broken all the same, said again.
+"""What rules did, counted: matched, held, changed afterwards, broken all the same, said again;
+and a level that the user was offered and declined.
 
 One line for each thing that happened, of the rule's file and never of its text; summed up by rule
 and by day. What a count tells a person (never matched, always overridden) is said here. Pure.
@@ -13,8 +14,8 @@ from typing import Any, cast
 
 from reverie.light import dataclass
 
-MATCHED, HELD, ASKED, BLOCKED, CHANGED, BROKEN, SAID = EVENTS = (
-    "matched", "held", "asked", "blocked", "changed", "broken", "said",
+MATCHED, HELD, ASKED, BLOCKED, CHANGED, BROKEN, SAID, DECLINED = EVENTS = (
+    "matched", "held", "asked", "blocked", "changed", "broken", "said", "declined",
 )  # fmt: skip
 IGNORED = 3
 """Times that a rule was held and broken all the same, and never followed: it is told."""

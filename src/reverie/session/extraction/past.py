@@ -271,6 +271,8 @@ async def _take(
     done.refused += landed.refused
     if landed.given_up:
         done.stopped = f"files changed meanwhile: {runs.told(landed.given_up)}"
+    elif not ground.dry:
+        await runs.count_repeats(view, fresh, ground, past.session)
     return not landed.given_up
 
 

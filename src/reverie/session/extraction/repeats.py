@@ -19,15 +19,15 @@ from reverie.memory.echo import DENSE_SHARE, SHARE, content, negates, sentences
 from reverie.memory.format.entry import TEAM, TopicFile
 from reverie.memory.rules import ledger, reading
 from reverie.memory.rules.book import compile_rule
-from reverie.memory.rules.match import ASK, BLOCK, REMIND
+from reverie.memory.rules.ledger import RuleCounts
+from reverie.memory.rules.match import ASK
+from reverie.memory.rules.offers import OFFERED, offer_of
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.store.rules import RuleStore
 from reverie.world import Notice
 
-OFFERED = 3
-"""Times from which on the next level is offered."""
 LEAST = 2
 """Content words that a sentence and a rule must have in common."""
 MAX_SAID = 50
@@ -39,7 +39,6 @@ _ORDERS = pattern(
     r"|toujours|encore|не|никогда|всегда|опять|снова)\b|不要|别|禁止|总是|又|说过",
     re.IGNORECASE,
 )
-_NEXT = {REMIND: ASK, ASK: BLOCK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def said_again(words: Sequence[WordsSaid], memories: Memories, session: str) -> 
     rules = _rules(memories)
     found: list[Repeat] = []
     for said in words:
-        older = [one for one in rules if _began(one.key, memories) < said.at]
+        older = [one for one in rules if _is_older(one.key, said, memories, session)]
         for sentence in sentences(said.text)[:MAX_SENTENCES] if older else ():
             match = _repeated(sentence[:MAX_SENTENCE], older)
             if match is None or any(one.key == match.key for one in found):
@@ -84,12 +83,18 @@ def _rules(memories: Memories) -> list[TopicFile]:
     return found
 
 
-def _began(key: str, memories: Memories) -> float:
-    """When a memory was first saved: what made it does not say it again."""
+def _is_older(key: str, said: WordsSaid, memories: Memories, session: str) -> bool:
+    """Whether a rule was there before these words: what made it does not say it again, and what
+    was counted is not counted twice."""
     try:
-        return next((one.at for one in memories.history.log(key)), 0.0)
+        versions = memories.history.log(key)
     except (NotFound, StoreError):
-        return 0.0
+        return True
+    if any(
+        one.origin.session == session and said.source in one.origin.messages for one in versions
+    ):
+        return False
+    return not versions or versions[0].at < said.at
 
 
 def _repeated(sentence: str, rules: Sequence[TopicFile]) -> TopicFile | None:
@@ -122,25 +127,27 @@ def _counted(one: TopicFile, said: WordsSaid, memories: Memories, session: str) 
     origin = Origin("save", Trust.AGENT, NAME, session, (said.source,), "Write", note)
     memories.save(one.key, changed.data, origin)
     times = len(days) + 1
+    counts: RuleCounts | None = None
     if memories.project is not None:
         store = RuleStore(memories, memories.project)
         store.count([(one.key, ledger.SAID)], said.at, session)
-    return Repeat(one.key, times, said.source, _offer(changed, times))
+        counts = store.counts().get(one.key) if times >= OFFERED else None
+    return Repeat(one.key, times, said.source, _told(changed, times, counts))
 
 
-def _offer(one: TopicFile, times: int) -> str:
+def _told(one: TopicFile, times: int, counts: RuleCounts | None) -> str:
     """What a person is told where a rule was said too often."""
-    if times < OFFERED:
+    if times < OFFERED or (counts is not None and counts.of(ledger.DECLINED)):
         return ""
     told = f"You have said this {times} times: {one.description or one.name}."
     rule = compile_rule(one, own=True)
     if rule is None:
         return f"{told} It names no call to hold: add `applies_to` to {one.key} (docs/rules.md)"
-    following = _NEXT.get(rule.get("level", REMIND), "")
-    if not following:
+    offer = offer_of(rule, counts)
+    if offer is None:
         return told
-    verb = "Be asked before calls" if following == ASK else "Block calls"
-    return f"{told} {verb} that break it? `reverie memory rules level {one.key} {following}`"
+    does = "has you asked before calls" if offer.level == ASK else "blocks calls"
+    return f"{told} `reverie memory rules level {one.key} {offer.level}` {does} that break it"
 
 
 def notices(repeats: Sequence[Repeat]) -> list[Notice]:

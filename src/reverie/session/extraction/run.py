@@ -228,7 +228,7 @@ def _in_time(memories: Memories, fence: Fence | None) -> Generator[None]:
 
 
 def _same(memories: Memories, world: World) -> Memories:
-    return Memories(
+    own = Memories(
         memories.root,
         memories.beside.root,
         memories.home,
@@ -236,6 +236,8 @@ def _same(memories: Memories, world: World) -> Memories:
         say=world.say,
         settings=world.settings,
     )
+    own.project = memories.project  # whose rules are compiled when it closes
+    return own
 
 
 def record(last: str, landed: LandedDrafts) -> Extracted:
@@ -314,24 +316,20 @@ async def _run(host: Host, child: Fork, view: View) -> None:
             return
         _moved(host, record(fresh.last, landed))
         say(landed, host.world.say)
-        await _repeats(host, view, fresh)
+        await count_repeats(view, fresh, ground, host.id)
 
 
-async def _repeats(host: Host, view: View, fresh: Fresh) -> None:
+async def count_repeats(view: View, fresh: Fresh, ground: ExtractionContext, session: str) -> None:
     """Count what the user had to say again on the rules that say so already."""
-    memories = host.memories
-    if memories is None:
-        return
     words = layer.user_words(view, fresh.items)
 
     def work() -> list[repeats.Repeat]:
-        with _same(memories, host.world) as own:
-            own.project = memories.project
-            return repeats.said_again(words, own, host.id)
+        with _same(ground.memories, ground.world) as own:
+            return repeats.said_again(words, own, session)
 
     found = await to_thread.run_sync(work)
     for notice in repeats.notices(found):
-        host.world.say(notice)
+        ground.world.say(notice)
 
 
 def _passed_over(host: Host, view: View) -> bool:

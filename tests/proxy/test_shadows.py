@@ -1,0 +1,107 @@
+"""Shadows of many conversations at once: none is closed while it is used, none held for ever."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reverie.middleware.engine import Outgoing
+from reverie.wire.replies import as_reply
+from reverie.world import Notice
+from tests.proxy.clients import Client, engine
+
+pytestmark = pytest.mark.spec("18.proxy")
+MANY = 30
+MOST = 24
+
+
+def answer(text: str) -> dict[str, object]:
+    content = [{"type": "text", "text": text}]
+    usage = {"input_tokens": 10, "output_tokens": 2}
+    return {"type": "message", "role": "assistant", "content": content, "usage": usage}
+
+
+async def test_conversations_at_once_are_all_taken_in_however_many(home: Path) -> None:
+    notices: list[Notice] = []
+    made = engine(home, notices)
+    under_way: list[Outgoing] = []
+
+    async def asks(number: int) -> None:
+        client = Client(made, f"s{number}").says(f"This is conversation number {number}")
+        under_way.append(await client.out(client.body()))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(MANY):
+            tasks.start_soon(asks, number)
+    async with anyio.create_task_group() as tasks:
+        for out in under_way:
+            tasks.start_soon(made.answered, out, as_reply(answer("That was answered.")))
+    opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
+    assert [one.uses for one in opened.values()] == [0] * MANY
+    await Client(made, "one more").says("This is another one").asks()
+    assert len(opened) == MOST
+    await made.aclose()
+    assert not [one for one in notices if one.level != "info"]
+    texts = [path.read_text() for path in home.glob("projects/*/*.jsonl")]  # noqa: ASYNC240
+    for number in range(MANY):
+        own = [one for one in texts if f'conversation number {number}"' in one]
+        assert len(own) == 1
+        assert "That was answered." in own[0]
+
+
+async def test_a_request_that_is_cancelled_holds_no_shadow(home: Path) -> None:
+    made = engine(home)
+    client = Client(made).says("This is a question")
+    data = client.body()
+    opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
+    await client.asks()
+    (shadow,) = opened.values()
+    client.says("This is another question")
+    data = client.body()
+    async with anyio.create_task_group() as tasks, shadow.turn:  # so that it has to wait
+        tasks.start_soon(client.out, data)
+        await anyio.wait_all_tasks_blocked()
+        assert shadow.uses == 1
+        tasks.cancel_scope.cancel()
+    assert shadow.uses == 0
+    await made.aclose()
+
+
+async def test_the_folders_of_keys_are_private(home: Path) -> None:
+    made = engine(home)
+    await Client(made).says("This is a question").asks()
+    await made.aclose()
+    folders = [home / "proxy" / "keys", *(home / "proxy" / "keys").iterdir()]
+    assert len(folders) == 2
+    assert {stat.S_IMODE(one.stat().st_mode) for one in folders} == {0o700}
+
+
+async def test_a_conversation_that_is_joined_late_is_taken_in_whole(home: Path) -> None:
+    """Several rounds at once, a call's id that is used twice, a result that comes too late."""
+    made = engine(home)
+    client = Client(made).says("Read them, please")
+    for number, ident in enumerate(("one", "two", "one")):
+        use = {"type": "tool_use", "id": ident, "name": "Read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": ident, "content": f"result {number}."}
+        client.messages += [
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [result]},
+        ]
+    late = {"type": "tool_result", "tool_use_id": "two", "content": "result 3."}
+    client.messages += [
+        {"role": "assistant", "content": "I have read them."},
+        {"role": "user", "content": [late, {"type": "text", "text": "And now?"}]},
+    ]
+    await client.asks("That is all.")
+    opened = made.shadows._open  # pyright: ignore[reportPrivateUsage]
+    (shadow,) = opened.values()
+    seen = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
+    for number in range(4):
+        assert sum(f"result {number}." in raw for raw in seen) == 1
+    await client.says("Go on, please").asks()
+    again = [piece.block.raw for item in shadow.session.view.items for piece in item.pieces]
+    assert again[: len(seen)] == seen
+    await made.aclose()
