@@ -285,7 +285,7 @@ def _compacted(found: dict[str, Any]) -> str:
     by_notes, asked_for = found["by_notes"], found["asked_for"]
     return (
         f"{by_notes['tokens_before']:,} tokens to {by_notes['tokens_after']:,}, no call; "
-        f"by /compact to {asked_for['tokens_after']:,}"
+        f"/compact to {asked_for['tokens_after']:,}"
     )
 
 
