@@ -305,5 +305,5 @@ def _dreamt(found: dict[str, Any]) -> str:
     return (
         f"{plural(found['memories_before'], 'memory', 'memories')} became "
         f"{found['memories_after']} unasked; "
-        f"{'taken back, byte for byte' if found['undone'] else 'not taken back'}"
+        f"{'undone, byte for byte' if found['undone'] else 'not taken back'}"
     )
