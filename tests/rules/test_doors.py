@@ -78,6 +78,19 @@ def test_the_hook_holds_anew_when_the_user_has_spoken(ruled: Path) -> None:
 
 
 @pytest.mark.spec("B20.hook")
+def test_words_that_the_client_writes_down_late_are_no_other_turn(ruled: Path) -> None:
+    transcript = ruled / "transcript.jsonl"
+    row = '{"type":"user","message":{"content":"%s"},"uuid":"%s"}\n'
+    told = {"transcript_path": str(transcript)}
+    assert hook(ruled, MAIN, **told)[0] == "deny"  # nothing is written yet
+    transcript.write_text(row % ("push", "0" * 36))
+    assert hook(ruled, MAIN, **told)[0] == ""
+    with transcript.open("a") as file:
+        file.write(row % ("again", "1" * 36))
+    assert hook(ruled, MAIN, **told)[0] == "deny"
+
+
+@pytest.mark.spec("B20.hook")
 def test_the_hook_asks_and_blocks_as_the_user_set_it(ruled: Path) -> None:
     with memories_in(ruled) as memories:
         set_level(memories, "push.md", "ask", USER)

@@ -8,6 +8,7 @@ out.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -54,7 +55,7 @@ def event(name: str, value: object) -> bytes:
     return f"{head}data: {value if value == DONE else dump(value)}\n\n".encode()
 
 
-class _Stream:
+class _Stream(ABC):
     """What the three have in common."""
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -65,8 +66,8 @@ class _Stream:
     def feed(self, piece: bytes) -> bytes:
         return b"".join(out for one in self.events.feed(piece) for out in self._taken(one))
 
-    def _taken(self, one: ServerEvent) -> Iterator[bytes]:
-        raise NotImplementedError
+    @abstractmethod
+    def _taken(self, one: ServerEvent) -> Iterator[bytes]: ...
 
     def again(self) -> None:
         self.round += 1

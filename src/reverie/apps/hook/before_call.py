@@ -99,7 +99,7 @@ def _decided(
     decision, shown = ("ask", asks) if asks else ("", [])
     if blocks or fresh:
         decision, shown = "deny", blocks + fresh
-        held.add([rule["file"] for rule in fresh])
+    held.add([rule["file"] for rule in fresh])
     log += [(rule["file"], _DID[rule["level"]]) for rule in shown]
     _count(path + ".ledger", log, session)
     if not decision:
@@ -160,7 +160,8 @@ def _read(path: str) -> bytes | None:
 
 
 class _Held:
-    """The rules that were shown since the user's last words, in one session."""
+    """The rules that were shown since the user's last words, in one session. A client may write
+    these words down only after its first call: what was shown before counts for them."""
 
     def __init__(self, folder: str, session: str, transcript: str) -> None:
         name = "".join(sign for sign in session if sign.isalnum() or sign in "-_")[:80]
@@ -172,12 +173,13 @@ class _Held:
             kept = json.loads(_read(self._path) or b"{}") if self._path else {}
         except ValueError:
             return
-        if isinstance(kept, dict) and kept.get("turn") == self._turn:  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(kept, dict) and kept.get("turn") in ("", self._turn):  # pyright: ignore[reportUnknownMemberType]
             self.files = [str(one) for one in kept.get("files", ())]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
 
     def add(self, files: list[str]) -> None:
+        """Keep what is shown now; and that what was shown before belongs to this turn."""
         self.files += files
-        if not self._path:
+        if not self._path or not self.files:
             return
         temporary = f"{self._path}.{os.getpid()}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
