@@ -55,7 +55,7 @@ def test_without_the_package_the_embedded_model_is_offered(
     monkeypatch.setattr("click.confirm", answers(True))
     assert _model(place, "", "", LineScreen()).name == "embedded"
     said = capsys.readouterr().out.replace("\n", " ")
-    assert f"{sys.executable} -m pip install 'anthropic>=" in said
+    assert f"{sys.executable} -m pip install 'reverie[anthropic]'" in said
     assert "embedded model" in asked[0]
     monkeypatch.setattr("click.confirm", answers(False))
     with pytest.raises(Leave):

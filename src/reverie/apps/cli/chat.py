@@ -141,19 +141,32 @@ def chat(
             agents=not agent,
             agent=agent,
         )
-        if prompt is None:
-            from reverie.apps.cli.interactive import converse
+        left = _talk(place, wanted, model, terminal) if prompt is None else ""
+    if prompt is not None:
+        _answer(place, wanted, model, prompt, "json" if as_json else output_format, as_json)
+    elif left:
+        click.echo(left, err=True)
 
-            left = converse(place, wanted, model, terminal)
-    if prompt is None:
-        if left:
-            click.echo(left, err=True)
-        return
+
+def _talk(place: ProjectPlace, wanted: AgentOptions, model: str, terminal: Terminal | None) -> str:
+    from reverie.apps.cli.interactive import converse
+
+    return converse(place, wanted, model, terminal)
+
+
+def _answer(
+    place: ProjectPlace,
+    wanted: AgentOptions,
+    model: str,
+    prompt: str,
+    form: OutputFormat,
+    as_json: bool,
+) -> None:
     from reverie.apps.cli.prompted import answered
     from reverie.apps.cli.welcome import welcome
 
-    welcome(place.home, place.loaded().settings, private=private)
-    code = answered(place, wanted, model, prompt, "json" if as_json else output_format, as_json)
+    welcome(place.home, place.loaded().settings, private=wanted.private)
+    code = answered(place, wanted, model, prompt, form, as_json)
     if code:
         raise click.exceptions.Exit(code)
 

@@ -19,7 +19,7 @@ def calls_dialog(screen: TerminalScreen) -> None:
         while key != "escape" and not screen.terminal.is_gone:
             if key == "enter":
                 opened ^= {panel.chosen}
-            entries = []
+            entries: list[Entry] = []
             for number, call in enumerate(calls):
                 sign = "▾" if str(number) in opened else "▸"
                 right = f"{call.outcome}  {call.seconds:.1f} s"

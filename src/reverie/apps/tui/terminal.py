@@ -25,7 +25,7 @@ from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_input
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
@@ -195,8 +195,12 @@ class Terminal:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._failed)
-        self._app.after_render += lambda _: self._drawn.set()
+        self._app.after_render += self._is_drawn
         await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+
+    def _is_drawn(self, app: Application[Any]) -> None:
+        del app
+        self._drawn.set()
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The terminal cannot be written any more: leave, as at the end of input."""
@@ -329,7 +333,11 @@ class Terminal:
         empty = Condition(lambda: not self._buffer.text)
 
         def on(work: Callable[[], None], *names: str, where: Filter = typing) -> None:
-            keys.add(*names, filter=where, eager=where is asked)(lambda _: work())
+            def pressed(event: KeyPressEvent) -> None:
+                del event
+                work()
+
+            keys.add(*names, filter=where, eager=where is asked)(pressed)
 
         on(self._enter, "enter")
         on(partial(self._buffer.insert_text, "\n"), "escape", "enter")
@@ -342,9 +350,12 @@ class Terminal:
         on(self._interrupt_panel, "c-c", where=asked)
         for name in (*names, "backspace", "c-d"):
             on(partial(self._press, name), name, where=asked)
-        keys.add(Keys.Any, filter=asked)(lambda event: self._press(event.data))
+        keys.add(Keys.Any, filter=asked)(self._pressed)
         on(lambda: None, Keys.BracketedPaste, where=asked)
         return keys
+
+    def _pressed(self, event: KeyPressEvent) -> None:
+        self._press(event.data)
 
     def _press(self, key: str) -> None:
         if self._panel is not None:
