@@ -12,11 +12,11 @@ from reverie.settings.page import page
 
 pytestmark = pytest.mark.spec("17")
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run: python -m reverie.settings > docs/settings.md"
+    assert PAGE.read_text() == page(), "run: python -m scripts.reference"
 
 
 def test_page_names_everything() -> None:

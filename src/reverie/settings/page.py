@@ -13,7 +13,7 @@ from reverie.settings.switches import FLAGS, Flag
 _HEAD = """\
 # Settings and flags
 
-This page is made from the code: `python -m reverie.settings > docs/settings.md`.
+This page is made from the code: `python -m scripts.reference`.
 
 ## Where settings come from
 
