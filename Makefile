@@ -84,7 +84,7 @@ endurance: $(PROOF)
 bench: $(DEV)
 	$(BIN)/python -m bench
 
-# A warning ends it: a page that nothing leads to, a link that leads nowhere.
+# A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
 	$(BIN)/python -m scripts.site
 	@echo "docs/_build/html/index.html is ready"

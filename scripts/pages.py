@@ -71,7 +71,9 @@ def read(text: str) -> Page:
         elif token.type == "fence" and token.info.strip() == "{toctree}":
             contents += _entries(token.content)
         elif token.type == "html_block":
-            links += [Link(line, one) for one in re.findall(r'(?:src|href)="([^"]+)"', token.content)]
+            links += [
+                Link(line, one) for one in re.findall(r'(?:src|href)="([^"]+)"', token.content)
+            ]
     return Page(tuple(links), frozenset(anchors), tuple(contents))
 
 
@@ -90,7 +92,9 @@ def _targets(token: Token) -> Iterator[str]:
 
 
 def _plain(token: Token) -> str:
-    return "".join(one.content for one in token.children or () if one.type in ("text", "code_inline"))
+    return "".join(
+        one.content for one in token.children or () if one.type in ("text", "code_inline")
+    )
 
 
 def slug(heading: str) -> str:
