@@ -26,8 +26,8 @@ include_patterns = [
     "bench/labels/README.md",
 ]
 exclude_patterns = [
-    ".*", "deploy", "dist", "docs/_build", "docs/site", "examples/**/node_modules", "locks", "scripts",
-    "src", "tests", "bench/out",
+    ".*", "deploy", "dist", "docs/_build", "docs/site", "locks", "scripts", "src",
+    "tests", "bench/out",
 ]  # fmt: skip
 suppress_warnings = ["misc.highlighting_failure"]  # a shortened example is no whole program
 myst_heading_anchors = 4
@@ -45,7 +45,7 @@ pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 
 
-# A part of the table of contents may have no page yet; `scripts/pages.py` looks for those that are named.
+# A part of the table of contents may have no page yet; `scripts/pages.py` minds those named.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(
     lambda record: "glob pattern" not in str(record.msg)
 )

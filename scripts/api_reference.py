@@ -18,7 +18,7 @@ from reverie import errors, layers, models, testing
 
 WIDTH = 88
 CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Memory": ("Long-term memory, in the way in of three lines.", ("Memory",)),
+    "Long-term memory": ("What is kept beyond a conversation.", ("Memory",)),
     "Fitting a list": ("Context for a list of messages that you keep.", ("fit", "Fitter")),
     "A client in use": ("Both, for an SDK's client.", ("wrap",)),
     "Sessions and agents": (
@@ -40,44 +40,46 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
 MODULES: tuple[ModuleType, ...] = (errors, layers, models, testing)
 GIVEN = {"Agent", "Fitted", "Reply", "Report", "Request", "Session", "Settings", "World", "View"}
 """Made by us and handed out; nobody calls their constructor."""
+ALIASES = {
+    "Layer": "Callable[[View, World], Awaitable[Sequence[Record]]]",
+    "Record": "Clearing | Storing | Replacing | Attaching  # made by clear, store, replace, attach",
+}
 OTHERS = {"Settings": "Its fields are the [settings](settings.md)."}
 
-HEAD = """\
-# {title}
-
-This page is made from the code: `python -m scripts.reference`.
-
-{about}
-"""
+FOOT = "This page is made from the code by `python -m scripts.reference`.\n"
 LIBRARY = """\
-Public is what this page and [the public modules](modules.md) name; anything else may change at any
-time. What waits for a disk (`Memory`, `Fitter`, `Toolset`) has the same methods for tasks under `aio`; what
-waits for a model (`Session`, `Agent`) is written for tasks, and `blocking` opens it in a `with`. To
-learn by doing, begin with [the library](../library.md), [fitting](../fitting.md) or [your own
-loop](../loop.md).
+# The library, name by name
+
+Public is what this page and [the public modules](modules.md) name; anything else may change at
+any time. What waits for a disk (`Memory`, `Fitter`, `Toolset`) has the same methods for tasks
+under `aio`; what waits for a model (`Session`, `Agent`) is written for tasks, and `blocking` opens
+it in a `with`. To learn by doing, begin with [the library](../library.md), [fitting](../fitting.md) or
+[your own loop](../loop.md).
 """
 PUBLIC_MODULES = """\
-Four modules beside `reverie` itself are public. The adapters for other frameworks have [a page of their
-own](../adapters.md).
+# Public modules
+
+Four modules beside `reverie` itself are public. The adapters for other frameworks have
+[a page of their own](../adapters.md).
 """
 
 
 def library_page() -> str:
     """`reverie` itself."""
-    parts = [HEAD.format(title="The library, name by name", about=LIBRARY)]
+    parts = [LIBRARY]
     for chapter, (about, names) in CHAPTERS.items():
         parts.append(f"## {chapter}\n\n{about}\n")
         parts += [_entry(name, getattr(reverie, name), 3) for name in names]
-    return "\n".join(parts)
+    return "\n".join([*parts, FOOT])
 
 
 def modules_page() -> str:
     """The public modules."""
-    parts = [HEAD.format(title="Public modules", about=PUBLIC_MODULES)]
+    parts = [PUBLIC_MODULES]
     for module in MODULES:
         parts.append(f"## {module.__name__}\n\n{inspect.getdoc(module)}\n")
         parts += [_entry(name, getattr(module, name), 3) for name in public_names(module)]
-    return "\n".join(parts)
+    return "\n".join([*parts, FOOT])
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -102,7 +104,7 @@ def problems() -> Iterator[str]:
 
 def undocumented(name: str, found: object) -> Iterator[str]:
     """The name itself or those of its members that have no docstring."""
-    if callable(found) and not _words(found):
+    if (isinstance(found, type) or inspect.isroutine(found)) and not _words(found):
         yield f"{name}: it has no docstring"
     if isinstance(found, type):
         for member, value in _members(found):
@@ -115,18 +117,18 @@ def undocumented(name: str, found: object) -> Iterator[str]:
 
 def _entry(name: str, found: Any, level: int) -> str:
     parts = [f"{'#' * level} {name}", _stub(name, found), _words(found)]
-    if not callable(found):
-        parts = [parts[0], _value(found)]
+    if not isinstance(found, type) and not inspect.isroutine(found) and name != "tools":
+        parts = [parts[0], _value(name, found)]
     if isinstance(found, type):
         parts.append(OTHERS.get(name, ""))
         parts += [_member(name, member, value) for member, value in _members(found)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _value(found: Any) -> str:
+def _value(name: str, found: Any) -> str:
     if isinstance(found, tuple):
         return ", ".join(f"`{_called(one)}`" for one in found)
-    return "A type."
+    return f"```pyi\n{ALIASES.get(name, str(found))}\n```"
 
 
 def _called(layer: Any) -> str:

@@ -1,8 +1,8 @@
 """Writes the pages of docs/reference that are made from the code.
 
-Settings and flags, commands and their options, the library. `--check` writes nothing and fails where
-a page is not what the code says, or where a public name, an option or an argument says nothing of
-itself.
+Settings and flags, commands and their options, the library. `--check` writes nothing and fails
+where a page is not what the code says, or where a public name, a setting, an option or an argument
+says nothing of itself.
 
     python -m scripts.reference [--check]
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from reverie.apps.cli.app import COMMANDS, build, load
+from reverie.settings import FLAGS, SETTINGS
 from reverie.settings import page as settings_page
 from scripts import api_reference
 
@@ -25,9 +26,8 @@ FOLDER = Path("docs/reference")
 COMMAND_LINE = """\
 # Every command
 
-This page is made from the code: `python -m scripts.reference`. [The command line](../cli.md) tells what the
-commands are for, with examples, and what exit codes mean; `reverie help COMMAND` says the same as this page at
-a terminal.
+[The command line](../cli.md) tells what the commands are for, with examples, and what exit codes
+mean. `reverie help COMMAND` shows at a terminal what this page says.
 """
 
 Walked = Iterator[tuple[str, click.Command]]
@@ -50,7 +50,8 @@ def _below(words: str, command: click.Command) -> Walked:
 
 def cli_page() -> str:
     """Each command, what it does and what it takes."""
-    return "\n".join([COMMAND_LINE, *(_command(words, one) for words, one in commands())])
+    told = (_command(words, one) for words, one in commands())
+    return "\n".join([COMMAND_LINE, *told, api_reference.FOOT])
 
 
 def _command(words: str, command: click.Command) -> str:
@@ -72,7 +73,7 @@ def _row(context: click.Context, one: click.Parameter) -> str:
     told = one.get_help_record(context)
     name = told[0] if told else one.make_metavar(context)
     about = told[1] if told else ""
-    return f"| `{_cell(name)}` | {_cell(about.replace('`', '`'))} |"
+    return f"| `{_cell(name)}` | {_cell(about)} |"
 
 
 def _cell(text: str) -> str:
@@ -87,6 +88,9 @@ def silent() -> Iterator[str]:
         for one in command.params:
             if not getattr(one, "help", "") and not getattr(one, "hidden", False):
                 yield f"`{words}`: {'/'.join(one.opts)} has no help"
+    for name, known in (*SETTINGS.items(), *FLAGS.items()):
+        if not known.about:
+            yield f"{name}: nothing says what it is for"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from reverie.settings import FLAGS, SETTINGS
+from reverie.settings.kinds import camel
 from reverie.settings.page import page
+from reverie.settings.sources import variable
 
 pytestmark = pytest.mark.spec("17")
 
@@ -21,8 +23,10 @@ def test_page_is_up_to_date() -> None:
 
 def test_page_names_everything() -> None:
     text = page()
-    for name in (*SETTINGS, *FLAGS):
-        assert f"| `{name}` |" in text
+    for name in SETTINGS:
+        assert text.count(f"| `{camel(name)}`<br>`{variable(name)}`") == 1
+    for name in FLAGS:
+        assert text.count(f"| `{name}`<br>") == 1
     for flag in FLAGS.values():
         assert all(f"`{alias}`" in text for alias in flag.aliases)
 
