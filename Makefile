@@ -148,6 +148,7 @@ endif
 
 $(DOCS):
 	$(call set-up,docs)
+	@touch $(RUN) $@
 
 $(DEV):
 	$(call set-up,dev)
