@@ -53,8 +53,8 @@ LIBRARY = """\
 Public is what this page and [the public modules](modules.md) name; anything else may change at
 any time. What waits for a disk (`Memory`, `Fitter`, `Toolset`) has the same methods for tasks
 under `aio`; what waits for a model (`Session`, `Agent`) is written for tasks, and `blocking` opens
-it in a `with`. To learn by doing, begin with [the library](../library.md), [fitting](../fitting.md) or
-[your own loop](../loop.md).
+it in a `with`. To learn by doing, begin with [the library](../library.md), [fitting](../fitting.md)
+or [your own loop](../loop.md).
 """
 PUBLIC_MODULES = """\
 # Public modules
