@@ -202,7 +202,7 @@ def _plain(annotation: object) -> str:
     return text.replace("builtins.", "")
 
 
-def _members(found: type) -> Iterator[tuple[str, Any]]:
+def _members(found: Any) -> Iterator[tuple[str, Any]]:
     """Public methods and properties, in the order of the code; not fields."""
     if issubclass(found, Exception) and found is not errors.ReverieError:
         return
