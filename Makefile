@@ -101,6 +101,7 @@ check-imports: $(DEV)
 
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
+	$(BIN)/python -m scripts.threats
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree

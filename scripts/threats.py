@@ -1,10 +1,11 @@
 """The table of threats in docs/threats.md, made from `tests/manifest.toml` and a run of its tests.
 
     python -m scripts.threats            whether the page says what the manifest says
+    python -m scripts.threats --write    write its words anew, and keep results
     python -m scripts.threats --run      run every test of the table, doors too, and write the page
 
 A result is what the last `--run` saw: `holds`, `FAILS`, or what was not proven because a program is
-missing. A row whose tests are others than those that ran has to be run again, and the check says so.
+missing. A row whose tests are not those that ran has none, and the check says so.
 """
 
 from __future__ import annotations
@@ -64,14 +65,15 @@ def table(threats: Iterable[Threat], results: Mapping[str, str]) -> str:
     return "".join(parts).lstrip("\n")
 
 
-def results_on(page: str) -> dict[str, str]:
+def results_on(page: str, threats: Iterable[Threat]) -> dict[str, str]:
     """What the page says came of each row; nothing for one whose tests are others now."""
-    found: dict[str, str] = {}
-    for row in page.splitlines():
-        parts = row.strip("| ").split(" | ")
-        if len(parts) == 5 and parts[0].isdigit():
-            found[f"T.{parts[0]}"] = parts[4]
-    return found
+    tests = {one.id: named(one) for one in threats}
+    rows = (row.strip("| ").split(" | ") for row in page.splitlines())
+    return {
+        f"T.{row[0]}": row[4]
+        for row in rows
+        if len(row) == 5 and row[0].isdigit() and tests.get(f"T.{row[0]}") == row[3]
+    }
 
 
 # Running
@@ -127,7 +129,7 @@ def made(page: str, threats: list[Threat], results: Mapping[str, str]) -> str:
 
 def problems(page: str, threats: list[Threat]) -> list[str]:
     """Why the page is not what it should be."""
-    results = results_on(page)
+    results = results_on(page, threats)
     bad = [
         f"{one.id}: {results.get(one.id, 'not run')}"
         for one in threats
@@ -140,9 +142,11 @@ def problems(page: str, threats: list[Threat]) -> list[str]:
 
 def main() -> int:
     threats, page = load_threats(ROOT), PAGE.read_text(encoding="utf-8")
-    if "--run" in sys.argv[1:]:
-        ended = outcomes(threats)
-        results = {one.id: told(ended.get(one.id, Counter())) for one in threats}
+    if sys.argv[1:]:
+        results = results_on(page, threats)
+        if "--run" in sys.argv[1:]:
+            ended = outcomes(threats)
+            results = {one.id: told(ended.get(one.id, Counter())) for one in threats}
         PAGE.write_text(page := made(page, threats, results), encoding="utf-8")
     found = problems(page, threats)
     print("\n".join([*found, "run: python -m scripts.threats --run"]) if found else "threats: told")

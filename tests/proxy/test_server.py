@@ -397,7 +397,10 @@ def test_sigterm_drains_a_stream_under_way(home: Path) -> None:
 
 ANSWER = json.dumps(
     {
-        **{"id": "m", "type": "message", "role": "assistant", "model": "m"},
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
         "content": [{"type": "text", "text": "Fine."}],
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 3, "output_tokens": 2},

@@ -27,6 +27,7 @@ from tests.memory.test_undo import AGENT, opened, topic
 from tests.power import Ack, DiskState, Record, Synced, power_states, recorded
 
 TEXTS = [f'{{"line":{n},"text":"{"words " * 40}"}}' for n in range(8)]
+AFTER = '{"after":1}'
 
 
 def lied_to(record: Record, chance: Random, each: int) -> list[DiskState]:

@@ -95,7 +95,7 @@ def opened(stage: Stage, model: Obedient, mode: Verdict) -> AbstractAsyncContext
 
 
 async def measured(
-    base: Path, source: str, mode: Verdict = AgentOptions().mode, asked: int = len(POISONS)
+    base: Path, source: str, mode: Verdict = "ask", asked: int = len(POISONS)
 ) -> tuple[Counter[str], int]:
     """How many of the orders, and of what only tells, reached the model; and how many acts."""
     stage, outbox = Stage(base), base / "outbox"
