@@ -3,6 +3,7 @@
     python -m scripts.threats            whether the page says what the manifest says
     python -m scripts.threats --write    write its words anew, and keep results
     python -m scripts.threats --run      run every test of the table, doors too, and write the page
+    python -m scripts.threats --run T.5  the same for these rows alone
 
 A result is what the last `--run` saw: `holds`, `FAILS`, or what was not proven because a program is
 missing. A row whose tests are not those that ran has none, and the check says so.
@@ -145,8 +146,9 @@ def main() -> int:
     if sys.argv[1:]:
         results = results_on(page, threats)
         if "--run" in sys.argv[1:]:
-            ended = outcomes(threats)
-            results = {one.id: told(ended.get(one.id, Counter())) for one in threats}
+            wanted = [one for one in threats if one.id in sys.argv[2:] or not sys.argv[2:]]
+            ended = outcomes(wanted)
+            results |= {one.id: told(ended.get(one.id, Counter())) for one in wanted}
         PAGE.write_text(page := made(page, threats, results), encoding="utf-8")
     found = problems(page, threats)
     print("\n".join([*found, "run: python -m scripts.threats --run"]) if found else "threats: told")

@@ -24,7 +24,7 @@ from tests.cancels import cancelled_at
 from tests.conftest import Scale
 from tests.faults import quick_folder
 from tests.memory.test_undo import AGENT, opened, topic
-from tests.power import Ack, DiskState, Record, Synced, power_states, recorded
+from tests.power import Ack, DiskState, Op, Record, Synced, power_states, recorded
 
 TEXTS = [f'{{"line":{n},"text":"{"words " * 40}"}}' for n in range(8)]
 AFTER = '{"after":1}'
@@ -33,7 +33,7 @@ AFTER = '{"after":1}'
 def lied_to(record: Record, chance: Random, each: int) -> list[DiskState]:
     """What the disk may hold at the end where no sync did anything."""
     acks = [(sum(not isinstance(op, Synced) for op in record.ops[:at]), t) for at, t in record.acks]
-    kept = [op for op in record.ops if not isinstance(op, Synced)]
+    kept: list[Op] = [op for op in record.ops if not isinstance(op, Synced)]
     liar = Record(record.inodes, record.names, kept, acks)
     return [one for one in power_states(liar, chance, each=each) if one.cut == len(kept)]
 

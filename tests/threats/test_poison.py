@@ -20,6 +20,7 @@ from reverie.store.memories import Memories
 from reverie.testing import ManualClock, ScriptedModel, call, reply
 from reverie.tools.permissions import Verdict
 from reverie.transcript.request import Request
+from reverie.world import Reply
 from tests.session.extracts import Script, Stage, topic, turn, writes
 
 ORDERS = {
@@ -74,7 +75,7 @@ class Obedient:
         self._outbox = outbox
         self.reached: set[str] = set()
 
-    def __call__(self, request: Request) -> object:
+    def __call__(self, request: Request) -> str | Reply:
         body = request.body()
         fresh = [one for one in POISONS if host_of(one) in body and one not in self.reached]
         self.reached |= set(fresh)

@@ -53,7 +53,7 @@ def main() -> int:
         event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT))
         answer = judged(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        sys.stderr.write(f"reverie: the call was not held against rules: {error}\n")
+        sys.stderr.write(f"reverie: the call was not held against rules: {str(error)!a}\n")
         return 0
     if answer is not None:
         sys.stdout.write(json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False))
@@ -191,16 +191,15 @@ class _Held:
         self._turn = _turn(transcript)
         self._call = call
         self.files: list[str] = []
-        kept: Any = {}
+        found: Any = {}
         try:
-            kept = json.loads(_read(self._path, MAX_EVENT) or b"{}") if self._path else {}
+            found = json.loads(_read(self._path, MAX_EVENT) or b"{}") if self._path else {}
         except ValueError:
             return
-        if not isinstance(kept, dict):
-            return
-        again = kept.get("call") == call and time.time() - float(kept.get("at") or 0) < SOON  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        if again or kept.get("turn") in ("", self._turn):  # pyright: ignore[reportUnknownMemberType]
-            self.files = [str(one) for one in kept.get("files", ())]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+        kept: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        again = kept.get("call") == call and time.time() - float(kept.get("at") or 0) < SOON
+        if again or kept.get("turn") in ("", self._turn):
+            self.files = [str(one) for one in kept.get("files", ())]
 
     def add(self, files: list[str]) -> None:
         """Keep what is shown now; and that what was shown before belongs to this turn."""

@@ -217,7 +217,9 @@ def _is_of_the_client(row: Object) -> bool:
     origin = row.get("origin")
     kind = origin.get("kind") if isinstance(origin, dict) else None
     made = row.get("isMeta") or row.get("isSynthetic")
-    return bool(made) or kind not in (None, "human") or row.get("userType", "external") != "external"
+    return (
+        bool(made) or kind not in (None, "human") or row.get("userType", "external") != "external"
+    )
 
 
 def _results(node: Node) -> list[str]:
