@@ -109,6 +109,7 @@ check-imports: $(DEV)
 
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
+	$(BIN)/python -m scripts.threats
 
 check-docs: $(DEV)
 	$(BIN)/python -m scripts.pages

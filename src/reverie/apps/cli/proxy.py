@@ -113,8 +113,9 @@ def _worker(background: str) -> Callable[[str, Settings], Model]:
 
             return RulesModel(name, settings)
         from reverie import models
+        from reverie.middleware.behind import ModelBehind
 
-        return models.named(background, settings=settings)
+        return ModelBehind(models.named(background, settings=settings))
 
     return worker
 
