@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, Row
 from bench.extraction import Outcome, one_case, share
+from bench.figures import HERE, Figure, Row
 
 ASKS = HERE / "asks.jsonl"
 SAVED = 0.9
@@ -78,10 +78,28 @@ def figures(
     yield f"{what}: saves that must not be", share(len(wrong), saves), limit, met
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
     rows = cases()
-    yield from judged(rows, outcomes(rows))
+    found = outcomes(rows)
+    english = [row for row in rows if row["save"] and row["language"] == "en"]
+    saved = [row for row in rows if found[row["id"]].types]
+    shares = {
+        "asks.saved": ("plain requests to remember that are kept, English", english, SAVED),
+        "asks.saved.held": (
+            "the same, the half that was held back",
+            [row for row in english if row["held"]],
+            SAVED,
+        ),
+    }
+    for key, (what, of, bound) in shares.items():
+        kept = sum(keeps(row, found[row["id"]]) for row in of) / len(of)
+        why = "requests worded in ways that no rule of the embedded model knows; a model reads them"
+        yield Figure(key, what, kept, bound, "our bound", "higher", "share", len(of), why)
+    wrong = sum(not row["save"] for row in saved) / len(saved)
+    what = "saves of what must not be kept, among all saves"
+    yield Figure("asks.wrong", what, wrong, WRONG, "our bound", "lower", "share", len(saved))
+    yield from judged(rows, found)
 
 
 def main() -> None:

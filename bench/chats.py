@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Row
 from reverie.memory.recall.passages import passages
 from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallIndex

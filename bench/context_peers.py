@@ -1,22 +1,21 @@
 """Other context managers on the same sessions: their own code, stock and tuned.
 
-Each package has an environment of its own under `CTX_VENVS` (or the temporary folder), which is
-installed where it is missing. One that cannot be installed is left out, and that is said.
+Each package has an environment of its own (`bench/peers`). One that cannot be installed is left
+out, and that is said.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.__main__ import ROOT_SHARED
+from bench.figures import ROOT_SHARED
+from bench.peers import environment
 
 Figures: TypeAlias = "dict[str, Any]"
 
@@ -74,20 +73,6 @@ def peer_rows(paths: dict[str, Path], wanted: Sequence[str]) -> Iterator[Figures
         if python:
             tuned = [f"{name}:{at}" for name in names for at in TAILS]
             yield from run_peer(python, [*names, *tuned], specs)
-
-
-def environment(package: str) -> str:
-    """The interpreter with this package, installed if need be; empty where that fails."""
-    base = Path(os.environ.get("CTX_VENVS") or tempfile.gettempdir())
-    folder = base / f"ctx-{package.partition('-')[0]}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        command = [str(python), "-m", "pip", "install", "-q", package]
-        if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode:
-            print(f"{package} could not be installed; it is left out")
-            return ""
-    return str(python)
 
 
 def run_peer(python: str, names: Sequence[str], specs: Sequence[str]) -> Iterator[Figures]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, ROOT_SHARED, Row
+from bench.figures import HERE, ROOT_SHARED, Figure, Row
 from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
 from reverie.embedded.extraction.answer import answer
 from reverie.memory.format import entry as entries
@@ -343,7 +343,33 @@ def session_rows(talk: Sequence[Labelled], outcomes: dict[str, Outcome]) -> Iter
     )
 
 
-def measure(out: Path) -> Iterator[Row]:
+def told(got: Figures) -> Iterator[Figure]:
+    """The half whose texts the rules were made without."""
+    yield Figure(
+        "extraction.precision",
+        "labelled turns: saves of the embedded extraction that are worth a memory",
+        got.precision,
+        PRECISION,
+        "our bound",
+        "higher",
+        "share",
+        got.saved,
+    )
+    yield Figure(
+        "extraction.recall",
+        "labelled turns worth a memory that the embedded extraction saves",
+        got.right / max(1, got.wanted),
+        0.5,
+        "our bound",
+        "higher",
+        "share",
+        got.wanted,
+        why="it saves what it is plainly told and guesses at nothing said in passing, for the sake "
+        "of precision; a model in its place reads those",
+    )
+
+
+def measure(out: Path) -> Iterator[Figure | Row]:
     yield from case_rows()
     yield from correction_rows()
     if not (ROOT_SHARED / "data" / "sessions_dev").is_dir():
@@ -359,6 +385,18 @@ def measure(out: Path) -> Iterator[Row]:
             here = [one for one in labels if one.half == half]
             yield from rows_of(f"{name}, {half}", figures(here, everything), bar=half == "test")
     yield from session_rows(talk, outcomes)
+    yield from told(figures([one for one in talk + lives if one.half == "test"], everything))
+    whole = figures(talk, outcomes)
+    yield Figure(
+        "extraction.junk",
+        "junk among what the embedded extraction saved of recorded sessions",
+        whole.junk / max(1, whole.saved),
+        MAX_JUNK,
+        "our bound",
+        "lower",
+        "share",
+        whole.saved,
+    )
     leaked = secrets_in(everything.values())
     yield "secrets in what was written", str(leaked), "0", leaked == 0
     most = max(one.rounds for one in everything.values())

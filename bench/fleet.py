@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, Row
+from bench.figures import HERE, Row
 from bench.recall_data import documents, key_of
 from reverie.fleet.engine import enqueue, init, open_fleet
 from reverie.fleet.jobs import nightly

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.__main__ import Row
+from bench.figures import Row
 from reverie.memory.format.entry import new
 from reverie.memory.hygiene import reading
 from reverie.memory.hygiene.faults import junk

@@ -19,7 +19,7 @@ from typing import Any
 
 import anyio
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Row
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Row
 from bench.memorycode_rules import Page, Rule, rule_of, speaks_of, told
 
 DATA = ROOT_SHARED / "data" / "memorycode_dev.jsonl.gz"

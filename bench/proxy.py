@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx2
 
-from bench.__main__ import HERE, Row
+from bench.figures import HERE, Row
 
 TIMES = 20
 SIZES = (225_000, 450_000, 900_000, 1_800_000)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bench import recall_data as data
-from bench.__main__ import HERE, ROOT_SHARED, Row
+from bench.figures import HERE, ROOT_SHARED, Row
 from bench.recall_speed import speed
 from reverie.memory.recall.gate import least as least_evidence
 from reverie.memory.recall.meaning import Meaning

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.__main__ import Row
+from bench.figures import Row
 from bench.recall_data import NOW
 from reverie.memory.recall.meaning import LocalModel
 from reverie.memory.recall.ranking import Query

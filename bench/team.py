@@ -22,7 +22,7 @@ from pathlib import Path
 
 import httpx2
 
-from bench.__main__ import Row
+from bench.figures import Row
 from reverie.team.database import open_database
 from reverie.team.store import TeamStore
 from reverie.team.values import BEGINNING, Draft, sha256_of
