@@ -2,10 +2,10 @@
 
 Score = cost + recovery + refind against sending everything with an infinite window, from
 a simulated prompt cache. Ours, the bounds and a simulated observation log run here, the peers' own
-code in their environments (`bench/peers`), on the six longest sessions. Ours are read request by request by
-`judge`, which shares no code with the layers: gates come before the score. Sessions are in three
-groups by their length, and in two halves by a hash of their names: rules were made on the first
-half, the second was only looked at. Rows of every run go to `context.jsonl`, the tables to
+code in their environments (`bench/peers`), on the six longest sessions. Ours are read request by
+request by `judge`, which shares no code with the layers: gates come before the score. Sessions are
+in three groups by their length, and in two halves by a hash of their names: rules were made on the
+first half, the second was only looked at. Rows of every run go to `context.jsonl`, the tables to
 `context-tables.md`.
 
 A replay's course is fixed: it measures missing names, not whether a model thinks worse.
