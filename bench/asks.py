@@ -5,7 +5,7 @@ had not read the rules. A turn counts as saved where the embedded extraction wri
 holds the words without which the fact is lost. Half of the turns are held back, by the sha256 of
 their id: whoever changes a rule looks at the others alone.
 
-    python -m bench asks
+    python -m bench run asks
     python -m bench.asks          # and the turns of the dev half that went wrong
 """
 

@@ -14,7 +14,7 @@ a share over both halves owes most to `tune`, and only `test` tells what turns u
 The synthetic sets were written by whoever wrote the rules, and the rules have seen all of them:
 they show what is covered, not how well.
 
-    python -m bench extraction
+    python -m bench run asks
 """
 
 from __future__ import annotations

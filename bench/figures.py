@@ -111,6 +111,9 @@ def known(folder: Path = RESULTS) -> dict[str, float]:
     for _, found in kept(folder):
         for row in found.get("rows", ()):
             key = row["key"]
+            if "count" in row:  # something that was tried so often
+                out |= {key: row["count"], f"{key}.bad": row["bad"]}
+                continue
             out[key] = row["ours"]
             for name in ("against", "ratio", "n"):
                 if isinstance(row.get(name), int | float):

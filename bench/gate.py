@@ -12,7 +12,7 @@ project is public. A prompt is what a person typed in the session that a commit 
 right where a memory of one of the session's commits is injected. Prompts that no commit's words
 could answer ("yes", "go on") are left out by length alone: below 60 characters.
 
-    python -m bench gate
+    python -m bench run gate
 """
 
 from __future__ import annotations

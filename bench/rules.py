@@ -5,7 +5,7 @@ people word them, what each speaks of, calls that break it and calls that follow
 writes what a rule speaks of into the head of a memory file, as a person would, asks the product
 what it holds, and counts. It shares no code with the matcher.
 
-    python -m bench rules
+    python -m bench run rules
     python -m bench.rules FILE [--missed]     one table; names what was missed
 """
 

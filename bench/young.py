@@ -5,7 +5,7 @@ Each request is the first of an agent's session; its bytes are read. The same fi
 among many memories of another code base, where a folder is no longer small: there is no limit on
 what is found there, but what is sent of the others is bounded, so that sending all is no answer.
 
-    python -m bench young
+    python -m bench run young
 """
 
 from __future__ import annotations
