@@ -81,7 +81,7 @@ endurance: $(PROOF)
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
 
 bench: $(DEV) $(MINILM)/.set-up
-	PYTHONPATH="$(CURDIR)/$(MINILM)" $(BIN)/python -m bench run $(if $(QUICK),--quick)
+	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
 check: check-format check-lint check-types check-examples check-imports check-manifest check-tree
 

@@ -32,6 +32,7 @@ from typing import Any
 from bench.figures import HERE, OUT, RESULTS, ROOT, Figure, known, written
 from bench.parts import BY_NAME, PARTS, Part
 
+MINILM = ROOT / ".venv" / "minilm"  # where `make bench` puts the model of meaning
 TOLD = 400  # characters of an error that are kept
 
 
@@ -91,6 +92,8 @@ def run_all(chosen: Sequence[Part], *, quick: bool, again: bool) -> int:
 def run_one(part: Part, *, quick: bool, before: dict[str, Any] | None) -> dict[str, Any]:
     """A part's figures from a process of its own; where it fails, those it had before."""
     environ = dict(os.environ) | ({"REVERIE_BENCH_QUICK": "1"} if quick else {})
+    if part.meaning:
+        environ["PYTHONPATH"] = str(MINILM)
     line = [sys.executable, "-m", "bench", "run", "--here", part.name]
     began = time.monotonic()
     try:

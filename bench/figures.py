@@ -46,7 +46,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        if self.against is None:
+        if self.against is None or self.unit == "exponent":
             return None
         if not self.against:
             return 1.0 if not self.ours else None

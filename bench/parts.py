@@ -14,6 +14,7 @@ class Part:
     modules: tuple[str, ...]
     minutes: float = 5  # after which it is stopped
     quick: bool = True  # whether it is in the run of five minutes
+    meaning: bool = False  # whether the local model of meaning is there; by default it is not
 
 
 PARTS = (
@@ -30,9 +31,9 @@ PARTS = (
     Part("adapters", "Inside other frameworks", ("adapters",), 15, False),
     Part("proxy", "The proxy", ("proxy", "proxy_saving"), 20, False),
     Part("team", "The team server", ("team",), 20, False),
-    Part("recall", "Recall against the peers", ("recall_peers",), 40, False),
+    Part("recall", "Recall against the peers", ("recall_peers",), 40, False, True),
     Part("recall_more", "Recall: more ways to ask", ("recall", "chats"), 20, False),
-    Part("recall_speed", "How long recall takes", ("recall_speed",), 30, False),
+    Part("recall_speed", "How long recall takes", ("recall_speed",), 30, False, True),
     Part("gate", "What is injected unasked", ("gate",), 20, False),
     Part("quality", "What is lost at writing, and what at recall", ("quality",), 30, False),
     Part("memorycode", "Rules given over many sessions", ("memorycode",), 40, False),

@@ -55,7 +55,7 @@ def asked(own: Sequence[Note], requests: Sequence[Any], others: Sequence[Note]) 
     what = "alone" if not others else f"among {len(others)} others"
     found, whole = sum(right), len(right)
     told = f"five memories, {what}: requests that hold the right ones"
-    why = "words alone find no more among so many; with meaning, or a model that selects, more"
+    why = "among so many, a request that has none of the memory's words does not bring it up"
     yield Figure(f"young.{len(others)}", told, found, whole, "all", "higher", n=whole, why=why)
     if others:
         most = max(sum(stands(one.body, text) for one in others) for text in texts)
