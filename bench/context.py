@@ -241,23 +241,24 @@ def headline(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterato
         "context.score", what, ours.score, peers, better="lower", unit="share", n=len(SIX)
     )
     best = min(peers, key=lambda name: peers[name])
-    for key, told, mine, other, better in (
-        ("calls", "model calls for summaries and observations", "summaries", "summaries", "lower"),
-        (
-            "lost",
-            "names that a later step needs and nothing can bring back",
-            "lost",
-            "lost",
-            "lower",
-        ),
-        ("near", "names that a next step needs, in the request", "near", "near", "higher"),
+    for key, told in (
+        ("summaries", "model calls for summaries and observations"),
+        ("lost", "names that a later step needs and nothing can bring back"),
     ):
-        value, against = float(getattr(ours, mine)), float(getattr(found[best], other))
-        unit = "share" if key == "near" else ""
-        why = f"{best} keeps more in the request and costs {found[best].score / ours.score:.2f} x"
-        yield Figure(
-            f"context.{key}", f"the same: {told}", value, against, best, better, unit, len(SIX), why
-        )
+        value, against = float(getattr(ours, key)), float(getattr(found[best], key))
+        what = f"the same: {told}"
+        yield Figure(f"context.{key}", what, value, against, best, "lower", n=len(SIX))
+    yield Figure(
+        "context.near",
+        "the same: names that a next step needs, in the request",
+        ours.near,
+        found[best].near,
+        best,
+        "higher",
+        "share",
+        len(SIX),
+        f"{best} keeps more in the request and costs {found[best].score / ours.score:.2f} x",
+    )
     for key, group in (("long", LONG), ("middle", MIDDLE)):
         some = summed(chosen(rows, groups[group]))
         bound = some["oracle"].score * LIMITS[group][0]

@@ -281,21 +281,38 @@ def followed(outcomes: Sequence[Outcome], half: str) -> Iterator[Figure]:
     gone = sum(len(one.dialogue.replaced) for one in outcomes)
     name = f"MemoryCode, {half} half ({len(outcomes)} dialogues)"
     key = f"memorycode.{half}"
-    for part, what, value, bound, better, of in (
-        ("stored", "rules that hold and are in memory (the rest is lost at writing)",
-         held / final, HOLDS, "higher", final),
-        ("retrieved", f"of these, in the first {TOP} when such code is written (lost at recall)",
-         got / max(1, held), 0.9, "higher", held),
-        ("stale", "replaced rules that are told as current", stale / max(1, gone), REPLACED,
-         "lower", gone),
-    ):  # fmt: skip
-        why = {
-            "stale": "two replaced rules were worded so that no sign tells them from their heirs",
-            "retrieved": "a question that names the object alone shares a common word with many",
-        }.get(part, "")
-        yield Figure(
-            f"{key}.{part}", f"{name}: {what}", value, bound, "our bound", better, "share", of, why
-        )  # pyright: ignore[reportArgumentType]
+    yield Figure(
+        f"{key}.stored",
+        f"{name}: rules that hold and are in memory (the rest is lost at writing)",
+        held / max(1, final),
+        HOLDS,
+        "our bound",
+        "higher",
+        "share",
+        final,
+    )
+    yield Figure(
+        f"{key}.retrieved",
+        f"{name}: of these, in the first {TOP} when such code is written (lost at recall)",
+        got / max(1, held),
+        0.9,
+        "our bound",
+        "higher",
+        "share",
+        held,
+        "a question that names the object alone shares a common word with many",
+    )
+    yield Figure(
+        f"{key}.stale",
+        f"{name}: replaced rules that are told as current",
+        stale / max(1, gone),
+        REPLACED,
+        "our bound",
+        "lower",
+        "share",
+        gone,
+        "two replaced rules were worded so that no sign tells them from their heirs",
+    )
 
 
 def main() -> None:
