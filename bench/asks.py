@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.extraction import Outcome, one_case, share
-from bench.figures import HERE, Figure, Row
+from bench.figures import HERE, Figure, Row, at_least, at_most
 
 ASKS = HERE / "asks.jsonl"
 SAVED = 0.9
@@ -95,10 +95,10 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     for key, (what, of, bound) in shares.items():
         kept = sum(keeps(row, found[row["id"]]) for row in of) / len(of)
         why = "requests worded in ways that no rule of the embedded model knows; a model reads them"
-        yield Figure(key, what, kept, bound, "our bound", "higher", "share", len(of), why)
+        yield at_least(key, what, kept, bound, "share", len(of), why)
     wrong = sum(not row["save"] for row in saved) / len(saved)
     what = "saves of what must not be kept, among all saves"
-    yield Figure("asks.wrong", what, wrong, WRONG, "our bound", "lower", "share", len(saved))
+    yield at_most("asks.wrong", what, wrong, WRONG, "share", len(saved))
     yield from judged(rows, found)
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import anyio
 
 from bench.adapter import bench_modules
-from bench.figures import ROOT_SHARED, Figure, Row, against_peers
+from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.plain_words import plain_words
 from bench.plain_words import share as plain_share
 from reverie.embedded import ANSWERS, EmbeddedModel
@@ -110,9 +110,7 @@ def bars(found: Sequence[Outcome]) -> Iterator[Figure]:
     judged = [o for o in found if o.needed + o.facts]
     better = sum(o.better for o in judged) / max(1, len(judged))
     what = "compactions with more of the names in context than recorded, or all of them in both"
-    yield Figure(
-        "compaction.ahead", what, better, BETTER, "our bound", "higher", "share", len(judged)
-    )
+    yield at_least("compaction.ahead", what, better, BETTER, "share", len(judged))
     weights = sum(o.needed + o.facts for o in judged)
 
     def share_of(name: str) -> float:
@@ -130,19 +128,10 @@ def bars(found: Sequence[Outcome]) -> Iterator[Figure]:
         n=weights,
     )
     what = "the same, with what its references read back"
-    yield Figure(
-        "compaction.reached",
-        what,
-        share_of("reached"),
-        REACHED,
-        "our bound",
-        "higher",
-        "share",
-        weights,
-    )
+    yield at_least("compaction.reached", what, share_of("reached"), REACHED, "share", weights)
     widest = max((o.tokens / (o.room / ROOM) for o in found), default=0.0)
     what = "tokens of our summary, in those of the recorded one, at most"
-    yield Figure("compaction.tokens", what, widest, ROOM, "our bound", "lower", "x", len(found))
+    yield at_most("compaction.tokens", what, widest, ROOM, "x", len(found))
     worded = [o for o in found if o.words >= WORDS]
     total = max(1, sum(o.words for o in worded))
     ours = sum(o.worded * o.words for o in worded) / total

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
 from bench.context_peers import TAILS, peer_rows
-from bench.figures import ROOT_SHARED, Figure, Row, against_peers
+from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_most
 from bench.judge import judged, marked
 from bench.peers import MISSING
 from reverie.settings import DEFAULTS
@@ -309,14 +309,12 @@ def processor() -> Iterator[Figure]:
 
     hashed = min(runs(DEFAULT, digests=True))
     what = "CPU a round with the journal's digests, in `json.dumps` of what naive would send"
-    yield Figure("context.cpu", what, hashed, 0.5, "our bound", "lower", "x", RUNS)
+    yield at_most("context.cpu", what, hashed, 0.5, "x", RUNS)
     cls = manager(replay.Manager, collapsed(DEFAULT))
     short, long = (traces.synthetic(7, calls) for calls in (200, 2_000))
     each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(RUNS)) for t in (short, long)]
     what = "CPU a round in a session ten times longer"
-    yield Figure(
-        "context.cpu.growth", what, each[1] / each[0], 1.2, "our bound", "lower", "x", RUNS
-    )
+    yield at_most("context.cpu.growth", what, each[1] / each[0], 1.2, "x", RUNS)
 
 
 def naive_dump(trace: Trace) -> float:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.figures import QUICK, ROOT, Figure, Row, against_peers
+from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_most
 from bench.peers import ENVIRONMENTS, environment, size_of
 from reverie.session.library import Library
 from reverie.store.files import Folder
@@ -57,10 +57,14 @@ def beside_peers() -> Iterator[Figure | Row]:
     what = "installed size: the package and all it needs"
     size = install_size() / 1e6
     yield against_peers("install.size", what, size, sizes, better="lower", unit="MB")
-    yield Figure(
-        "install.limit", "the same, against our own limit", size, 12.0, "our bound", "lower", "MB",
+    yield at_most(
+        "install.limit",
+        "the same, against our own limit",
+        size,
+        12.0,
+        "MB",
         why="our own package has grown; Pygments alone, which rich needs, is 4.6 MB",
-    )  # fmt: skip
+    )
 
 
 def importing(code: str, times: int = 15, python: str = sys.executable) -> float:
@@ -150,13 +154,11 @@ def resuming(folder: Path) -> Iterator[Figure]:
     whole = timed(lambda: library.read(SESSION))
     bare = timed(lambda: [json.loads(line) for line in lines])
     size = sum(len(line) for line in lines) / 1e6
-    yield Figure(
+    yield at_most(
         "resume.time",
         f"resume of a transcript of {RECORDS:,} records, {size:.0f} MB: CPU, in `json.loads` of it",
         whole / bare,
         6.0,
-        "our bound",
-        "lower",
         "x",
         n=RECORDS,
     )
@@ -179,7 +181,7 @@ def one_more() -> Iterator[Figure]:
         ("render", "rendering and marking a request", ratio_of(long.render, short.render)),
     ):
         told = f"{what} at {RECORDS * 10:,} records, against {RECORDS:,}"
-        yield Figure(f"one_more.{key}", told, ratio, 1.2, "our bound", "lower", "x", n=15)
+        yield at_most(f"one_more.{key}", told, ratio, 1.2, "x", n=15)
 
 
 def ratio_of(one: Callable[[], object], other: Callable[[], object], times: int = 15) -> float:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from bench.figures import ROOT_SHARED, Figure, Row
+from bench.figures import ROOT_SHARED, Figure, Row, at_most
 from reverie.transcript.fold import apply
 from reverie.transcript.recorded import read
 from reverie.transcript.records import AssistantMessage, Replaced
@@ -47,13 +47,11 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     whole.sort()
     median, high = statistics.median(whole), whole[int(len(whole) * 0.95)]
     for name, error, bound in (("median", median, 0.003), ("95th percentile", high, 0.03)):
-        yield Figure(
+        yield at_most(
             f"counts.{name.split()[0]}",
             f"token count against what the provider then reported: error, {name}",
             error,
             bound,
-            "our bound",
-            "lower",
             "share",
             len(whole),
         )

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.figures import HERE, ROOT_SHARED, Figure, Row
+from bench.figures import HERE, ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
 from reverie.embedded.extraction.answer import answer
 from reverie.memory.format import entry as entries
@@ -345,23 +345,19 @@ def session_rows(talk: Sequence[Labelled], outcomes: dict[str, Outcome]) -> Iter
 
 def told(got: Figures) -> Iterator[Figure]:
     """The half whose texts the rules were made without."""
-    yield Figure(
+    yield at_least(
         "extraction.precision",
         "labelled turns: saves of the embedded extraction that are worth a memory",
         got.precision,
         PRECISION,
-        "our bound",
-        "higher",
         "share",
         got.saved,
     )
-    yield Figure(
+    yield at_least(
         "extraction.recall",
         "labelled turns worth a memory that the embedded extraction saves",
         got.right / max(1, got.wanted),
         0.5,
-        "our bound",
-        "higher",
         "share",
         got.wanted,
         why="it saves what it is plainly told and guesses at nothing said in passing, for the sake "
@@ -387,13 +383,11 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     yield from session_rows(talk, outcomes)
     yield from told(figures([one for one in talk + lives if one.half == "test"], everything))
     whole = figures(talk, outcomes)
-    yield Figure(
+    yield at_most(
         "extraction.junk",
         "junk among what the embedded extraction saved of recorded sessions",
         whole.junk / max(1, whole.saved),
         MAX_JUNK,
-        "our bound",
-        "lower",
         "share",
         whole.saved,
     )

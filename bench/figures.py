@@ -90,6 +90,22 @@ def against_peers(
     )
 
 
+def at_most(
+    key: str, what: str, ours: float, bound: float, unit: Unit = "", n: int = 1, why: str = "",
+    **more: Any,
+) -> Figure:  # fmt: skip
+    """A figure that our own bound holds down."""
+    return Figure(key, what, ours, bound, "our bound", "lower", unit, n, why, **more)
+
+
+def at_least(
+    key: str, what: str, ours: float, bound: float, unit: Unit = "", n: int = 1, why: str = "",
+    **more: Any,
+) -> Figure:  # fmt: skip
+    """A figure that has to reach our own bound."""
+    return Figure(key, what, ours, bound, "our bound", "higher", unit, n, why, **more)
+
+
 # What is kept
 
 

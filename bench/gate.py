@@ -29,7 +29,7 @@ from typing import Any
 
 import anyio
 
-from bench.figures import ROOT_SHARED, Figure, Row
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.labels import typed
 from bench.prepared import Home, Note
 
@@ -171,7 +171,7 @@ def false_rows(folder: Folder) -> Iterator[Figure | Row]:
     hits = sum(wrong)
     what = "prompts that people typed in another project: something is injected"
     rate = hits / len(asked)
-    yield Figure("gate.false", what, rate, FALSE, "our bound", "lower", "share", len(asked))
+    yield at_most("gate.false", what, rate, FALSE, "share", len(asked))
     rates: dict[str, float] = {}
     for name, (least, most) in LENGTHS.items():
         here = [bad for text, bad in zip(asked, wrong, strict=True) if least <= len(text) < most]
@@ -197,7 +197,7 @@ def right_rows(folder: Folder) -> Iterator[Figure | Row]:
         )
         got = hits / len(pairs)
         key = f"gate.right.{words}"
-        yield Figure(key, what, got, least, "our bound", "higher", "share", len(pairs))
+        yield at_least(key, what, got, least, "share", len(pairs))
         yield "the same: other documents beside, each", f"{wrong / len(pairs):.2f}", "", None
 
 
@@ -251,13 +251,11 @@ def related_rows(folder: Folder) -> Iterator[Figure | Row]:
     hits = sum(bool(keys & wanted) for (_, wanted), keys in zip(pairs, found, strict=True))
     some = sum(bool(keys) for keys in found)
     what = "prompts of the same project: a memory of the very work they led to is injected"
-    yield Figure(
+    yield at_least(
         "gate.related",
         what,
         hits / len(pairs),
         RELATED,
-        "our bound",
-        "higher",
         "share",
         len(pairs),
         why="a prompt often shares no rare word with the commit it led to; more finds would"

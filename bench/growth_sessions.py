@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import anyio
 
-from bench.figures import Figure
+from bench.figures import Figure, at_most
 from bench.growth import grown
 from reverie.session.library import Library
 from reverie.session.session import Session
@@ -101,7 +101,7 @@ def _opening(base: Path) -> Iterable[Figure]:
         ratio = costs[-1] / plain
     yield in_ms("open", "opening a session, by its records", RECORDS, costs, LINEAR)
     what = f"opening a session of {RECORDS[-1]:,} records, in `json.loads` of its lines"
-    yield Figure("open.time", what, ratio, OPENS, "our bound", "lower", "x", RECORDS[-1])
+    yield at_most("open.time", what, ratio, OPENS, "x", RECORDS[-1])
 
 
 def _listing(base: Path) -> Iterable[Figure]:
@@ -117,7 +117,7 @@ def _listing(base: Path) -> Iterable[Figure]:
     yield in_ms("list", "the first list of sessions, by their number", SESSIONS, first, LINEAR)
     yield in_ms("list.again", "a list after it", SESSIONS, again, LINEAR)
     what = f"a second list of {SESSIONS[-1]:,} sessions, in the first"
-    yield Figure("list.again", what, again[-1] / first[-1], 0.2, "our bound", "lower", "x")
+    yield at_most("list.again", what, again[-1] / first[-1], 0.2, "x")
 
 
 def _list_all(path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import anyio
 
-from bench.figures import ROOT_SHARED, Figure, Row
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
@@ -153,16 +153,24 @@ def measure(out: Path) -> Iterator[Figure | Row]:
 def summed(shares: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
     """The worst of the seeds, in each respect."""
     faults = int(shares["faults"][0])
-    yield Figure(
-        "hygiene.found", f"planted faults that the check finds, the least of {len(SEEDS)} seeds",
-        min(shares["found"]), 0.95, "our bound", "higher", "share", faults,
+    yield at_least(
+        "hygiene.found",
+        f"planted faults that the check finds, the least of {len(SEEDS)} seeds",
+        min(shares["found"]),
+        0.95,
+        "share",
+        faults,
         others={f"seed {n}": one for n, one in zip(SEEDS, shares["found"], strict=True)},
-    )  # fmt: skip
-    yield Figure(
-        "hygiene.repaired", "planted faults that the embedded dream repairs, the least of them",
-        min(shares["repaired"]), 0.9, "our bound", "higher", "share", faults,
+    )
+    yield at_least(
+        "hygiene.repaired",
+        "planted faults that the embedded dream repairs, the least of them",
+        min(shares["repaired"]),
+        0.9,
+        "share",
+        faults,
         others={f"seed {n}": one for n, one in zip(SEEDS, shares["repaired"], strict=True)},
-    )  # fmt: skip
+    )
     lost = sum(shares["lost"])
     what = "facts of these folders that a dream loses, by a judge of its own"
     sentences = int(sum(shares["sentences"]))
@@ -265,7 +273,7 @@ def _alarms(made: Planted, out: Path) -> Iterator[Figure | Row]:
     yield "of them judged real", f"{len(verdicts) - len(wrong)}", "", None
     what = "untouched documents with a false alarm"
     count = report.memories
-    yield Figure("hygiene.alarms", what, share, 0.02, "our bound", "lower", "share", count)
+    yield at_most("hygiene.alarms", what, share, 0.02, "share", count)
 
 
 def ident(one: Finding) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.core import importing
-from bench.figures import ROOT, Figure
+from bench.figures import ROOT, Figure, at_most
 
 NAMES = {"fit": 8.0}
 """What a name may cost, in bare Pythons."""
@@ -39,4 +39,4 @@ def measure(out: Path) -> Iterator[Figure]:
 
 def row(key: str, what: str, code: str, bare: float, most: float) -> Figure:
     told = f"CPU of {what}, in bare Pythons"
-    return Figure(key, told, importing(code, 7) / bare, most, "our bound", "lower", "x", n=7)
+    return at_most(key, told, importing(code, 7) / bare, most, "x", n=7)

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import reverie
-from bench.figures import ROOT_SHARED, Figure, Row
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.memorycode_rules import Page, Rule, rule_of, speaks_of, told
 
 DATA = ROOT_SHARED / "data" / "memorycode_dev.jsonl.gz"
@@ -281,34 +281,28 @@ def followed(outcomes: Sequence[Outcome], half: str) -> Iterator[Figure]:
     gone = sum(len(one.dialogue.replaced) for one in outcomes)
     name = f"MemoryCode, {half} half ({len(outcomes)} dialogues)"
     key = f"memorycode.{half}"
-    yield Figure(
+    yield at_least(
         f"{key}.stored",
         f"{name}: rules that hold and are in memory (the rest is lost at writing)",
         held / max(1, final),
         HOLDS,
-        "our bound",
-        "higher",
         "share",
         final,
     )
-    yield Figure(
+    yield at_least(
         f"{key}.retrieved",
         f"{name}: of these, in the first {TOP} when such code is written (lost at recall)",
         got / max(1, held),
         0.9,
-        "our bound",
-        "higher",
         "share",
         held,
         "a question that names the object alone shares a common word with many",
     )
-    yield Figure(
+    yield at_most(
         f"{key}.stale",
         f"{name}: replaced rules that are told as current",
         stale / max(1, gone),
         REPLACED,
-        "our bound",
-        "lower",
         "share",
         gone,
         "two replaced rules were worded so that no sign tells them from their heirs",

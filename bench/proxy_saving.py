@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.figures import Figure, Row
+from bench.figures import Figure, Row, at_most
 
 BOUND = 0.65
 
@@ -38,8 +38,6 @@ def measure(out: Path) -> Iterator[Figure | Row]:
             told = f"{costs[1] / costs[0]:.3f} of the client alone, {found.requests} requests"
             yield f"course {course}", told, "", None
     what = "cost of recorded shapes through the proxy, as a share of the client alone"
-    yield Figure(
-        "proxy.saving", what, through / alone, BOUND, "our bound", "lower", "share", requests
-    )
+    yield at_most("proxy.saving", what, through / alone, BOUND, "share", requests)
     what = "prefixes that the proxy breaks and the client does not"
     yield Figure("proxy.breaks", what, breaks, 0.0, "none", "lower", n=requests)

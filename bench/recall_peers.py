@@ -29,7 +29,7 @@ from bench.recall_scripts import SCRIPTS
 from reverie.memory.recall.meaning import Meaning
 from reverie.memory.recall.ranking import Query
 from reverie.providers.minilm import PACKAGE, minilm
-from reverie.store.recall.index import RecallIndex
+from reverie.store.recall.index import HitKind, RecallIndex
 
 DEPTH = 10
 DIALOGUES = 1 if QUICK else 5
@@ -48,13 +48,13 @@ Found = list[list[str]]
 class Work:
     """Documents, and queries each with what should be found."""
 
-    name: str
     documents: Mapping[str, str]
-    queries: Sequence[tuple[str, frozenset[str]]]
+    queries: Sequence[tuple[str, str, frozenset[str]]]  # the set it belongs to, text, wanted
+    dialogue: data.Dialogue | None = None
 
-    def value(self) -> dict[str, Any]:
-        texts = [text for text, _ in self.queries]
-        return {"documents": dict(self.documents), "queries": texts, "k": DEPTH}
+    def value(self, url: str) -> dict[str, Any]:
+        texts = [text for _, text, _ in self.queries]
+        return {"url": url, "documents": dict(self.documents), "queries": texts, "k": DEPTH}
 
 
 def measure(out: Path) -> Iterator[Figure | Row]:
@@ -64,10 +64,10 @@ def measure(out: Path) -> Iterator[Figure | Row]:
         return
     model = minilm()
     vectors = Vectors(model) if model is not None else None
-    works = [*(dialogue(one) for one in data.dialogues()[:DIALOGUES]), *documents()]
+    works = [*(dialogue(one) for one in data.dialogues()[:DIALOGUES]), documents()]
     found: dict[str, list[Found]] = {"Reverie": [ours(one, None) for one in works]}
     found["FTS5"] = [
-        [plain.search(text, DEPTH) for text, _ in one.queries]
+        [plain.search(text, DEPTH) for _, text, _ in one.queries]
         for one in works
         for plain in [Plain({key: [text] for key, text in one.documents.items()})]
     ]
@@ -90,15 +90,14 @@ def asked(
         if not python:
             yield f"peer {name}", f"could not be installed: {MISSING[name]}", "", None
             continue
-        given = {"url": url, "works": [one.value() for one in works]}
         try:
-            found[name] = run(python, SCRIPTS[name], given)
+            found[name] = [run(python, SCRIPTS[name], one.value(url)) for one in works]
         except (subprocess.SubprocessError, ValueError, IndexError) as error:
             said = getattr(error, "stderr", "") or str(error)
             yield f"peer {name}", f"did not run: {said.strip().splitlines()[-1][:200]}", "", None
 
 
-def run(python: str, script: str, given: dict[str, Any]) -> list[Found]:
+def run(python: str, script: str, given: dict[str, Any]) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [python, "-c", script],
@@ -119,20 +118,22 @@ def run(python: str, script: str, given: dict[str, Any]) -> list[Found]:
 def dialogue(one: data.Dialogue) -> Work:
     turns = [turn for said in one.sessions.values() for turn in said]
     texts = {turn.message: f"{turn.speaker} ({day(turn.at)}): {turn.text}" for turn in turns}
-    return Work("dialogues", texts, [(q.text, q.evidence) for q in one.questions])
+    return Work(texts, [("dialogues", q.text, q.evidence) for q in one.questions], one)
 
 
 def day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%-d %B %Y")
 
 
-def documents() -> Iterator[Work]:
+def documents() -> Work:
     texts = {data.key_of(one): f"{one['title'] or ''}\n{one['body']}" for one in data.documents()}
-    situations = [(line, frozenset({key})) for line, key in data.read_when()]
-    yield Work("situations", texts, situations[:: 8 if QUICK else 1])
+    known = [("situations", line, frozenset({key})) for line, key in data.read_when()]
     lines = (HERE / "paraphrases.jsonl").read_text(encoding="utf-8").splitlines()
-    pairs = [(str(row["query"]), frozenset({str(row["id"])})) for row in map(json.loads, lines)]
-    yield Work("paraphrases", texts, pairs)
+    known += [
+        ("paraphrases", str(row["query"]), frozenset({str(row["id"])}))
+        for row in map(json.loads, lines)
+    ]
+    return Work(texts, known[:: 8 if QUICK else 1])
 
 
 # Ours
@@ -140,36 +141,30 @@ def documents() -> Iterator[Work]:
 
 def ours(work: Work, vectors: Vectors | None) -> Found:
     """The product's own index, as a session or `reverie recall` would ask it."""
-    dialogue = work.name == "dialogues"
+    kind: HitKind = "memory" if work.dialogue is None else "transcript"
     with (
         tempfile.TemporaryDirectory() as name,
         RecallIndex.open(Path(name) / "i.sqlite3") as index,
     ):
-        if dialogue:
-            known = next(d for d in data.dialogues() if _keys(d) == set(work.documents))
-            for session, said in known.sessions.items():
-                index.put_session(session, said)
-        else:
+        if work.dialogue is None:
             index.refresh(data.memory_folder(Path(name) / "memory"))
-        kind = "transcript" if dialogue else "memory"
+        else:
+            for session, said in work.dialogue.sessions.items():
+                index.put_session(session, said)
         if vectors is not None:
             missing = index.without_vector(vectors.name, 100_000, kind)
             made = vectors.encode([text for _, text in missing])
             rows = [(n, one) for (n, _), one in zip(missing, made, strict=True)]
             index.put_vectors(vectors.name, rows, kind)
         out: Found = []
-        for text, _ in work.queries:
+        for _, text, _ in work.queries:
             meaning = None
             if vectors is not None:
                 meaning = Meaning(vectors.name, vectors.encode([text])[0])
             query = Query.of(text, data.NOW)
             hits = index.search(query, k=DEPTH, kinds=(kind,), meaning=meaning)
-            out.append([hit.message if dialogue else hit.file for hit in hits])
+            out.append([hit.message if kind == "transcript" else hit.file for hit in hits])
     return out
-
-
-def _keys(dialogue: data.Dialogue) -> set[str]:
-    return {turn.message for said in dialogue.sessions.values() for turn in said}
 
 
 # Figures
@@ -177,7 +172,7 @@ def _keys(dialogue: data.Dialogue) -> set[str]:
 
 def figures(found: Mapping[str, list[Found]], works: Sequence[Work]) -> Iterator[Figure]:
     for name, title in TITLES.items():
-        count = sum(len(one.queries) for one in works if one.name == name)
+        count = sum(part == name for one in works for part, _, _ in one.queries)
         for k in (5, 10):
             shares = {who: share(found[who], works, name, k) for who in found}
             words = {who: shares[who] for who in ("FTS5", *BY_WORDS) if who in shares}
@@ -208,6 +203,6 @@ def share(found: Sequence[Found], works: Sequence[Work], name: str, k: int) -> f
     return statistics.mean(
         len(set(hits[:k]) & wanted) / len(wanted)
         for one, answers in zip(works, found, strict=True)
-        if one.name == name
-        for (_, wanted), hits in zip(one.queries, answers, strict=True)
+        for (part, _, wanted), hits in zip(one.queries, answers, strict=True)
+        if part == name
     )

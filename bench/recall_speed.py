@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.figures import Figure, Row, against_peers
+from bench.figures import Figure, Row, against_peers, at_most
 from bench.growth import grown
 from bench.peers import environment
 from bench.recall import Plain
@@ -109,9 +109,7 @@ def querying(
     medians[count] = middle
     what = f"{count:,} files: a warm query, 99th percentile of CPU"
     bound = 1000 * goal
-    yield Figure(
-        f"speed.query.{count}.high", what, 1000 * high, bound, "our bound", "lower", "ms", QUERIES
-    )
+    yield at_most(f"speed.query.{count}.high", what, 1000 * high, bound, "ms", QUERIES)
     peers = others(folder, texts)
     grep = shutil.which("rg") or ""
     if grep:
@@ -184,7 +182,7 @@ def prompting(
     what = f"{count:,} files: a message of 60 words{how}, 99th percentile of CPU"
     key = f"speed.message.{count}{'.meaning' if model is not None else ''}"
     bound = 1000 * goal
-    yield Figure(key, what, 1000 * high, bound, "our bound", "lower", "ms", QUERIES)
+    yield at_most(key, what, 1000 * high, bound, "ms", QUERIES)
     yield f"the same{how}, median", f"{1000 * middle:.1f} ms", "", None
     if model is not None:
         spent = [timed(lambda t=t, m=model: meanings(m, t, NOW)) for t in texts[:50]]
@@ -214,7 +212,7 @@ def refreshing(index: RecallIndex, folder: Path, count: int) -> Iterator[Figure]
     walk, rescan = in_turns(lambda: bare_walk(folder), lambda: index.refresh(folder))
     ratio = rescan / walk
     what = f"{count:,} files: a full rescan, in a bare scandir and stat of them"
-    yield Figure(f"speed.rescan.{count}", what, ratio, 1.5, "our bound", "lower", "x", 7)
+    yield at_most(f"speed.rescan.{count}", what, ratio, 1.5, "x", 7)
     key = "part_0/note_5.md"
     told: list[float] = []
     for n in range(20):
@@ -223,7 +221,7 @@ def refreshing(index: RecallIndex, folder: Path, count: int) -> Iterator[Figure]
     middle = statistics.median(told)
     what = f"{count:,} files: a refresh when the path is told, in that walk"
     bound = 0.1 if count >= PROMPTED else 1.0
-    yield Figure(f"speed.told.{count}", what, middle / walk, bound, "our bound", "lower", "x", 20)
+    yield at_most(f"speed.told.{count}", what, middle / walk, bound, "x", 20)
 
 
 def bare_walk(folder: Path) -> int:

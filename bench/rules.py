@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.figures import ROOT_SHARED, Figure
+from bench.figures import ROOT_SHARED, Figure, at_least, at_most
 from reverie.memory.rules.book import RuleBook
 
 HERE = Path(__file__).resolve().parent
@@ -184,13 +184,11 @@ def measure(out: Path) -> Iterator[Figure]:
     if sessions.is_dir():
         rows = json.loads((TABLES / "other_projects.json").read_text(encoding="utf-8"))
         got = foreign(rows, sessions)
-        yield Figure(
+        yield at_most(
             "rules.foreign",
             f"{got['rules']} rules of other projects: calls of recorded sessions that are held",
             share(got["held"], got["calls"]),
             FOREIGN,
-            "our bound",
-            "lower",
             "share",
             got["calls"],
             why="two rules ('never npm', 'npx forbidden') meet projects that use just these",
@@ -205,47 +203,33 @@ def measure(out: Path) -> Iterator[Figure]:
 def table_figures(path: Path, half: str) -> Iterator[Figure]:
     told, alone = figures(path)
     key = f"rules.{path.stem}"
-    yield Figure(
+    yield at_least(
         f"{key}.found",
         f"calls that break a rule whose conditions are given, found{half}",
         share(told["found"], told["broken"]),
         FOUND,
-        "our bound",
-        "higher",
         "share",
         told["broken"],
     )
-    yield Figure(
+    yield at_most(
         f"{key}.false",
         f"calls that follow it, held{half}",
         share(told["false"], told["fine"]),
         FALSE,
-        "our bound",
-        "lower",
         "share",
         told["fine"],
     )
-    yield Figure(
+    yield at_least(
         f"{key}.sentence",
         f"rules read from their sentence alone{half}",
         share(alone["compiled"], alone["literal"]),
         SENTENCE,
-        "our bound",
-        "higher",
         "share",
         alone["literal"],
         why="silence beats a guess: a wider reading held calls that break nothing",
     )
     what = f"calls held by mistake where the sentence alone was read{half}"
-    yield Figure(
-        f"{key}.sentence.false",
-        what,
-        alone["false"],
-        0.0,
-        "our bound",
-        "lower",
-        n=alone["fine"],
-    )
+    yield at_most(f"{key}.sentence.false", what, alone["false"], 0.0, n=alone["fine"])
 
 
 def main(given: list[str]) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import secret_list, secret_list_fourth, secret_list_second, secret_list_third
-from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers
+from bench.figures import QUICK, ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.peers import MISSING, environment
 from bench.secret_list import Planted
 from bench.secret_shapes import shapes
@@ -73,7 +73,7 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     prose = "".join(texts)[:SIZE]
     took, ten = least(lambda: scan(prose)), least(lambda: scan(prose * 10))
     what = "scan of ten times as much text: CPU"
-    yield Figure("secrets.growth", what, ten / took, 12.0, "our bound", "lower", "x")
+    yield at_most("secrets.growth", what, ten / took, 12.0, "x")
     yield from beside(texts)
 
 
@@ -105,13 +105,11 @@ def beside(documents: list[str]) -> Iterator[Figure | Row]:
         yield against_peers(key, what, found, other, better="higher", unit="share", n=len(texts))
     fourth = [text.text for text in secret_list_fourth.planted()]
     found = sum(bool(scan(text)) for text in fourth) / len(fourth)
-    yield Figure(
+    yield at_least(
         "secrets.bound",
         "secrets found of the list that nothing was fitted to, against our own bound",
         found,
         0.95,
-        "our bound",
-        "higher",
         "share",
         len(fourth),
         why="logins not named as such and passwords without a sign look like any other word",

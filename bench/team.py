@@ -22,7 +22,7 @@ from pathlib import Path
 
 import httpx2
 
-from bench.figures import Figure, Row
+from bench.figures import Figure, Row, at_least, at_most
 from reverie.team.database import open_database
 from reverie.team.store import TeamStore
 from reverie.team.values import BEGINNING, Draft, sha256_of
@@ -113,9 +113,9 @@ def _both(name: str, database: str) -> Iterator[Figure]:
         told = f"{name}: rate of {what}, in that of a bare handler on the same server"
         why = "it checks a token, a limit and a tag, and writes an audit row"
         count = WRITES if part == "writes" else READS * TURNS
-        yield Figure(f"{key}.{part}", told, ratio, least, "our bound", "higher", "x", count, why)
+        yield at_least(f"{key}.{part}", told, ratio, least, "x", count, why)
     what = f"{name}: memory of the server after {MANY:,} requests"
-    yield Figure(f"{key}.memory", what, grown, 1.1, "our bound", "lower", "x", MANY)
+    yield at_most(f"{key}.memory", what, grown, 1.1, "x", MANY)
 
 
 def _growth() -> Iterator[Figure]:
@@ -129,7 +129,7 @@ def _growth() -> Iterator[Figure]:
         many = _pull_time(store)
         store.close()
     what = f"a pull among {REPOSITORIES:,} repositories, against one among one"
-    yield Figure("team.growth", what, many / few, 1.5, "our bound", "lower", "x", REPOSITORIES)
+    yield at_most("team.growth", what, many / few, 1.5, "x", REPOSITORIES)
 
 
 def _pull_time(store: TeamStore) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 
 import anyio
 
-from bench.figures import QUICK, ROOT_SHARED, Figure, Row
+from bench.figures import QUICK, ROOT_SHARED, Figure, Row, at_most
 from bench.prepared import Home, Note, stands
 
 DATA = ROOT_SHARED / "data"
@@ -60,7 +60,7 @@ def asked(own: Sequence[Note], requests: Sequence[Any], others: Sequence[Note]) 
     if others:
         most = max(sum(stands(one.body, text) for one in others) for text in texts)
         told = f"the same, {what}: wrong ones sent whole, at most"
-        yield Figure(f"young.{len(others)}.others", told, most, OTHERS, "our bound", "lower")
+        yield at_most(f"young.{len(others)}.others", told, most, OTHERS)
 
 
 def fillers(count: int) -> list[Note]:

@@ -172,14 +172,26 @@ class MiniLM:
         return x * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
 
     def _gelu(self, x: Any) -> Any:
-        """By the error function after Abramowitz and Stegun 7.1.26."""
+        """By the error function after Abramowitz and Stegun 7.1.26. In place: arrays of this size
+        cost more to make than to reckon with."""
         np = self._np
-        z = np.abs(x) * np.float32(0.7071067811865476)
-        t = 1 / (1 + np.float32(0.3275911) * z)
-        poly = np.float32(1.061405429)
+        z = np.abs(x)
+        z *= np.float32(0.7071067811865476)
+        t = z * np.float32(0.3275911)
+        t += 1
+        np.reciprocal(t, out=t)
+        poly = t * np.float32(1.061405429)
         for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-            poly = poly * t + np.float32(factor)
-        return 0.5 * x * (1 + np.sign(x) * (1 - poly * t * np.exp(-z * z)))
+            poly += np.float32(factor)
+            poly *= t
+        z *= -z
+        poly *= np.exp(z, out=z)
+        np.subtract(1, poly, out=poly)
+        np.copysign(poly, x, out=poly)
+        poly += 1
+        poly *= x
+        poly *= np.float32(0.5)
+        return poly
 
 
 def _mapped(path: Path) -> dict[str, Any]:
