@@ -148,7 +148,8 @@ def shown(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
     if unit == "share":
-        return f"{100 * value:.1f} %"
+        digits = 1 if value in (0.0, 1.0) or not (value < 0.001 or 0.9995 <= value < 1) else 2
+        return f"{100 * value:.{digits}f} %"
     if unit == "exponent":
         return f"{value:.2f}"
     told = f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:,.3g}"

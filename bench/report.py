@@ -28,6 +28,7 @@ model would have thought better or worse.
 """
 SIGNS = {True: "yes", False: "**no**", None: "-"}
 ENDURANCE = "endurance"
+END = "#where-reverie-leads-and-where-it-does-not"
 
 
 def write(folder: Path, target: Path) -> int:
@@ -35,7 +36,7 @@ def write(folder: Path, target: Path) -> int:
     parts = [(one.name, one.title, found) for one in PARTS if (found := written(one.name, folder))]
     missing = [one.name for one in PARTS if not written(one.name, folder)]
     below = folder.relative_to(target).as_posix()
-    pages = [HEAD]
+    pages = [f"{HEAD}\n{summary(parts)}: [the whole table]({END}).\n"]
     for old in folder.glob("*.svg"):
         old.unlink()
     for name, title, found in parts:
@@ -68,12 +69,7 @@ def section(
         yield "What follows was measured before.\n" if found.get("rows") else ""
     if found.get("rows") is None:
         return
-    yield (
-        f"`{found['command']}`, commit {found['commit']}, {found['seconds']:,.0f} s."
-        " Details of these figures, and the limits they are held to, are below the table.\n"
-        if found.get("details")
-        else f"`{found['command']}`, commit {found['commit']}, {found['seconds']:,.0f} s.\n"
-    )
+    yield f"`{found['command']}`, commit {found['commit']}, {found['seconds']:,.0f} s.\n"
     yield from figures(found["rows"])
     yield from pictures(name, title, found["rows"], folder, below)
     if found.get("details"):
@@ -118,7 +114,7 @@ def pictures(
     name: str, title: str, rows: Sequence[Mapping[str, Any]], folder: Path, below: str
 ) -> Iterator[str]:
     """A picture for every figure with several contestants, and one for all that grow."""
-    courses = {row["what"]: row["points"] for row in rows if row.get("points")}
+    courses = {row["what"].partition(": ")[0]: row["points"] for row in rows if row.get("points")}
     if courses:
         file = f"{name}.svg"
         (folder / file).write_text(lines(title, courses), encoding="utf-8")
