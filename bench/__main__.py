@@ -18,7 +18,6 @@ A measurement is a module here with `measure(out: Path) -> Iterable[Figure | Row
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib
 import json
 import os
@@ -29,7 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.figures import HERE, OUT, RESULTS, ROOT, Figure, known, written
+from bench.figures import HERE, OUT, RESULTS, ROOT, Figure, code, known, written
 from bench.parts import BY_NAME, PARTS, Part
 
 MINILM = ROOT / ".venv" / "minilm"  # where `make bench` puts the model of meaning
@@ -157,15 +156,6 @@ def commit() -> str:
 def _git(*words: str) -> str:
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
-
-
-def code() -> str:
-    """What is measured and what measures it, as one hash."""
-    whole = hashlib.sha256()
-    files = [*(ROOT / "src").rglob("*.py"), *HERE.glob("*.py"), *(HERE / "peers").glob("*")]
-    for path in sorted(files):
-        whole.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    return whole.hexdigest()[:16]
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 Score = cost + recovery + refind against sending everything with an infinite window, from
 a simulated prompt cache. Ours, the bounds and a simulated observation log run here, the peers' own
-code in their environments (`bench/peers`), on the six longest sessions. Ours are read request by
-request by `judge`, which shares no code with the layers: gates come before the score. Sessions are
-in three groups by their length, and in two halves by a hash of their names: rules were made on the
-first half, the second was only looked at. Rows of every run go to `context.jsonl`, the tables to
-`context-tables.md`.
+code in their environments (`bench/context_peers`), on the six longest sessions. Ours are read
+request by request by `judge`, which shares no code with the layers: gates come before the score.
+Sessions are in three groups by their length, and in two halves by a hash of their names: rules were
+made on the first half, the second was only looked at. What a session came to is kept below
+bench/out, so that a run that was stopped goes on; the tables go to `context-tables.md`.
 
 A replay's course is fixed: it measures missing names, not whether a model thinks worse.
 Needs the recorded sessions and the shared bench (`REVERIE_SHARED`).
@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
 from bench.context_peers import TAILS, peer_rows
-from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_most
+from bench.figures import OUT, ROOT_SHARED, Figure, Row, against_peers, at_most, code
 from bench.judge import judged, marked
 from bench.peers import MISSING
 from reverie.settings import DEFAULTS
@@ -58,11 +58,10 @@ def measure(out: Path) -> Iterator[Figure | Row]:
         yield "recorded sessions", f"not found under {os.fspath(ROOT_SHARED.name)}", "", None
         return
     bench_modules(ROOT_SHARED)
-    paths = {path.name[:8]: path for path in sorted(folder.glob("*.jsonl.gz"))}
+    paths = session_files()
     rows = list(replayed(paths))
     groups = grouped(rows)
     every = [*rows, *peer_rows(paths, list(SIX))]
-    (out / "context.jsonl").write_text("".join(json.dumps(r) + "\n" for r in every), "utf-8")
     tables = [table(name, chosen(every, ids), ids) for name, ids in groups.items()]
     (out / "context-tables.md").write_text("\n".join(tables), encoding="utf-8")
     yield from headline(every, groups)
@@ -74,27 +73,40 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     yield from processor()
 
 
+def session_files() -> dict[str, Path]:
+    """The recorded sessions, by the beginning of their names."""
+    folder = ROOT_SHARED / "data" / "sessions_dev"
+    return {path.name[:8]: path for path in sorted(folder.glob("*.jsonl.gz"))}
+
+
 def replayed(paths: dict[str, Path]) -> Iterator[Figures]:
     """Our policies, the sketch and the bounds, over every session."""
+    for name, path in paths.items():
+        kept = OUT / "context-ours" / f"{name}-{code()}.jsonl"
+        if not kept.is_file():
+            rows = [json.dumps(row) + "\n" for row in of_session(name, path)]
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text("".join(rows), encoding="utf-8")
+        yield from map(json.loads, kept.read_text("utf-8").splitlines())
+
+
+def of_session(name: str, path: Path) -> Iterator[Figures]:
     traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
     known = importlib.import_module("adapters").ALL
     run = judged(replay.Run, traces.identifiers)
-    ours = [
-        manager(replay.Manager, collapsed(tail), f"collapse {tail // 1000} K") for tail in TAILS
-    ]
-    ours.append(manager(replay.Manager, CLASSIC_SETTINGS, "classic"))
-    plain = [known[name] for name in BOUNDS]
+    trace = marked(traces.load(f"{name}={path}"), path)
+    if not trace["steps"]:
+        return
+    for tail in TAILS:
+        cls = manager(replay.Manager, collapsed(tail), f"collapse {tail // 1000} K")
+        yield run(trace, cls(trace)).play()
+    yield run(trace, manager(replay.Manager, CLASSIC_SETTINGS, "classic")(trace)).play()
+    plain = [known[one] for one in BOUNDS]
     others = [getattr(importlib.import_module(f"adapters.{m}"), c) for m, c, _ in plain]
     observed = importlib.import_module("observational").ALL
-    for name, path in paths.items():
-        trace = marked(traces.load(f"{name}={path}"), path)
-        if not trace["steps"]:
-            continue
-        for cls in ours:
-            yield run(trace, cls(trace)).play()
-        more = [cls for cls in observed if cls.name.startswith(OBSERVED)] if name in SIX else []
-        for cls in (*others, *more):
-            yield replay.replay(trace, cls, getattr(cls, "window", 200_000))
+    more = [cls for cls in observed if cls.name.startswith(OBSERVED)] if name in SIX else []
+    for cls in (*others, *more):
+        yield replay.replay(trace, cls, getattr(cls, "window", 200_000))
 
 
 def grouped(rows: Iterable[Figures]) -> dict[str, tuple[str, ...]]:

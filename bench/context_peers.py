@@ -21,7 +21,7 @@ Figures: TypeAlias = "dict[str, Any]"
 
 TAILS = (10_000, 20_000, 40_000, 80_000)
 EARLY = (40_000,)
-"""Tokens at which a peer is made to act, beside its own setting: the best that was found for any."""
+"""Tokens at which a peer is made to act, beside its own setting: the best found for any of them."""
 PEERS = {
     "langchain": (
         "langchain-clear",
@@ -100,3 +100,15 @@ def run_peer(python: str, names: Sequence[str], specs: Sequence[str]) -> list[Fi
     command = [python, "-B", "-c", TUNED, context, ",".join(names), *specs]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def main(asked: Sequence[str]) -> None:
+    """One peer after the other, to be kept for the report."""
+    from bench.context import SIX, session_files
+
+    for package in asked or PEERS:
+        print(package, len(one_peer(package, session_files(), SIX)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -7,11 +7,13 @@ what no program can do without. A figure that does not lead says why.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,6 +109,16 @@ def at_least(
 
 
 # What is kept
+
+
+@cache
+def code() -> str:
+    """What is measured and what measures it, as one hash."""
+    whole = hashlib.sha256()
+    files = [*(ROOT / "src").rglob("*.py"), *HERE.glob("*.py"), *(HERE / "peers").glob("*")]
+    for path in sorted(files):
+        whole.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()[:16]
 
 
 def written(part: str, folder: Path = RESULTS) -> dict[str, Any] | None:
