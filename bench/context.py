@@ -82,7 +82,7 @@ def session_files() -> dict[str, Path]:
 def replayed(paths: dict[str, Path]) -> Iterator[Figures]:
     """Our policies, the sketch and the bounds, over every session."""
     for name, path in paths.items():
-        kept = OUT / "context-ours" / f"{name}-{code()}.jsonl"
+        kept = OUT / "context-ours" / f"{name}-{code('adapter', 'judge')}.jsonl"
         if not kept.is_file():
             rows = [json.dumps(row) + "\n" for row in of_session(name, path)]
             kept.parent.mkdir(parents=True, exist_ok=True)
