@@ -8,7 +8,8 @@
 #   make doors     programs of foreign make against ours; 35 minutes at most
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
-#   make bench     ratios and times, written to bench/out
+#   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
+#                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
 #   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
@@ -82,8 +83,8 @@ proof: $(PROOF)
 endurance: $(PROOF)
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
 
-bench: $(DEV)
-	$(BIN)/python -m bench
+bench: $(DEV) $(MINILM)/.set-up
+	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
 # A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
