@@ -30,6 +30,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 T = TypeVar("T")
+pytest_plugins = ["tests.postgres"]
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = frozenset(filter(None, os.environ.get("REVERIE_REQUIRE", "").split(",")))
 DOORS = os.environ.get("REVERIE_DOORS", "") == "1"
