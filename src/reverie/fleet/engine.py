@@ -21,6 +21,7 @@ import datetime
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -36,7 +37,7 @@ from reverie.fleet.local import worker_name
 from reverie.fleet.tables import guard_tables, make_login, seeing
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
-from reverie.team.database import Database, DatabaseAway, Transaction, open_database
+from reverie.team.database import EXCLUSIVE, Database, DatabaseAway, Transaction, open_database
 
 TASK = "reverie"
 LEASE = 60.0
@@ -112,9 +113,10 @@ _HURRY = (
 )
 
 
-def enqueue(ledger: FleetLedger) -> int:
+def enqueue(ledger: FleetLedger, *, wait: bool = True) -> int:
     """Hand to the engine every open job that it does not have, and let those begin that it holds
-    back and that somebody asked for again; how many were handed over."""
+    back and that somebody asked for again; how many were handed over. Without `wait` it is left to
+    whoever does it just now: that may be a process that was stopped."""
 
     def work(within: Transaction) -> int:
         made = within.rows(_ENQUEUE)[0][0]
@@ -122,7 +124,14 @@ def enqueue(ledger: FleetLedger) -> int:
         within.rows(_HURRY)
         return int(made or 0)
 
-    return ledger.patient(lambda: ledger.database.exclusive(work))
+    def alone(within: Transaction) -> int:
+        free = within.rows(f"SELECT pg_try_advisory_xact_lock({EXCLUSIVE})")[0][0]
+        return work(within) if free else 0
+
+    database = ledger.database
+    if wait:
+        return ledger.patient(lambda: database.exclusive(work))
+    return ledger.patient(lambda: database.run(alone, writes=True))
 
 
 # The worker
@@ -293,8 +302,8 @@ class FleetWorker:
                 self.stop()
 
     async def _reap(self) -> None:
-        """Give jobs of workers that are gone to others, now and then; who asks first does. No
-        lock is held meanwhile: whoever is stopped with one would hold up everybody."""
+        """Give jobs of workers that are gone to others, now and then; who asks first does. No lock
+        is held or waited for meanwhile: whoever is stopped with one would hold up everybody."""
         every = self._options.lease / 2
         if not self._is_open() or not await to_thread.run_sync(self._ledger.watch_is_due, every):
             return
@@ -303,7 +312,7 @@ class FleetWorker:
         )
         for job in found:
             await self._app.job_manager.retry_job(job, AT_ONCE)
-        await to_thread.run_sync(enqueue, self._ledger)
+        await to_thread.run_sync(partial(enqueue, self._ledger, wait=False))
 
     def _is_open(self) -> bool:
         connector: Any = self._app.connector

@@ -29,6 +29,8 @@ SqlValue = str | int | float | bytes | None
 Row = tuple[SqlValue, ...]
 T = TypeVar("T")
 
+EXCLUSIVE = 7259311
+"""The advisory lock of what runs alone."""
 _TRIES = 5
 _BUSY_MS = 10_000
 _POOL = 16
@@ -225,7 +227,7 @@ class Postgres:
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
         def alone(within: Transaction) -> T:
-            within.rows("SELECT pg_advisory_xact_lock(7259311)")
+            within.rows(f"SELECT pg_advisory_xact_lock({EXCLUSIVE})")
             return body(within)
 
         return self._tried(alone, writes=True, whole=True)
