@@ -3,8 +3,9 @@
 A part is a list of test files. A slice is one run of them at proof scale: its seed is the
 one given plus its number, and the random examples double from slice to slice up to a bound.
 A finished slice is noted at once, so that a run that was stopped goes on with the slice it
-was in; and it adds rows to bench/results/endurance.json, one for each thing that its tests say they
-have tried: how much of it, how fast, by which seed, command and commit, and how many tests failed.
+was in; and it adds to the rows of bench/results/endurance.json, one for each thing that its tests
+say they have tried: how much of it, how much a minute, by which seeds, command and commit, and how
+many tests failed. `python -m bench report` shows them in bench/RESULTS.md.
 A slice that fails is noted too and ends the run; it is run again next time. Nothing else is
 written.
 
@@ -122,28 +123,32 @@ def last_word(output: str) -> str:
 
 
 def add_rows(root: Path, one: Slice, seconds: float, bad: int) -> list[dict[str, Any]]:
-    """The rows that a slice leaves, one for each thing it tried; the newest stand last."""
-    results = root / RESULTS
-    known = json.loads(results.read_text(encoding="utf-8")) if results.is_file() else []
-    about = {"part": one.part, "seed": one.seed, "slice": one.number, "commit": commit(root)}
-    command = f"python -m scripts.endurance --part {one.part} --seed {one.seed}"
-    rows = [
-        {
-            **about,
+    """What a slice tried, one row for each thing, summed up with slices of the same commit."""
+    results, now = root / RESULTS, commit(root)
+    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.is_file() else []
+    rows = {(row["part"], row["what"], row["commit"]): row for row in known}
+    added: list[dict[str, Any]] = []
+    for what, count in (total(root / TALLY) or Counter({"tests": 0})).most_common():
+        before = rows.get((one.part, what, now), {"count": 0, "bad": 0, "seconds": 0, "seeds": []})
+        done, used = before["count"] + count, before["seconds"] + round(seconds)
+        rows[one.part, what, now] = {
+            "part": one.part,
             "what": what,
-            "count": count,
-            "bad": bad,
-            "seconds": round(seconds),
-            "rate": round(count / max(seconds, 0.001), 1),
+            "count": done,
+            "bad": before["bad"] + bad,
+            "seconds": used,
+            "rate": round(60 * done / max(used, 1)),
+            "seeds": (seeds := [*before["seeds"], one.seed + one.number]),
+            "seed": ", ".join(map(str, dict.fromkeys(seeds))),
+            "command": f"python -m scripts.endurance --part {one.part} --seed {one.seed}",
+            "commit": now,
             "day": datetime.now(UTC).date().isoformat(),
-            "command": f"{command} --slices {one.number + 1}",
         }
-        for what, count in (total(root / TALLY) or Counter({"tests": 0})).most_common()
-    ]
+        added.append({"what": what, "count": count, "rate": round(60 * count / max(seconds, 1))})
     results.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([*known, *rows], indent=1, ensure_ascii=False)
+    text = json.dumps({"rows": list(rows.values())}, indent=1, ensure_ascii=False)
     results.write_text(f"{text}\n", encoding="utf-8")
-    return rows
+    return added
 
 
 def failures(word: str) -> int:
@@ -171,7 +176,7 @@ def run(
         bad = failures(outcome) or int(code != 0)
         rows = add_rows(root, one, time.monotonic() - start, bad)
         told = "; ".join(
-            f"{row['count']:,} {row['what']}, {row['rate']:,} a second" for row in rows
+            f"{row['count']:,} {row['what']}, {row['rate']:,} a minute" for row in rows
         )
         print(f"{part} {seed}+{one.number}: {told}: {outcome}", flush=True)
         if code:

@@ -367,10 +367,11 @@ def run(
 
 def write_down(path: Path, row: dict[str, Any]) -> None:
     """Put a module's row into the results, in place of an older one."""
-    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.is_file() else []
     rows = {one["module"]: one for one in known} | {row["module"]: row}
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([rows[name] for name in sorted(rows)], indent=1, ensure_ascii=False)
+    found = {"rows": [rows[name] for name in sorted(rows)]}
+    text = json.dumps(found, indent=1, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
@@ -415,7 +416,9 @@ def main() -> None:
 
 def killed_before(written: Path | None, module: str, seed: int) -> list[str]:
     """What was noticed in a module by the results so far."""
-    rows = json.loads(written.read_text(encoding="utf-8")) if written and written.is_file() else []
+    if written is None or not written.is_file():
+        return []
+    rows = json.loads(written.read_text(encoding="utf-8"))["rows"]
     found = [row for row in rows if (row["module"], row["seed"]) == (module, seed)]
     return found[0]["noticed"] if found else []
 
