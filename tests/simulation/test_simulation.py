@@ -17,8 +17,8 @@ from reverie.store.objects import Objects
 from reverie.team import round as team_round
 from reverie.team import store as team_store
 from tests.conftest import Scale
+from tests.simulation.model import Broken
 from tests.simulation.running import simulate
-from tests.simulation.world import Broken
 
 pytestmark = [pytest.mark.spec("1.simulation")]
 MOST = 80
