@@ -133,11 +133,11 @@ class SyncCourse:
 
 
 def test_a_sync_that_is_killed_ends_the_same(scale: Scale) -> None:
-    killed(SyncCourse, Random(f"sync kills:{scale.seed}"), scale.pick(4, 500))
+    killed(SyncCourse, Random(f"sync kills:{scale.seed}"), scale.pick(4, 250))
 
 
 def test_a_sync_in_which_a_call_fails_ends_the_same(scale: Scale) -> None:
-    failed(SyncCourse, Random(f"sync faults:{scale.seed}"), scale.pick(8, 1_500))
+    failed(SyncCourse, Random(f"sync faults:{scale.seed}"), scale.pick(8, 800))
 
 
 def test_a_sync_that_loses_power_ends_the_same(scale: Scale) -> None:
