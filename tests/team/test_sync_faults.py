@@ -3,7 +3,10 @@ words, the newest of one of them, and what lost is kept."""
 
 from __future__ import annotations
 
+import errno
+import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -18,10 +21,11 @@ from reverie.team.client import Offline, Stale
 from reverie.team.database import DatabaseAway, open_database
 from reverie.team.round import sync
 from reverie.team.store import TeamStore
+from reverie.team.sync import SyncMode
 from reverie.team.values import Draft, HttpRefusal, KeptVersion, RemoteState
 from tests.breaking import SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
-from tests.faults import Ack
+from tests.faults import Ack, run_with_error
 
 from .test_store_faults import PLACE, draft, writer
 
@@ -68,13 +72,13 @@ class SyncCourse:
         self.steps = [chance.choice(["here", "there", "sync", "sync"]) for _ in range(4)]
 
     def begin(self, base: Path) -> None:
-        with self._memories(base) as memories:
+        with self.memories(base) as memories:
             store = self._store(base)
             memories.save("team/a.md", text_of("begun", 0).encode(), USER)
             sync(memories, Direct(store), now=lambda: 1.0)
             store.close()
 
-    def _memories(self, base: Path) -> Memories:
+    def memories(self, base: Path) -> Memories:
         return Memories(base / "p" / "memory", base / "p" / "history", base, now=lambda: 1.0)
 
     def _store(self, base: Path) -> TeamStore:
@@ -93,7 +97,7 @@ class SyncCourse:
             store.put(PLACE, [draft_], store.tag(PLACE), writer(store))
             ack(f"there {at}")
             return
-        with self._memories(base) as memories:
+        with self.memories(base) as memories:
             if kind == "here":
                 memories.save("team/a.md", text_of("here", at).encode(), USER)
                 ack(f"here {at}")
@@ -103,7 +107,7 @@ class SyncCourse:
 
     def check(self, base: Path, acked: Acked) -> None:
         store = self._store(base)
-        with self._memories(base) as memories:
+        with self.memories(base) as memories:
             memories.look()
             sync(memories, Direct(store), now=lambda: 99.0)
             here = memories.folder.bytes_of("team/a.md").decode()
@@ -142,3 +146,28 @@ def test_a_sync_in_which_a_call_fails_ends_the_same(scale: Scale) -> None:
 
 def test_a_sync_that_loses_power_ends_the_same(scale: Scale) -> None:
     cut(SyncCourse, Random(f"sync power:{scale.seed}"), scale.pick(8, 1_000), SQLITE)
+
+
+def test_a_disk_that_fails_for_a_moment_deletes_nothing_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    """What could not be read is not deleted, and what could not land is not refused: the next
+    round takes it, without a change there."""
+    course, ticks = SyncCourse(Random(0)), itertools.count(1_700_000_000)
+    course.begin(tmp_path)
+    database = open_database(str(tmp_path / "team.sqlite3"))
+    store = TeamStore(database, now=lambda: float(next(ticks)), tombstones=True)
+    mode = SyncMode(deletions=True)
+    for n in range(1, 400, 9):
+        text = text_of("there", n)
+        store.put(PLACE, [draft("a.md", text)], store.tag(PLACE), writer(store))
+        with course.memories(tmp_path) as memories:
+            failing = partial(sync, memories, Direct(store), now=lambda: 1.0, mode=mode)
+            for turn in (1, 2):
+                outcome = run_with_error(failing, n * turn, errno.EIO)
+                assert store.contents(PLACE).contents == {"a.md": text}, outcome.hit
+            sync(memories, Direct(store), now=lambda: 2.0, mode=mode)
+            assert memories.folder.bytes_of("team/a.md").decode() == text, outcome.hit
+        if outcome.hit is None:
+            break
+    store.close()
