@@ -19,6 +19,7 @@ from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.team.client import Offline, Stale
 from reverie.team.database import DatabaseAway, open_database
+from reverie.team.folder import read_files
 from reverie.team.round import sync
 from reverie.team.store import TeamStore
 from reverie.team.sync import SyncMode
@@ -148,17 +149,26 @@ def test_a_sync_that_loses_power_ends_the_same(scale: Scale) -> None:
     cut(SyncCourse, Random(f"sync power:{scale.seed}"), scale.pick(8, 1_000), SQLITE)
 
 
-def test_a_disk_that_fails_for_a_moment_deletes_nothing_and_leaves_nothing_behind(
-    tmp_path: Path,
-) -> None:
-    """What could not be read is not deleted, and what could not land is not refused: the next
-    round takes it, without a change there."""
+def test_a_file_that_cannot_be_read_now_is_not_one_that_was_deleted(tmp_path: Path) -> None:
+    course = SyncCourse(Random(0))
+    course.begin(tmp_path)
+    with course.memories(tmp_path) as memories:
+        for n in itertools.count(1):
+            outcome = run_with_error(lambda: read_files(memories).sums, n, errno.EIO)
+            assert outcome.error is not None or "a.md" in outcome.value, outcome.hit
+            if outcome.hit is None:
+                break
+    assert n > 5
+
+
+def test_a_disk_that_fails_for_a_moment_leaves_no_text_behind(tmp_path: Path) -> None:
+    """What could not land is not refused: the next round takes it, without a change there."""
     course, ticks = SyncCourse(Random(0)), itertools.count(1_700_000_000)
     course.begin(tmp_path)
     database = open_database(str(tmp_path / "team.sqlite3"))
     store = TeamStore(database, now=lambda: float(next(ticks)), tombstones=True)
     mode = SyncMode(deletions=True)
-    for n in range(1, 24):
+    for n in range(11, 18):
         text = text_of("there", n)
         store.put(PLACE, [draft("a.md", text)], store.tag(PLACE), writer(store))
         with course.memories(tmp_path) as memories:
