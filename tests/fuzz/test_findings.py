@@ -12,6 +12,7 @@ from reverie.errors import ImportFailed, InvalidMessage
 from reverie.middleware.streams import event, joined
 from reverie.transcript import recorded
 from reverie.transcript.codec import decode, encode
+from reverie.upkeep import jsonc
 from reverie.upkeep.foreign_exports import exported, time_of
 from reverie.wire.reading import format_of
 from reverie.wire.sse import BadStream
@@ -91,3 +92,9 @@ def test_half_a_character_in_an_events_name_is_no_crash() -> None:
 def test_a_message_that_cannot_be_read_stays_a_designed_error() -> None:
     with pytest.raises(InvalidMessage):
         decode("[" * 100_000)
+
+
+def test_a_number_that_begins_with_a_nought_is_no_setting() -> None:
+    for text in ('{"a":{"b":01,{', '{"a": -02}', '{"a": 1e}'):
+        with pytest.raises(jsonc.Unreadable):
+            jsonc.read(text)

@@ -127,7 +127,10 @@ class _Reader:
         if found is None:
             raise self.fail("a value is missing or cannot be read")
         self.at = found.end()
-        return Node(start, self.at, json.loads(found[0]))
+        try:
+            return Node(start, self.at, json.loads(found[0]))
+        except ValueError:  # a number that begins with a nought
+            raise self.fail("a value that is none") from None
 
     def members(self, closing: str, depth: int, *, named: bool) -> list[Member]:
         found: list[Member] = []
