@@ -57,7 +57,6 @@ def fuzz(name: str, seed: int, count: int, *, first: int = 0) -> int:
             if (grown := _memory() - before) > MEGABYTES:
                 raise Finding(f"{name}, seed {seed}, inputs from {start}: {grown:.0f} MB more")
     counted("fuzz executions", count)
-    counted(f"executions of {name}", count)
     return count
 
 
