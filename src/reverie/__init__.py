@@ -11,6 +11,12 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
+if sys.platform == "win32":
+    raise ImportError(
+        "Reverie does not run on Windows: it needs a POSIX system's file locks. "
+        "Use it under WSL 2, or on Linux or macOS."
+    )
+
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
     from reverie.api.agents import Agent
