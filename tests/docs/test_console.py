@@ -105,6 +105,13 @@ def _looked_at(line: Line, words: list[str]) -> None:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         named = re.findall(r"reverie\[([\w-]+)\]", line.text)
         assert set(named) <= set(extras["optional-dependencies"]), line
+    elif words[0] == "make":
+        known = (ROOT / "Makefile").read_text(encoding="utf-8")
+        for target in (word for word in words[1:] if "=" not in word):
+            assert re.search(rf"^{target}:", known, re.MULTILINE), line
+    elif words[:2] == [".venv/bin/python", "-m"]:
+        place = words[-1] if words[2] == "pytest" else f"{words[2].replace('.', '/')}.py"
+        assert (ROOT / place).exists(), line
     else:
         assert words[0] in FOREIGN, line
 
