@@ -50,9 +50,13 @@ MINILM := $(VENV)/minilm
 define set-up
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: -r locks/$(1).txt
+	@mkdir -p $(VENV)/.set-up && rm -f $(VENV)/.set-up/whole
+	@echo "setting up $(VENV), once: the $$(grep -c == locks/$(1).txt) packages of locks/$(1).txt"
+	@{ PYTHONUNBUFFERED=1 $(PIP) install --progress-bar off --require-hashes --no-deps --only-binary :all: \
+		-r locks/$(1).txt && touch $(VENV)/.set-up/whole; } \
+		| awk '/^(Collecting|Processing) / { n = split($$2, path, "/"); print "  " path[n]; fflush() }'
+	@test -e $(VENV)/.set-up/whole
 	$(PIP) install --quiet --no-deps --no-build-isolation --no-index -e .
-	@mkdir -p $(VENV)/.set-up
 endef
 
 install: $(INSTALL)

@@ -149,3 +149,18 @@ def test_a_fix_changes_no_file_through_a_hard_link(
     assert [one["state"] for one in checks] == ["problem", "problem"]
     assert str(inside) in checks[1]["what"]
     assert "second name" in checks[1]["what"]
+
+
+def test_what_is_missing_is_told_by_commands_and_extras_that_exist(root: Path) -> None:
+    import re
+    import tomllib
+
+    from reverie.apps.cli.app import COMMANDS
+    from reverie.upkeep.doctor import _EXTRAS  # pyright: ignore[reportPrivateUsage]
+
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for module, loss in _EXTRAS.items():
+        assert {*re.findall(r"`reverie (\w+)", loss)} <= {*COMMANDS}
+        (named,) = re.findall(r"\(extras?: ([\w, ]+)\)", loss)
+        asked = " ".join(one for name in named.split(", ") for one in extras[name])
+        assert module in asked, (module, named)

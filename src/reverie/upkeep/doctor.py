@@ -39,12 +39,15 @@ _PROGRAMS = {
     "rg": "files are searched by slower built-in code",
     "bwrap": "background agents get no shell, typed tools only",
 }
+_SERVE = "`reverie simulate`, `reverie proxy`, `reverie web` and `reverie team serve`"
 _EXTRAS = {
     "anthropic": "Anthropic's models cannot be asked (extra: anthropic)",
     "openai": "OpenAI's models cannot be asked (extra: openai)",
     "mcp": "no MCP, neither its servers for our agent nor `reverie mcp` (extra: mcp)",
-    "starlette": "no simulator, proxy or web door (extra: server)",
-    "uvicorn": "no simulator, proxy or web door (extra: server)",
+    "starlette": f"{_SERVE} cannot run (extras: server, proxy, web, team)",
+    "uvicorn": f"{_SERVE} cannot run (extras: server, proxy, web, team)",
+    "httpx2": "`reverie proxy` cannot run (extra: proxy)",
+    "jinja2": "`reverie web` cannot run (extra: web)",
 }
 
 
