@@ -158,7 +158,9 @@ def test_what_is_missing_is_told_by_commands_and_extras_that_exist(root: Path) -
     from reverie.apps.cli.app import COMMANDS
     from reverie.upkeep.doctor import _EXTRAS  # pyright: ignore[reportPrivateUsage]
 
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     for module, loss in _EXTRAS.items():
         assert {*re.findall(r"`reverie (\w+)", loss)} <= {*COMMANDS}
         (named,) = re.findall(r"\(extras?: ([\w, ]+)\)", loss)
