@@ -9,13 +9,14 @@
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
 #   make bench     ratios and times, written to bench/out
+#   make audit     an SBOM in dist, and known weaknesses of what is locked (needs a network)
 #   make check     format, lint, types (of the docs' examples too), import rules, manifest, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: install run chat test doors proof endurance bench check lock clean \
+.PHONY: install run chat test doors proof endurance bench audit check lock clean \
 	format check-format check-lint check-types check-examples check-imports check-manifest check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
@@ -82,6 +83,9 @@ endurance: $(PROOF)
 bench: $(DEV)
 	$(BIN)/python -m bench
 
+audit: $(DEV)
+	$(BIN)/python -m scripts.supply --sbom dist/sbom.cdx.json --audit
+
 check: check-format check-lint check-types check-examples check-imports check-manifest check-tree
 
 check-format: $(DEV)
@@ -102,6 +106,7 @@ check-imports: $(DEV)
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
 	$(BIN)/python -m scripts.threats
+	$(BIN)/python -m scripts.supply
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree
