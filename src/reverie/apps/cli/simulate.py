@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reverie.apps.cli.options import json_option
-from reverie.apps.cli.show import document, say
-from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.apps.cli.show import json_line, say
+from reverie.providers.extras import extra
 from reverie.store.files import Folder
 
 if TYPE_CHECKING:
@@ -51,19 +50,12 @@ def simulate(
     """Serve a simulated model provider: three wire formats, prompt cache, window, faults."""
     import anyio
 
-    try:
+    with extra("server", "The simulator cannot serve"):
         from reverie.simulator.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The simulator cannot serve: {error.name} is not installed",
-            do=f"Install it: {install_command('starlette')} uvicorn",
-        ) from error
 
     def ready(url: str) -> None:
         if as_json:
-            document({"url": url, "log": str(log) if log else None})
+            json_line({"url": url, "log": str(log) if log else None})
         else:
             say(f"Simulated provider at {url} (Ctrl-C stops it)")
             say(f"  ANTHROPIC_BASE_URL={url}")
