@@ -4,9 +4,10 @@
 
 The wheel made from the sdist must hold the same files. Each Python gets an environment of its own
 with what the lock names for the core and the light doors: the one that runs this gets copies of
-what it has, the others are installed hash by hash. There everything runs with warnings as errors: the import, the version, the demo, a memory in three lines, and every light door, which must
-say that it listens, answer a request, and end at SIGTERM. A Python that is not there, or whose
-packages cannot be had, is named as not proven; without 3.11 it fails.
+what it has, the others are installed hash by hash. There everything runs with warnings as errors:
+the import, the version, the demo, a memory in three lines, and every light door, which must say
+that it listens, answer a request, and end at SIGTERM. A Python that is not there, or whose packages
+cannot be had, is named as not proven; without 3.11 it fails.
 """
 
 from __future__ import annotations
