@@ -151,11 +151,24 @@ def decode(data: bytes, keys: MailKeys, sender: str, to: str, number: int) -> Le
         letter = Letter(**fields)
     except TypeError as error:
         raise InvalidMessage("it is of another version") from error
+    if not _is_well_formed(fields):
+        raise InvalidMessage("it is of another version")
     if (letter.sender, letter.to, letter.number) != (sender, to, number):
         raise InvalidMessage("it was meant for another place")
     if letter.kind not in get_args(LetterKind):
         raise InvalidMessage("it is of no known kind")
     return letter
+
+
+def _is_well_formed(fields: dict[str, Any]) -> bool:
+    """Whether each value is of its kind: a signature says who wrote, not that it is right."""
+    texts = (fields.get(name, "") for name in ("sender", "to", "text", "summary", "kind"))
+    if not all(isinstance(text, str) for text in texts) or "here" in fields:
+        return False
+    if len(fields.get("text", "")) > MAX_TEXT or type(fields.get("number")) is not int:
+        return False
+    at = fields.get("at", 0)
+    return fields.get("approve") in (None, True, False) and type(at) in (int, float)
 
 
 def named(name: str) -> str:
