@@ -184,6 +184,25 @@ def test_a_letter_signed_by_its_sender_and_not_well_formed_is_set_aside(
     assert "another version" in notice.text or "another place" in notice.text
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ('{"from": "s1", "text": "hi", "at": 1%s}' % ("0" * 400), "hi"),
+        ('{"from": "s1", "text": "hi", "at": NaN}', "hi"),
+        ('{"from": "s1", "text": "half \\ud83d", "summary": "\\udc00"}', "half \ufffd"),
+    ],
+)
+def test_a_letter_from_abroad_that_is_odd_does_not_end_who_takes_it(
+    place: Place, given: str, text: str
+) -> None:
+    """An error that is none of ours would end the bridge, and the letter would come again."""
+    letter = received(given.encode(), "session-")
+    assert letter.at == 0.0
+    place.box.put(replace(letter, to="mate"))
+    assert place.texts() == [text]
+    assert Tray("mate", lambda: 1).put(letter).text == text
+
+
 def test_a_letter_of_another_users_is_refused(place: Place) -> None:
     place.put("first")
     place.put("mine")

@@ -13,7 +13,7 @@ import hmac
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from reverie.errors import InvalidInput, InvalidMessage
@@ -116,7 +116,12 @@ def checked(letter: Letter) -> Letter:
         )
     if letter.kind.endswith("_response") and letter.approve is None:
         raise InvalidInput(f"a {letter.kind} says yes or no", do="Give approve: true or false")
-    return letter
+    return replace(letter, text=_whole(letter.text), summary=_whole(letter.summary))
+
+
+def _whole(text: str) -> str:
+    """A text that can be written: half a character becomes the sign for that."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def encode(letter: Letter, key: bytes) -> bytes:
