@@ -20,6 +20,7 @@ from reverie.errors import InvalidInput, InvalidMessage
 from reverie.light import dataclass
 from reverie.session.attachments import framed
 from reverie.text.terminal import clean
+from reverie.text.whole import whole
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Entry, UserMessage
 
@@ -116,12 +117,7 @@ def checked(letter: Letter) -> Letter:
         )
     if letter.kind.endswith("_response") and letter.approve is None:
         raise InvalidInput(f"a {letter.kind} says yes or no", do="Give approve: true or false")
-    return replace(letter, text=_whole(letter.text), summary=_whole(letter.summary))
-
-
-def _whole(text: str) -> str:
-    """A text that can be written: half a character becomes the sign for that."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return replace(letter, text=whole(letter.text), summary=whole(letter.summary))
 
 
 def encode(letter: Letter, key: bytes) -> bytes:
