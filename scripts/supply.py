@@ -232,7 +232,7 @@ def told(out: str, err: str) -> int:
         print(f"{one['name']} {one['version']}: {weak['id']}, fixed in {fixed}")
     print(f"{len(packages) - len(skipped)} packages looked up, {len(found)} weaknesses known")
     if skipped:
-        print(f"not looked up: {', '.join(skipped)}")
+        print(f"nothing was proven about {', '.join(skipped)}")
     return 1 if found else UNPROVEN if skipped else 0
 
 
