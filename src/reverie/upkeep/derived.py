@@ -165,7 +165,7 @@ def _ready(path: Path) -> sqlite3.Connection:
 
 
 def _connected(name: str) -> sqlite3.Connection:
-    base = sqlite3.connect(name, PATIENCE, isolation_level=None, check_same_thread=False)
+    base = sqlite3.connect(name, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     base.row_factory = sqlite3.Row
     base.execute("PRAGMA synchronous = OFF")
     return base
