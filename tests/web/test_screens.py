@@ -341,7 +341,10 @@ def test_a_dream_is_looked_at_accepted_in_part_and_undone(page: Page, run: Run) 
     page.look()
     shown = page.visitor.get("/dream").text
     assert "A dream waits for you" in shown
-    assert re.findall(r'name="file" value="([^"]+)"', shown) == files
+    listed = re.findall(r'name="file" value="([^"]+)"', shown)
+    assert sorted(listed) == sorted(files)
+    assert listed[-1] == "MEMORY.md"
+    assert "No file is ticked" in page.visitor.post(f"/dream/{found['dream']}/accept").text
     topic = next(one for one in files if one != "MEMORY.md")
     none = page.visitor.post(f"/dream/{found['dream']}/accept", {})
     assert none.status == 400

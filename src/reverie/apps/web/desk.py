@@ -52,6 +52,9 @@ SAID = {
     "mended": "Mended.",
     "imported": "Imported; what is not trusted waits for review.",
     "nothing": "There was nothing to mend.",
+    "on": "Switched on, from the next turn on.",
+    "off": "Switched off, from the next turn on.",
+    "limited": "Set. Sessions that begin from now on keep to it.",
     "syncing": "A sync has begun; what it did stands below when it is done.",
     "forgotten": "Forgotten: nothing under home contains it any more.",
 }

@@ -19,6 +19,8 @@ from reverie.apps.web.desk import Ask, Desk, to
 from reverie.apps.web.figures import Kept, by_command
 from reverie.apps.web.memories import by_user
 from reverie.apps.web.plots import bar, spark
+from reverie.apps.web.switches import POST as SWITCHING
+from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
 from reverie.text.counts import plural
@@ -32,17 +34,6 @@ DAYS = 14
 MAX_FILES = 50
 MAX_RULES = 50
 FLEET = "REVERIE_FLEET_DATABASE"
-SOURCES = {
-    "main": ("k-user", "your conversation"),
-    "session_memory": ("k-sealed", "session notes"),
-    "extract_memories": ("k-memory", "learning"),
-    "compact": ("k-assistant", "compaction"),
-    "dream": ("k-results", "dreams"),
-    "agent_summary": ("k-head", "agent summaries"),
-    "agent": ("c-written", "agents"),
-    "recall": ("acc", "choosing what to recall"),
-}
-"""Who asks a model, in words, and its colour."""
 
 
 def shown(desk: Desk, ask: Ask) -> Response:
@@ -75,6 +66,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
         costs=_costs(value),
         cost_bar=_cost_bar(value),
         unasked=_unasked(desk, value),
+        switches=switches(desk),
+        was=ask.query["was"][:20] if "was" in ask.query else None,
         doctor=_doctor(found["doctor"]),
         rules=(found["rules"].value or [])[:MAX_RULES],
         heard=desk.said,
@@ -108,7 +101,7 @@ def _costs(stats: Values | None) -> list[Values]:
     whole = sum(cost.values()) or 1
     rows: list[Values] = []
     for name, price in sorted(cost.items(), key=lambda one: -one[1]):
-        colour, words = SOURCES.get(name, ("ghost2", name.replace("_", " ")))
+        colour, words = show.SOURCES.get(name, ("ghost2", show.source(name)))
         calls = (stats or {})["requests"].get(name, 0)
         row = {"name": name, "class": colour, "words": words, "requests": calls}
         rows.append({**row, "cost": price, "share": price / whole})
@@ -123,7 +116,8 @@ def _cost_bar(stats: Values | None) -> Any:
 
 def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
-    limit = desk.settings.background_tokens_per_day
+    allowed = budget(desk.place.loaded())
+    limit = allowed["limit"]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     days: list[Values] = (stats or {}).get("unasked", [])
     spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
@@ -131,8 +125,8 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     words = f"{show.num(spent)} of {show.num(limit)}"
     line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
     return {
+        **allowed,
         "spent": spent,
-        "limit": limit,
         "bar": bar([("acc", spent)], words, limit),
         "days": line,
     }
@@ -210,7 +204,7 @@ def mending(desk: Desk, ask: Ask) -> Response:
     return desk.page(
         "mend.html",
         screen="health",
-        files=show.within(files),
+        files=show.within(show.index_last(files)),
         more=max(0, len(changes) - MAX_FILES),
         edits=found.edits if found else {},
         dropped=found.dropped if found else (),
@@ -250,4 +244,5 @@ GET = {"/health": shown, "/health/mend": mending}
 POST: dict[str, Callable[[Desk, Ask], Response]] = {
     "/health/mend": mend,
     "/health/doctor": put_right,
+    **SWITCHING,
 }

@@ -7,6 +7,7 @@ nothing is saved and both texts are shown.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from reverie.memory.versions import By, Origin, Version, blame
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
+from reverie.upkeep.forget import ForgetReport
 from reverie.upkeep.memory import describe_origin
 from reverie.upkeep.memory_index import PAGE, MemoryQuery
 
@@ -290,20 +292,40 @@ def forgetting(desk: Desk, ask: Ask) -> Response:
     """Where some words are, before they are erased for good."""
     words = ask.given("words").strip()
     if not words:
-        return desk.page("forget.html", screen="memories", words="", report=None, wrong="", said="")
-    sure = ask.given("sure").strip()
+        return _forget_page(desk, "")
     work = desk.forgetting()
-    if sure == "forget":
+    if ask.given("sure").strip() == "forget":
         with desk.changing():
             report = work.run(words, dry_run=False)
-        return desk.page(
-            "forget.html", screen="memories", words=words, report=report, wrong="", said=""
-        )
-    report = work.run(words, dry_run=True)
+        return _forget_page(desk, words, report)
     wrong = "Type the word forget to confirm." if ask.given("confirm") else ""
-    return desk.page(
-        "forget.html", screen="memories", words=words, report=report, wrong=wrong, said=""
+    return _forget_page(desk, words, work.run(words, dry_run=True), wrong)
+
+
+def _forget_page(
+    desk: Desk, words: str, report: ForgetReport | None = None, wrong: str = ""
+) -> Response:
+    found = Counter(
+        _PLACES.get(one.kind, "other files") for one in (report.touched if report else ())
     )
+    return desk.page(
+        "forget.html",
+        screen="memories",
+        words=words,
+        report=report,
+        kinds=found.most_common(),
+        home=f"{desk.place.home}/",
+        wrong=wrong,
+        said="",
+    )
+
+
+_PLACES = {
+    "session": "of sessions and dreams",
+    "memory": "memories",
+    "history": "of their history",
+    "derived": "indexes",
+}
 
 
 def forget_form(desk: Desk, ask: Ask) -> Response:
