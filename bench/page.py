@@ -64,7 +64,10 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
             "sessions, searched": lambda: sessions(desk, Ask(query={"q": "tests"})),
             "timeline": lambda: session(desk, Ask(path={"id": first})),
             "memories": lambda: memories(desk, Ask()),
-            "memories, searched": lambda: memories(desk, Ask(query={"q": "port 77"})),
+            "memories, a word and letters of half": lambda: memories(
+                desk, Ask(query={"q": "port od"})
+            ),
+            "memories, letters of one": lambda: memories(desk, Ask(query={"q": "zb"})),
             "memories, a word of all": lambda: memories(desk, Ask(query={"q": "port"})),
             "memories, a word of one": lambda: memories(desk, Ask(query={"q": "zebra"})),
             "memory": lambda: memory(desk, Ask(path={"name": "project_7.md"})),
@@ -113,7 +116,7 @@ def _fill(place: ProjectPlace, first: str, sessions_: int, memories_: int) -> No
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for n in range(memories_):
         head = f"---\nname: Port of service {n}\ndescription: Where {n} listens\ntype: project\n---"
-        more = " The zebra runs there." if n == 7 else ""
+        more = " The zebra (zb) runs there." if n == 7 else " It is odd." if n % 2 else ""
         text = f"{head}\n\nService {n} listens on port {n}.{more}\n"
         (folder / f"project_{n}.md").write_text(text)
     library.close()

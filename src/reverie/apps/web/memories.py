@@ -25,7 +25,7 @@ from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.upkeep.forget import ForgetReport
 from reverie.upkeep.memory import describe_origin
-from reverie.upkeep.memory_index import PAGE, MemoryQuery
+from reverie.upkeep.memory_index import COUNTED, PAGE, MemoryQuery
 
 KINDS = ("user", "feedback", "project", "reference")
 MAX_VERSIONS = 30
@@ -61,6 +61,7 @@ def _list(desk: Desk, ask: Ask) -> dict[str, Any]:
         "q": ask.query.get("q", "")[:200],
         "page": query.page,
         "pages": max(1, -(-count // PAGE)),
+        "more": query.narrows and count >= COUNTED,
         "said": ask.query.get("said", ""),
         "undo": ask.query.get("undo", "")[:40],
     }
