@@ -22,6 +22,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
 from reverie.store.memories import Memories
+from reverie.store.rules import RuleStore
 from reverie.team.client import TeamClient
 from reverie.team.database import open_database
 from reverie.team.round import sync
@@ -86,6 +87,14 @@ def test_rules_are_shown_with_what_they_did(page: Page, run: Run) -> None:
     shown = words(page.settled("/health").text)
     assert f"Pushing {rule['level']}" in shown
     assert "never needed yet" in shown
+    with page.desk.memory_there() as memories:
+        store = RuleStore(memories, page.desk.place.root)
+        for days, event in ((3, "matched"), (3, "held"), (0, "matched"), (0, "broken")):
+            store.count([(rule["file"], event)], time.time() - days * 86_400)
+    page.desk.figures.outdated("rules")
+    text = page.settled("/health").text
+    assert "calls against it 2, held 1, broken all the same 1" in words(text)
+    assert "2 calls against it on the last 14 days" in text
 
 
 def test_a_switch_acts_as_the_command_does_and_back(page: Page, run: Run) -> None:

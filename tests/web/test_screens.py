@@ -188,6 +188,10 @@ def test_a_secret_is_refused_and_the_words_stay(page: Page) -> None:
     assert answer.status == 400
     assert "not saved" in answer.text
     assert "here</textarea>" in answer.text
+    answer = page.visitor.post("/memories/new", {"text": "We deploy with make ship."})
+    done = page.visitor.get(answer.headers["location"]).text
+    assert "Saved." in done
+    assert 'action="/memories/undo"' in done.partition("<h1>")[0]
 
 
 def test_forgetting_asks_for_the_word(page: Page, home: Path) -> None:

@@ -23,6 +23,7 @@ from reverie.apps.web.switches import POST as SWITCHING
 from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
+from reverie.memory.rules.ledger import MATCHED
 from reverie.text.counts import plural
 from reverie.upkeep.check import fix_memory, plan_fix
 from reverie.upkeep.doctor import FIX, Examination
@@ -51,6 +52,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     sums = desk.memories.sums()
     value = found[stats].value
     doctor = found["doctor"].value
+    rules: list[Values] = found["rules"].value or []
     wrong = [one for one in doctor["checks"] if one["state"] == "problem"] if doctor else []
     return desk.page(
         "health.html",
@@ -69,7 +71,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         switches=switches(desk),
         was=ask.query["was"][:20] if "was" in ask.query else None,
         doctor=_doctor(found["doctor"]),
-        rules=(found["rules"].value or [])[:MAX_RULES],
+        rules=[_rule(one) for one in rules[:MAX_RULES]],
         heard=desk.said,
         said=ask.query.get("said", ""),
         undo=ask.query.get("undo", "")[:40],
@@ -118,7 +120,7 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
     allowed = budget(desk.place.loaded())
     limit = allowed["limit"]
-    today = time.strftime("%Y-%m-%d", time.gmtime())
+    today = _date(time.time())
     days: list[Values] = (stats or {}).get("unasked", [])
     spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
     past = [sum(one["weighted"].values()) for one in reversed(days)]
@@ -130,6 +132,29 @@ def _unasked(desk: Desk, stats: Values | None) -> Values:
         "bar": bar([("acc", spent)], words, limit),
         "days": line,
     }
+
+
+def _rule(one: Values) -> Values:
+    """A rule with what it did, and a line of the last days on which calls went against it."""
+    days: Mapping[str, Mapping[str, int]] = one["counts"].get("days", {})
+    now = time.time()
+    dates = [_date(now - n * 86_400) for n in reversed(range(DAYS))]
+    met = [days.get(date, {}).get(MATCHED, 0) for date in dates]
+    label = f"{plural(sum(met), 'call')} against it on the last {DAYS} days"
+    did = [(_DID.get(name, name), n) for name, n in one["counts"].items() if name != "days" and n]
+    return {**one, "did": did, "line": spark(met, label) if any(met) else ""}
+
+
+_DID = {
+    "matched": "calls against it",
+    "changed": "followed then",
+    "broken": "broken all the same",
+    "said": "said again",
+}
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 def _doctor(kept: Kept) -> Values | None:

@@ -86,7 +86,7 @@ def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any
         step = memories.history.find(version)
         file = TopicFile(key, _content(memories, step.after), step.at)
     elif gone:
-        file = TopicFile(key, b"", history[-1].at)
+        file = TopicFile(key, _content(memories, history[-1].before), history[-1].at)
     else:
         file = memories.folder.read(key)
     view = ask.query.get("view", "text")
@@ -99,7 +99,7 @@ def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any
         "gone": gone,
         "version": version,
         "view": view if view in VIEWS else "text",
-        "trust": memories.trust(key).label,
+        "trust": (history[-1].origin.trust if gone else memories.trust(key)).label,
         "from": describe_origin(history[-1].origin) if history else "",
         "findings": desk.memories.findings(key),
         "versions": [_version(step, step.id in undone) for step in steps],
@@ -265,7 +265,9 @@ def add(desk: Desk, ask: Ask) -> Response:
             )
         except ReverieError as error:
             return _form(desk, "", values, error)
-    return to(address(done.key), done.outcome)
+        steps = memories.history.log(done.key) if done.outcome == "saved" else []
+    undo = f"?undo={steps[-1].id}" if steps else ""
+    return to(f"{address(done.key)}{undo}", done.outcome)
 
 
 def undo(desk: Desk, ask: Ask) -> Response:

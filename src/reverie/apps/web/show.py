@@ -153,6 +153,11 @@ def homely(path: Path | str) -> str:
     return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
 
 
+def sentence(text: str) -> str:
+    """Text that ends as a sentence does."""
+    return text if not text or text[-1] in ".!?…" else f"{text}."
+
+
 def source(name: str) -> str:
     """Who asked a model."""
     return SOURCES.get(name, ("", name.replace("_", " ")))[1]
@@ -342,6 +347,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "day": day,
     "clock": clock,
     "lasted": lasted,
+    "sentence": sentence,
     "source": source,
     "reason": reason,
     "sign": sign,
