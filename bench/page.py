@@ -18,6 +18,7 @@ from reverie.apps.web.dream import shown as dream
 from reverie.apps.web.health import shown as health
 from reverie.apps.web.keeper import Keeper
 from reverie.apps.web.memories import listed as memories
+from reverie.apps.web.memories import save
 from reverie.apps.web.memories import shown as memory
 from reverie.apps.web.recall import shown as recall
 from reverie.apps.web.review import listed as review
@@ -71,6 +72,7 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
             "memories, a word of all": lambda: memories(desk, Ask(query={"q": "port"})),
             "memories, a word of one": lambda: memories(desk, Ask(query={"q": "zebra"})),
             "memory": lambda: memory(desk, Ask(path={"name": "project_7.md"})),
+            "memory, saved": lambda: _save(desk),
             "review": lambda: review(desk, Ask()),
             "recall": lambda: recall(desk, Ask(query={"q": "the port of service 7"})),
             "dream": lambda: dream(desk, Ask()),
@@ -86,6 +88,14 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
             found[name] = (time.process_time() - began) / ROUNDS
         desk.close()
         return found, built
+
+
+def _save(desk: Desk) -> None:
+    """An edit as the form sends it, of a text that differs each time."""
+    text = (f"Service 9 listens on port {time.monotonic_ns()}.",)
+    form = {"name": ("Port of service 9",), "type": ("project",), "text": text, "over": ("1",)}
+    answer = save(desk, Ask(path={"name": "project_9.md"}, form=form))
+    assert answer.status_code == 303
 
 
 def _nothing(name: str, work: object) -> None:
