@@ -87,7 +87,7 @@ def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str,
     if not sums["findings"]:
         return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
     can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""
-    return "All is well.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
+    return "Nothing is broken.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
 
 
 def _trend(stats: Values | None) -> Any:
