@@ -36,7 +36,7 @@
   let g = false;
   document.addEventListener("keydown", e => {
     if (e.key === "Escape" && $("#keys") && !$("#keys").hidden) { showKeys(); return; }
-    if (e.target.closest("input,textarea,select,[contenteditable]") || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.target.closest("input:not([type=checkbox]),textarea,select,[contenteditable]") || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "?") { showKeys(); return; }
     if (!keysOn()) return;
     const go = g && $(`.side [data-go="${CSS.escape(e.key)}"]`);
