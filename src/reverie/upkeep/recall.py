@@ -110,15 +110,18 @@ def _rows(
     root: Path | None,
 ) -> list[dict[str, Any]]:
     index, memory = found
-    return [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now)]
+    return [_row(hit, index, memory, now, root) for hit in dated(hits, index, memory, now)]
 
 
-def dated(hits: Sequence[RecallHit], memory: MemoryFolder | None, now: float) -> list[RecallHit]:
+def dated(
+    hits: Sequence[RecallHit], index: MemoryIndex, memory: MemoryFolder | None, now: float
+) -> list[RecallHit]:
     """The memories found, each with the time it was written instead of that of its file."""
     if memory is None:
         return list(hits)
-    times = FileTimes(memory, now)
-    return [replace(hit, saved=times.at(hit.file)) for hit in hits]
+    with index.opened() as opened:
+        times = FileTimes(memory, now, alone=opened.alone)
+        return [replace(hit, saved=times.at(hit.file)) for hit in hits]
 
 
 def _meaning(place: ProjectPlace, index: MemoryIndex, text: str, say: Say) -> Meaning | None:

@@ -47,7 +47,7 @@ def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path)
     with recall_place(ProjectPlace.of(project), tell) as found:
         if found is not None:
             index, memory = found
-            hits = dated(index.search(text, now, k=LOOKED), memory, now)
+            hits = dated(index.search(text, now, k=LOOKED), index, memory, now)
             if sessions:
                 hits += index.search(text, now, k=LOOKED, kinds=("transcript",))
             quotes = answer(text, hits, lambda key: entry_of(memory, key))
