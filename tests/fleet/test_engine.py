@@ -437,7 +437,7 @@ async def test_a_process_stopped_while_it_hands_jobs_over_holds_no_worker_up(fle
     fleet.plan(jobs_for([root], 1))
     rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL")
     with psycopg.connect(fleet.url) as stopped:
-        stopped.execute(f"SELECT pg_advisory_xact_lock({EXCLUSIVE})")
+        stopped.execute("SELECT pg_advisory_xact_lock(%s)", (EXCLUSIVE,))
         await fleet.work(dream=lander())
     assert wrong(fleet.home, [root], 1) == (0, 0)
 
