@@ -23,8 +23,18 @@ PAGES = tuple(
         "transcripts", "wrap",
     )
 )  # fmt: skip
+LOOPS = ("README.md", "docs/loop.md")
+"""Pages whose examples stand in a loop of the reader's own: `await` at the top, tools of theirs."""
 FRAMEWORKS = "docs/adapters.md"
 """A page whose subjects are not strict themselves: some of LangChain's types are unknown."""
+IN_A_LOOP = """from typing import Any
+TOOLS: list[Any] = []
+async def run(name: str, arguments: dict[str, Any]) -> str:
+    return name
+async def send(request: Any) -> object:
+    return {}
+async def example() -> None:
+"""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = Path(sys.executable).parent
 
@@ -44,6 +54,12 @@ def write(folder: Path) -> dict[str, tuple[str, int]]:
             mode = "# pyright: standard\n" if page == FRAMEWORKS else ""
             (folder / name).write_text(code + mode, encoding="utf-8")
             places[name] = (page, line)
+    for page in LOOPS:
+        for number, (line, code) in enumerate(examples(page)):
+            name = f"{Path(page).stem.lower()}_{number}.py"
+            inner = "".join(f"    {one}\n" if one else "\n" for one in code.splitlines())
+            (folder / name).write_text(f"{IN_A_LOOP}{inner}# pyright: standard\n", "utf-8")
+            places[name] = (page, line - IN_A_LOOP.count("\n"))
     return places
 
 
@@ -104,7 +120,7 @@ def problems() -> list[str]:
 
 def main() -> int:
     found = problems()
-    print("\n".join(found) or f"examples of {len(PAGES)} pages: nothing found")
+    print("\n".join(found) or f"examples of {len(PAGES + LOOPS)} pages: nothing found")
     return 1 if found else 0
 
 

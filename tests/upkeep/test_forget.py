@@ -390,6 +390,6 @@ def test_kill_anywhere_and_running_it_again_completes_it(scale: Scale) -> None:
 
         every: tuple[When, ...] = ("before", "after", "partial")
         whens = scale.pick((AFTER,), every)
-        points = every_kill(attempt, check, whens=whens, stride=scale.pick(67, 5))
-        assert points >= scale.pick(5, 100)
+        points = every_kill(attempt, check, whens=whens, stride=scale.pick(113, 5))
+        assert points >= scale.pick(4, 100)
         assert len(done) > 5
