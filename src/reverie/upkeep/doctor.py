@@ -28,6 +28,7 @@ from reverie.upkeep.memory import find_memory, list_memories
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
+from reverie.upkeep.switch import is_on
 from reverie.world import say_nothing
 
 CheckState = Literal["ok", "note", "fixed", "problem"]
@@ -204,6 +205,9 @@ def _project(examined: Examination) -> Iterator[Check]:
     moved = f", moved here from {owner}" if owner not in (None, str(place.root)) else ""
     made = moved if folder.is_dir() else ", made at the first session"
     yield Check("project", "ok", f"{place.root} → {folder.name}{made}")
+    if not (now := is_on(place)).on:
+        do = "`reverie on` switches it on"
+        yield Check("project", "note", f"Reverie is off here ({now.where})", do)
 
 
 def _memory(examined: Examination) -> Iterator[Check]:

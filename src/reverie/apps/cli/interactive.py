@@ -17,6 +17,7 @@ import reverie
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
+from reverie.apps.cli.context import room_left
 from reverie.apps.cli.desk import Cancelled, Desk, Screen
 from reverie.apps.cli.keyboard import KeptHistory, Keyboard
 from reverie.apps.cli.outside import ask_for_files
@@ -107,7 +108,8 @@ class InteractiveSession:
                 else:
                     self._turn(text)
             except ReverieError as error:
-                self.say(str(error), "red")
+                told = str(error)
+                self.say(f"{told[:1].upper()}{told[1:]}", "red")
             except KeyboardInterrupt:
                 self.say("(interrupted)", "dim")
             self._screen.gap()
@@ -160,12 +162,8 @@ class InteractiveSession:
 def status(agent: Agent) -> Status:
     """How much room is left, what the cache gave and the session cost, what runs beside it."""
     session, used = agent.session, agent.spend.usage
-    world = session.world
-    settings, window, tokens = world.settings, world.window, session.view.tokens
-    left, until = settings.left_until_compact(window, tokens), "compaction"
-    if settings.context_policy == "collapse":
-        seal = max(0, settings.collapse_tail - session.view.live_tokens)
-        left, until = (seal, "a seal") if seal < left else (left, until)
+    window, tokens = session.world.window, session.view.tokens
+    left, until = room_left(session)
     free = agent.model.capabilities.free
     cost = dollars(agent.model.name, used, free=free)
     return Status(
@@ -266,6 +264,9 @@ def _greet(screen: Shown, agent: Agent) -> None:
     private = session.budget is None
     where = "nothing is recorded" if private else f"{what} session {session.id}"
     screen.line(where, "dim")
+    if session.world.settings.simple:
+        told = "Without memory, notes, agents and hooks; `reverie on` switches them on."
+        screen.line(told, "dim")
     if session.view.turns:
         title = line(title_of(list(session.view.entries)), 80)
         screen.line(f"{plural(session.view.turns, 'turn')} so far: {title}", "dim")

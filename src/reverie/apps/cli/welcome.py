@@ -28,7 +28,7 @@ Reverie {reverie.__version__}: without a key the embedded model answers: no netw
 Stored for you alone below {_short(home)}; --private records nothing.
 Unasked: recall (local), notes, learning, one dream a day, hooks you set.
 Its budget: {tokens:,} weighted tokens and {calls:,} calls a day.
-Switch off: reverie flags (each kind), --bare (all of it, this time).
+Switch off: reverie flags (each kind), reverie off (this project).
 More: /help, reverie doctor, reverie help chat"""
 
 

@@ -380,7 +380,7 @@ class Terminal:
     def _escape(self) -> None:
         if self._buffer.complete_state is not None:
             self._buffer.cancel_completion()
-        elif self._live:
+        elif self._live.strip():
             self._signal()
 
     def _interrupt(self) -> None:
