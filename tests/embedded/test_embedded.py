@@ -428,9 +428,7 @@ def test_its_own_answers_and_earlier_questions_answer_nothing() -> None:
     text = talk.say("where are bugs tracked?").text
     assert text.count("“") == 1
     items = talk.view.items
-    quoted = summary_stand(
-        f"- {text.replace(chr(10), ' ')}", "The conversation up to here was compacted."
-    )
+    quoted = summary_stand(f"- {text.replace(chr(10), ' ')}")
     stand = (Stand("user", blocks_of(quoted)),)
     talk.put(Replaced(items[0].id, items[len(items) - 1].id, stand, "compaction"))
     assert talk.say("where are bugs tracked?").text == ENGLISH.not_found
