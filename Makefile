@@ -48,9 +48,12 @@ MINILM := $(VENV)/minilm
 # Only what the lock names, hash by hash; the project itself without looking anywhere.
 define set-up
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: -r locks/$(1).txt
-	$(PIP) install --quiet --no-deps --no-build-isolation --no-index -e .
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo "1 of 3: an environment in $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
+	@echo "2 of 3: $$(grep -c == locks/$(1).txt) packages of locks/$(1).txt"
+	@$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: --progress-bar on -r locks/$(1).txt
+	@echo "3 of 3: Reverie itself"
+	@$(PIP) install --quiet --no-deps --no-build-isolation --no-index -e .
 	@mkdir -p $(VENV)/.set-up
 endef
 
