@@ -22,11 +22,17 @@ class Terminal:
     def start(self, *args: str, width: int = 110, height: int = 50) -> None:
         command = [sys.executable, "-m", "reverie.apps.cli", *args]
         size = ["-x", str(width), "-y", str(height)]
-        self._run("new-session", "-d", *size, "-c", str(self.folder), *command)
+        wanted = ("new-session", "-d", *size, "-c", str(self.folder), *command)
+        # a server whose last window has just closed is still leaving, and takes no other
+        wait_for(lambda: self._ran(*wanted).returncode == 0, "tmux did not start")
 
     def _run(self, *args: str) -> str:
-        ran = subprocess.run([*self._tmux, *args], capture_output=True, text=True, check=False)
-        return ran.stdout
+        return self._ran(*args).stdout
+
+    def _ran(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._tmux, *args], capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
 
     def types(self, text: str) -> None:
         self._run("send-keys", "-l", text)

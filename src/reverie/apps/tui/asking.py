@@ -92,7 +92,7 @@ class PermissionPanel:
         keys = ["y yes", "n no, and say why" if wide else "n no, say why"]
         keys.append("s always in this session" if wide else "s this session")
         keys.append("p always in this project" if wide else "p always here")
-        keys += ["r by a pattern"] if self._question.runs else []
+        keys += ["r by a pattern" if wide else "r pattern"] if self._question.runs else []
         return "   ".join([*keys, "esc no"])
 
     def press(self, key: str) -> None:

@@ -66,7 +66,7 @@ class MemoryDialog:
                         panel.said = self._told(self._take_back)
                     if key:
                         self._fill(panel)
-                    self._screen.terminal.redraw()
+                    self._screen.refresh()
                     key = panel.wait(LOOK)
             if key == "e" and panel.chosen:
                 panel.said = self._told(lambda: self._edit(panel.chosen))
@@ -85,7 +85,7 @@ class MemoryDialog:
                     panel.said = self._told(lambda do=decide: do(panel.chosen))
                 if key:
                     self._fill_review(panel)
-                self._screen.terminal.redraw()
+                self._screen.refresh()
                 key = panel.wait(LOOK)
 
     # --- what is shown

@@ -185,6 +185,11 @@ class TerminalScreen:
                 self._echo(said)
                 return said
 
+    def refresh(self) -> None:
+        """Draw a dialog anew, and how things stand below it."""
+        self._stands()
+        self.terminal.redraw()
+
     def _stands(self) -> None:
         if self.watch is not None:
             self.terminal.stands(self.watch())

@@ -37,7 +37,7 @@ def tasks_dialog(
                 ended = call(partial(agent.kill, panel.chosen))
                 panel.said = f"Ended {panel.chosen}." if ended else "It is over already."
             _fill(panel, agent)
-            screen.terminal.redraw()
+            screen.refresh()
             key = panel.wait(LOOK)
 
 
