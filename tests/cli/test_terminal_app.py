@@ -155,9 +155,9 @@ def terminal(folder: Path, engine: Engine) -> Iterator[Terminal]:
 def seen(terminal: Terminal) -> str:
     """The screen, without what differs from run to run: ids, times, the last digits of tokens."""
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "0" * 36, terminal.seen)
-    text = re.sub(r"\d+\.\d s\b", "0.0 s", re.sub(r"\b0:\d\d\b", "0:00", text))
+    text = re.sub(r"\d+\.\d s\b", "0.0 s", re.sub(r"\b\d:\d\d\b", "0:00", text))
     text = re.sub(r"\b[0-9a-f]{8}(?= added)", "0" * 8, text)
-    text = re.sub(r"(\d+) (s|min)( ago *)?(?=\W)", _nought, text)
+    text = re.sub(r"\d+ (?:s|min)( ago *)?(?=\W)", _nought, text)
     text = re.sub(
         r"(\$\d\.\d\d)\d\d", r"\1xx", re.sub(r"(?<![\d,])(\d+),\d{3}(?![\d,])", r"\1,xxx", text)
     )
@@ -165,10 +165,9 @@ def seen(terminal: Terminal) -> str:
 
 
 def _nought(found: re.Match[str]) -> str:
-    """A number of seconds or minutes as 0, where the rest of the line stays in its place."""
-    more = " " * (len(found[1]) - 1)
-    ago = found[3] or ""
-    return f"0 {found[2]}{ago}{more}" if ago else f"{more}0 {found[2]}"
+    """An age as 0 s, where the rest of the line stays in its place."""
+    ago = found[1] or ""
+    return f"0 s{ago}".ljust(len(found[0])) if ago else "0 s".rjust(len(found[0]))
 
 
 def charged(engine: Engine) -> str:
@@ -219,7 +218,7 @@ def test_a_session_as_a_person_sees_it(
     compare(terminal, "diff", width)
     assert (terminal.folder / "pricing.py").read_text() == CODE
     terminal.presses("y")
-    terminal.shows("Mended. Red")
+    terminal.shows("hid⟦U+200B⟧den.")
     settled(terminal)
     compare(terminal, "answer", width)
     assert "percent / 100" in (terminal.folder / "pricing.py").read_text()

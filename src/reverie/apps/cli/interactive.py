@@ -6,7 +6,6 @@ one, or Ctrl-D, leaves. An error ends the turn it came from, never the conversat
 
 from __future__ import annotations
 
-import shutil
 import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
@@ -52,6 +51,11 @@ class Shown(Screen, Protocol):
     watch: Callable[[], Status] | None
     plain: bool  # one line an event: how things stand is said, not shown
 
+    @property
+    def width(self) -> int:
+        """Columns of a line."""
+        ...
+
     def line(self, text: str, style: str = "") -> None: ...
     def confirm(self, question: str) -> bool | str:
         """A question that may wait: where the person says neither yes nor no, what they say."""
@@ -89,7 +93,7 @@ class InteractiveSession:
 
     @property
     def width(self) -> int:
-        return min(120, shutil.get_terminal_size().columns)
+        return min(120, self._screen.width)
 
     def dialog(self, name: str) -> bool:
         return self._dialogs is not None and self._dialogs(name)

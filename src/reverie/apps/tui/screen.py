@@ -127,6 +127,7 @@ class TerminalScreen:
         rows: list[str] = []
         rest = self._stream.rest()
         if rest.strip():
+            rows += [""] if self._after_call else []
             rows += self._words(rest).split("\n")[-max(1, height - 8) :]
         sign = SPINNER[self._ticks % len(SPINNER)]
         for call in self._running.values():
@@ -160,6 +161,10 @@ class TerminalScreen:
         rows = [row for one in shown(text).split("\n") for row in wrapped(one, width - 1)]
         self.terminal.print("\n".join(self._styled(row, style) for row in rows) + "\n")
         self._apart = not text
+
+    @property
+    def width(self) -> int:
+        return self.terminal.size[0]
 
     def gap(self) -> None:
         if not self._apart:
