@@ -185,11 +185,8 @@ def compare(terminal: Terminal, name: str, width: int) -> None:
     """What is on the screen is what was looked at and kept; WRITE_SHOTS=1 keeps it anew."""
     file = SHOTS / f"{name}-{width}.txt"
     if os.environ.get("WRITE_SHOTS"):
-        last = ""
-        while last != (now := seen(terminal)):  # drawn to its end
-            last = now
         SHOTS.mkdir(exist_ok=True)
-        file.write_text(last)
+        file.write_text(terminal.rests(lambda: seen(terminal)))
         return
     kept = file.read_text()
     with suppress(AssertionError):

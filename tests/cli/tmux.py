@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE = 30.0
+RESTS = 2.0  # seconds without a change after which a screen is at rest
 
 
 class Terminal:
@@ -68,6 +69,15 @@ class Terminal:
                 return self.screen
             time.sleep(0.02)
         raise AssertionError(f"{text!r} did not come {times} times:\n{self.screen}")
+
+    def rests(self, look: Callable[[], str]) -> str:
+        """What is seen once it has not changed for a while."""
+        last, since = look(), time.monotonic()
+        while time.monotonic() < since + RESTS:
+            time.sleep(0.05)
+            if (now := look()) != last:
+                last, since = now, time.monotonic()
+        return last
 
     def is_over(self) -> bool:
         end = time.monotonic() + PATIENCE
