@@ -67,6 +67,8 @@ def test_what_is_missing_is_a_note_that_says_the_loss(
         (check,) = named(found, name)
         assert check["state"] == "note"
         assert check["what"].startswith("not found: ")
+        assert check["do"].startswith("Install the package ")
+    assert "Install the package ripgrep" in run("doctor").out
 
 
 def test_a_key_without_a_model_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from reverie.embedded import EmbeddedModel
 from reverie.errors import ReverieError
 from reverie.providers.anthropic import AnthropicModel
 from reverie.providers.choose import model_for
+from reverie.providers.extras import install_command
 from reverie.providers.openai import OpenAIModel
 from reverie.providers.prices import dollars, money
 from reverie.settings.values import read_object
@@ -48,13 +49,14 @@ CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
 LEAST_SPACE = 200 * 10**6
 
-_FIX = "It can be fixed; ask for fixes"
+FIX = "It can be fixed; ask for fixes"
 _TORN = ("cut off before its end", "has no checksum")
 _PROGRAMS = {
-    "git": "memories are not checked against commits",
-    "rg": "files are searched by slower built-in code",
-    "bwrap": "background agents get no shell, typed tools only",
+    "git": ("memories are not checked against commits", "git"),
+    "rg": ("files are searched by slower built-in code", "ripgrep"),
+    "bwrap": ("background agents get no shell, typed tools only", "bubblewrap"),
 }
+"""What is lost without a program, and the package that brings it."""
 EXTRAS = {
     "anthropic": (("anthropic",), "Anthropic's models cannot be asked"),
     "openai": (("openai",), "OpenAI's models cannot be asked"),
@@ -112,9 +114,10 @@ def _python(_: Examination) -> Iterator[Check]:
 
 
 def _programs(_: Examination) -> Iterator[Check]:
-    for name, loss in _PROGRAMS.items():
+    for name, (loss, package) in _PROGRAMS.items():
         path = shutil.which(name)
-        yield Check(name, "ok" if path else "note", path or f"not found: {loss}")
+        do = "" if path else f"Install the package {package}"
+        yield Check(name, "ok" if path else "note", path or f"not found: {loss}", do)
 
 
 def _sqlite(_: Examination) -> Iterator[Check]:
@@ -134,8 +137,8 @@ def _sqlite(_: Examination) -> Iterator[Check]:
 def _extras(_: Examination) -> Iterator[Check]:
     for name, (modules, loss) in EXTRAS.items():
         there = all(find_spec(module) is not None for module in modules)
-        absent = f"absent: {loss} (extra: {name})"
-        yield Check(name, "ok" if there else "note", "installed" if there else absent)
+        what = "installed" if there else f"absent: {loss}"
+        yield Check(name, "ok" if there else "note", what, "" if there else install_command(name))
 
 
 def _model(examined: Examination) -> Iterator[Check]:
@@ -204,7 +207,7 @@ def _rights(examined: Examination) -> Iterator[Check]:
         yield Check("rights", "problem" if left else "fixed", what)
         yield from map(_linked, filter(home_files.has_other_names, left))
     else:
-        yield Check("rights", "problem", what, _FIX)
+        yield Check("rights", "problem", what, FIX)
 
 
 def _linked(path: Path) -> Check:
@@ -224,7 +227,7 @@ def _temporary(examined: Examination) -> Iterator[Check]:
         kept = f", {len(found) - swept} of them perhaps in use" if swept < len(found) else ""
         yield Check("temporary", "fixed" if swept else "note", f"{what}{kept}")
     else:
-        yield Check("temporary", "note", what, _FIX)
+        yield Check("temporary", "note", what, FIX)
 
 
 # --- the project

@@ -12,9 +12,8 @@ import click
 
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
-from reverie.providers.extras import install_command
 from reverie.text.counts import plural
-from reverie.upkeep.doctor import EXTRAS, Check, Examination
+from reverie.upkeep.doctor import Check, Examination
 from reverie.upkeep.place import ProjectPlace
 
 _HINTS = {
@@ -42,8 +41,6 @@ def doctor(fix: bool, trial: bool, as_json: bool, project: Path) -> None:
         columns = (Column(""), Column("check", style="bold"), Column("what", wraps=True))
         table(columns, [_row(check) for check in checks])
         say(f"{plural(wrong, 'problem')} found." if wrong else "No problems found.")
-        if any(check.name in EXTRAS and check.state == "note" for check in checks):
-            say(f"An extra is installed by: {install_command('NAME')}", "dim")
         if not trial:
             say("`--trial` asks the model one word: key, network and model in one go.", "dim")
     if wrong:

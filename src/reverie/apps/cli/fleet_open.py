@@ -37,7 +37,7 @@ database_option = click.option(
 tenant_option = click.option(
     "--tenant", default=TENANT, show_default=True, metavar="NAME", help="Whose jobs they are."
 )
-key_argument = click.argument("key")
+key_argument = click.argument("key", help="The job, as `fleet list` names it.")
 
 
 def plan_options(command: Any) -> Any:

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="0 picks a free port.",
+)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
 @click.option(
     "--upstream-openai",
@@ -107,8 +113,9 @@ def _worker(background: str) -> Callable[[str, Settings], Model]:
 
             return RulesModel(name, settings)
         from reverie import models
+        from reverie.middleware.behind import ModelBehind
 
-        return models.named(background, settings=settings)
+        return ModelBehind(models.named(background, settings=settings))
 
     return worker
 
