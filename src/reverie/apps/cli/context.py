@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from reverie.session.session import Session
 
 
+NARROW = 40  # columns under which names and figures stand alone
+
+
 def filling(view: View) -> list[tuple[str, int]]:
     """What the context holds, in rough tokens by kind."""
     tokens: dict[str, int] = {}
@@ -53,12 +56,11 @@ def context(chat: Chat, rest: str) -> None:
     chat.say(f"  {told}{until:>{max(len(until) + 2, room - len(told))}}")
     chat.say("")
     most = max([1, *(count for _, count in parts)])
-    wide = max(4, room - 30)
     for name, count in parts:
-        chat.say(
-            f"  {_LETTERS.get(name, name[0])}  {name:<14} {count:>9,}  "
-            f"{'█' * max(1, round(count / most * wide))}"
-        )
+        told = f"{_LETTERS.get(name, name[0])}  {name:<14} {count:>9,}"
+        bar = "█" * max(1, round(count / most * (room - 30)))
+        narrow = f"{_LETTERS.get(name, name[0])} {name[: room - 10]} {count:,}"
+        chat.say(f"  {told}  {bar}" if room >= NARROW else f"  {narrow}")
     chat.say("")
     if used != whole:
         chat.say("  Parts are estimates; the sum is what the provider counts.", "dim")
