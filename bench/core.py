@@ -26,7 +26,7 @@ from reverie.transcript.records import AssistantMessage, Entry, Record, Sent, Us
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 
-RECORDS = 4_500
+RECORDS = 1_000 if QUICK else 4_500
 MEMORY = "from reverie import Memory"
 SESSION = "00000000-0000-4000-8000-000000000000"
 

@@ -122,7 +122,7 @@ def code(*modules: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def written(part: str, folder: Path = RESULTS) -> dict[str, Any] | None:
+def written(part: str, folder: Path = RESULTS) -> Any:
     """What a part came to when it last ran; None where it never did."""
     path = folder / f"{part}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -131,21 +131,23 @@ def written(part: str, folder: Path = RESULTS) -> dict[str, Any] | None:
 def kept(folder: Path = RESULTS) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every part that has results, with them."""
     for path in sorted(folder.glob("*.json")):
-        yield path.stem, json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            yield path.stem, found
 
 
 def known(folder: Path = RESULTS) -> dict[str, float]:
     """Every number that a text may cite: KEY is ours, KEY.against the other's; KEY.ratio, KEY.n."""
     out: dict[str, float] = {}
-    for _, found in kept(folder):
+    for part, found in kept(folder):
         for row in found.get("rows", ()):
-            key = row["key"]
+            key = row.get("key") or f"{part}.{slug(str(row.get('part') or row.get('what')))}"
             if "count" in row:  # something that was tried so often
                 out |= {key: row["count"], f"{key}.bad": row["bad"]}
                 continue
             out[key] = row["ours"]
             for name in ("against", "ratio", "n"):
-                if isinstance(row.get(name), int | float):
+                if isinstance(row.get(name), int | float) and (name, row[name]) != ("n", 1):
                     out[f"{key}.{name}"] = row[name]
             for name, value in row.get("others", {}).items():
                 out[f"{key}.{slug(name)}"] = value

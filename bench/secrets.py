@@ -36,7 +36,7 @@ LISTS: dict[str, Callable[[], Iterator[Planted]]] = {
     "fourth": secret_list_fourth.planted,
 }
 LOOK_ALIKES = {"first": secret_list.harmless, "second": secret_list_second.harmless}
-SAMPLES = 10
+SAMPLES = 2 if QUICK else 10
 SIZE = 200_000
 PIECE = 6  # letters of a secret that would tell it
 LIMIT = 0.1
