@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
 from bench.context_peers import TAILS, peer_rows
-from bench.figures import OUT, ROOT_SHARED, Figure, Row, against_peers, at_most, code
+from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_most, code, once
 from bench.judge import judged, marked
 from bench.peers import MISSING
 from reverie.settings import DEFAULTS
@@ -61,12 +61,12 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     paths = session_files()
     rows = list(replayed(paths))
     groups = grouped(rows)
-    every = [*rows, *peer_rows(paths, list(SIX))]
+    every = [*rows, *peer_rows(paths, SIX)]
     tables = [table(name, chosen(every, ids), ids) for name, ids in groups.items()]
     (out / "context-tables.md").write_text("\n".join(tables), encoding="utf-8")
     yield from headline(every, groups)
     for name, why in MISSING.items():
-        yield f"peer {name}", f"could not be installed: {why}", "", None
+        yield f"peer {name}", why, "", None
     for group, ids in groups.items():
         yield from gates(rows, group, ids)
     yield from tails(rows, groups)
@@ -81,13 +81,9 @@ def session_files() -> dict[str, Path]:
 
 def replayed(paths: dict[str, Path]) -> Iterator[Figures]:
     """Our policies, the sketch and the bounds, over every session."""
+    measured = code("adapter", "judge")
     for name, path in paths.items():
-        kept = OUT / "context-ours" / f"{name}-{code('adapter', 'judge')}.jsonl"
-        if not kept.is_file():
-            rows = [json.dumps(row) + "\n" for row in of_session(name, path)]
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text("".join(rows), encoding="utf-8")
-        yield from map(json.loads, kept.read_text("utf-8").splitlines())
+        yield from once(name, measured, lambda n=name, p=path: list(of_session(n, p))) or ()
 
 
 def of_session(name: str, path: Path) -> Iterator[Figures]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_most
-from bench.peers import ENVIRONMENTS, environment, size_of
+from bench.peers import ENVIRONMENTS, MISSING, environment, size_of
 from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
@@ -47,6 +47,8 @@ def beside_peers() -> Iterator[Figure | Row]:
     for name, (_, code) in wanted.items():
         python = environment(name)
         if not python or not code:
+            if name in MISSING:
+                yield f"peer {name}", MISSING[name], "", None
             continue
         loads[name] = importing(code, 5, python) / importing("pass", 5, python)
         sizes[name] = size_of(python) / 1e6

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -106,6 +106,24 @@ def at_least(
 ) -> Figure:  # fmt: skip
     """A figure that has to reach our own bound."""
     return Figure(key, what, ours, bound, "our bound", "higher", unit, n, why, **more)
+
+
+# What is kept while a run goes on
+
+
+def once(name: str, of: Any, make: Callable[[], Any]) -> Any:
+    """What `make` gives, kept below bench/out, so that a run that was stopped goes on. `of` says
+    what it depends on: where that changes, it is made anew. `REVERIE_BENCH_KEPT` takes what is
+    there and makes nothing; then None stands for what is missing."""
+    stamp = hashlib.sha256(repr(of).encode()).hexdigest()[:16]
+    path = OUT / "kept" / f"{slug(name)}-{stamp}.json"
+    if not path.is_file():
+        if os.environ.get("REVERIE_BENCH_KEPT"):
+            return None
+        text = json.dumps(make())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 # What is kept

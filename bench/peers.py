@@ -40,7 +40,7 @@ ENVIRONMENTS = {  # what is installed, and what a user's program would import of
     "detect-secrets": (("detect-secrets",), ""),
 }
 MISSING: dict[str, str] = {}
-"""Peers that could not be installed, and why."""
+"""Peers that did not run, and why."""
 
 
 @cache
@@ -49,7 +49,7 @@ def environment(name: str) -> str:
     folder = FOLDER / name
     python, stamp, lock = folder / "bin" / "python", folder / "lock.txt", LOCKS / f"{name}.txt"
     if not lock.is_file():
-        MISSING[name] = "it has no lock"
+        MISSING[name] = "could not be installed: it has no lock"
         return ""
     wanted = lock.read_text(encoding="utf-8")
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
@@ -57,7 +57,7 @@ def environment(name: str) -> str:
     venv.create(folder, with_pip=True, clear=True)
     failed = _pip(python, "--no-deps", "-r", str(lock))
     if failed:
-        MISSING[name] = failed
+        MISSING[name] = f"could not be installed: {failed}"
         return ""
     stamp.write_text(wanted, encoding="utf-8")
     return str(python)

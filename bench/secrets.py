@@ -96,7 +96,7 @@ def beside(documents: list[str]) -> Iterator[Figure | Row]:
     given = sources()
     peer = theirs(given | {"documents": documents})
     if peer is None:
-        yield "detect-secrets", f"not installed: {MISSING['detect-secrets']}", "", None
+        yield "detect-secrets", MISSING["detect-secrets"], "", None
     for name, texts in given.items():
         found = sum(bool(scan(text)) for text in texts) / len(texts)
         other = {} if peer is None else {"detect-secrets": peer[name]["found"] / len(texts)}
