@@ -160,7 +160,6 @@ def summed(shares: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
         0.95,
         "share",
         faults,
-        others={f"seed {n}": one for n, one in zip(SEEDS, shares["found"], strict=True)},
     )
     yield at_least(
         "hygiene.repaired",
@@ -169,7 +168,6 @@ def summed(shares: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
         0.9,
         "share",
         faults,
-        others={f"seed {n}": one for n, one in zip(SEEDS, shares["repaired"], strict=True)},
     )
     lost = sum(shares["lost"])
     what = "facts of these folders that a dream loses, by a judge of its own"
