@@ -19,7 +19,7 @@ from typing import Any
 
 import anyio
 
-from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most, code, once
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
@@ -142,12 +142,22 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     docs = documents(ROOT_SHARED)
     yield from _alarms(untouched(docs), out)
     shares: dict[str, list[float]] = {}
+    measured = code("planted", "hygiene_dream", "lost")
     for seed in SEEDS:
-        made = planted(Random(seed).sample(docs, DOCUMENTS), seed)
-        yield from _finding(made, seed, shares)
-        yield from _mending(made, seed, shares)
+        found = once(f"hygiene {seed}", measured, lambda n=seed: of_seed(docs, n))
+        yield from map(tuple, found["rows"])
+        for name, values in found["shares"].items():
+            shares.setdefault(name, []).extend(values)
     yield from summed(shares)
-    yield from _growing(docs)
+    yield from map(tuple, once("hygiene growth", measured, lambda: list(_growing(docs))))
+
+
+def of_seed(docs: Sequence[dict[str, Any]], seed: int) -> dict[str, Any]:
+    """What is found and mended of one draw of faults."""
+    shares: dict[str, list[float]] = {}
+    made = planted(Random(seed).sample(docs, DOCUMENTS), seed)
+    rows = [*_finding(made, seed, shares), *_mending(made, seed, shares)]
+    return {"rows": rows, "shares": shares}
 
 
 def summed(shares: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
