@@ -2,7 +2,7 @@
 
 Each has its own folder below bench/out/peers (or `REVERIE_BENCH_PEERS`), with just the versions of
 its lock, bench/peers/NAME.txt; a lock holds names and versions and no address. One that cannot be
-installed is told as such and left out.
+installed is told as such and left out; so is one that `REVERIE_BENCH_WITHOUT` names.
 
     python -m bench.peers [NAME ...]      makes them
     python -m bench.peers --lock NAME     writes the lock anew with the newest versions
@@ -46,6 +46,9 @@ MISSING: dict[str, str] = {}
 @cache
 def environment(name: str) -> str:
     """The interpreter of a peer's environment; empty where it cannot be had."""
+    if name in os.environ.get("REVERIE_BENCH_WITHOUT", "").split(","):
+        MISSING[name] = "left out of this run"
+        return ""
     folder = FOLDER / name
     python, stamp, lock = folder / "bin" / "python", folder / "lock.txt", LOCKS / f"{name}.txt"
     if not lock.is_file():

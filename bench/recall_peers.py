@@ -11,6 +11,7 @@ A peer that cannot be installed or does not run is told as such.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -32,7 +33,7 @@ from reverie.providers.minilm import PACKAGE, minilm
 from reverie.store.recall.index import HitKind, RecallIndex
 
 DEPTH = 10
-DIALOGUES = 1 if QUICK else 5
+DIALOGUES = 1 if QUICK else int(os.environ.get("REVERIE_BENCH_DIALOGUES", "5"))
 MINUTES = 25
 BY_WORDS = ("bm25s",)
 BY_MEANING = ("mem0", "langgraph", "mempalace")
