@@ -24,6 +24,7 @@ from uuid import uuid4
 
 from reverie.errors import NotFound, PathRefused, ReverieError
 from reverie.memory.words import ForgetWords
+from reverie.session.listing import FILE as LISTING
 from reverie.store import home as places
 from reverie.store.addresses import address_folders
 from reverie.store.files import Folder
@@ -45,7 +46,9 @@ _SESSION = re.compile(
     r"(?P<base>(?:.*?/)??)(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.jsonl|/.*)",
     re.ASCII,
 )
-_DERIVED = re.compile(r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?|.*\.(?:rules|seen)", re.ASCII)
+_DERIVED = re.compile(
+    r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?|.*\.(?:rules|seen)|" + re.escape(LISTING), re.ASCII
+)
 _OWN = ("settings.json", "flags.json")
 
 ForgetProgress = Callable[[str], None]
@@ -186,7 +189,7 @@ class Forgetting:
 
     def _ours(self, hit: ForgetHit) -> bool:
         """Whether a file is one that we may rewrite."""
-        if hit.path.name.startswith(".reverie-") and hit.kind != "temporary":
+        if hit.path.name.startswith(".reverie-") and hit.kind not in ("temporary", "derived"):
             return False
         if hit.kind in ("memory", "history"):
             return not any(part.startswith(".") for part in hit.path.parts[-1:])

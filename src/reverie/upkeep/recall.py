@@ -24,7 +24,8 @@ from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.meaning import embeddings_by, meaning
 from reverie.session.recall.notes import days
 from reverie.settings import environment
-from reverie.store.memories import memory_folder
+from reverie.store.history import History
+from reverie.store.memories import history_folder, memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
@@ -63,15 +64,23 @@ def recall_rows(
             return []
         index, memory = found
         hits = index.search(text, now, k=k, meaning=_meaning(place, index, text, say))
-        return [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now)]
+        return [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now, place)]
 
 
-def dated(hits: Sequence[RecallHit], memory: MemoryFolder | None, now: float) -> list[RecallHit]:
+def dated(
+    hits: Sequence[RecallHit], memory: MemoryFolder | None, now: float, place: ProjectPlace
+) -> list[RecallHit]:
     """The memories found, each with the time it was written instead of that of its file."""
     if memory is None:
         return list(hits)
-    times = FileTimes(memory, now)
-    return [replace(hit, saved=times.at(hit.file)) for hit in hits]
+    with contextlib.ExitStack() as stack:
+        kept, history = history_folder(place.home, place.root, place.environ), None
+        if kept.is_dir():
+            history = stack.enter_context(
+                contextlib.closing(History(kept, now=lambda: now, create=False))
+            )
+        times = FileTimes(memory, now, history)
+        return [replace(hit, saved=times.at(hit.file)) for hit in hits]
 
 
 def _meaning(place: ProjectPlace, index: MemoryIndex, text: str, say: Say) -> Meaning | None:
