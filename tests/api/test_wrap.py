@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Generator, Mapping
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import reverie
+from reverie.api.learning import Learning, beside
 from reverie.api.wrapping import Wrapping, WrapRules
 from reverie.errors import InvalidInput
 from reverie.testing import Provider, call, provider
@@ -357,3 +359,14 @@ def test_what_is_no_client_is_refused(client: object) -> None:
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(InvalidInput, match="policy"):
         reverie.wrap(anthropic.Anthropic(api_key="k"), policy="other")  # type: ignore[arg-type]
+
+
+def test_nothing_waits_behind_a_client_that_is_closed(tmp_path: Path, home: Path) -> None:
+    """An answer that is taken in while the client closes leaves no task for the loop to lose."""
+    learning = Learning(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
+    said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello there"}]}
+    out = learning.asked("messages", {}, json.dumps(said).encode())
+    learning.close()
+    learning._rests(out)  # as the answer's own callback does
+    waiting = asyncio.all_tasks(beside().loop)
+    assert not [task for task in waiting if "rested" in repr(task.get_coro())]

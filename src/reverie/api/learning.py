@@ -66,6 +66,8 @@ class Learning:
         self._loop = beside()
         self._going: set[Future[Any]] = set()
         self._rest: set[Future[Any]] = set()
+        self._resting = threading.Lock()
+        self._closed = False
         self._engine = self._loop.start(_engine(memory, say, learns=learns)).result()
         self._loop.open.add(self)
 
@@ -79,10 +81,14 @@ class Learning:
         self._going.add(going)
         going.add_done_callback(self._going.discard)
         if reply is not None:
-            going.add_done_callback(lambda _: self._resting(out))
+            going.add_done_callback(lambda _: self._rests(out))
 
-    def _resting(self, out: Outgoing) -> None:
-        self._rest.add(rest := self._loop.start(self._engine.rested(out)))
+    def _rests(self, out: Outgoing) -> None:
+        """Wait whether the caller goes on; not behind the end, which ends every turn itself."""
+        with self._resting:
+            if self._closed:
+                return
+            self._rest.add(rest := self._loop.start(self._engine.rested(out)))
         rest.add_done_callback(self._rest.discard)
 
     def settle(self) -> None:
@@ -91,6 +97,8 @@ class Learning:
 
     def close(self) -> None:
         self._loop.open.discard(self)
+        with self._resting:
+            self._closed = True
         self.settle()
         for rest in list(self._rest):
             rest.cancel()
