@@ -1,4 +1,4 @@
-"""A list of messages that stays small: large results leave, and are read back by their reference."""
+"""A list of messages that stays small: large results leave, and can be read back."""
 
 import re
 from typing import Any
@@ -17,7 +17,6 @@ for number in range(12):  # what a model would do in twelve rounds
 
 sent = reverie.fit(messages, model="gpt-5", tools=kit.openai())
 print(f"{len(messages)} messages: {sent.before:,} tokens, sent {sent.tokens:,}")
-print(f"your own list has {len(messages)} messages as before")
 
 shown = str(sent[-1]["content"])
 reference = re.findall(r"r:[0-9a-z]{6}", shown)[-1]

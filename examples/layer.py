@@ -20,7 +20,9 @@ for number in range(8):
     function = {"name": "screenshot", "arguments": "{}"}
     call = {"id": f"call_{number}", "type": "function", "function": function}
     messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-    messages.append({"role": "tool", "tool_call_id": call["id"], "content": f"pixels {number} " * 200})
+    messages.append(
+        {"role": "tool", "tool_call_id": call["id"], "content": f"pixels {number} " * 200}
+    )
     sent = fitter.fit(messages)
 
 print([len(str(one["content"])) for one in sent if one["role"] == "tool"])

@@ -1,4 +1,4 @@
-"""Keep what is worth keeping of a conversation. Fixed rules do it; `model=` asks a model instead."""
+"""Keep what is worth keeping of a conversation; by fixed rules, or by `model=`."""
 
 import reverie
 from reverie import testing
@@ -16,6 +16,3 @@ with testing.home():
         print(saved.outcome, saved.file, "-", saved.text.splitlines()[0])
 
     print("again:", memory.learn(messages))  # the same conversation teaches nothing new
-
-    for change in memory.history():
-        print(change.origin)

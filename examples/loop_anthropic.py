@@ -1,4 +1,4 @@
-"""Your own loop over the Messages API: you keep client, tools and loop, a session says what to send."""
+"""Your own loop over the Messages API: client and tools are yours, a session says what to send."""
 
 import subprocess
 
@@ -30,4 +30,4 @@ with testing.home(), testing.provider(ANSWERS) as provider:
             session.add(*[call.result(shell(**call.arguments)) for call in reply.tool_calls])
         print(reply.text)
         print(f"cache held: {provider.requests[1].extends(provider.requests[0])}")
-        print(f"the result had 108,894 characters, the request {provider.requests[1].tokens:,} tokens")
+        print(f"the output has 108,894 bytes, the request {provider.requests[1].tokens:,} tokens")

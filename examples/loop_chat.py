@@ -22,14 +22,18 @@ async def weather(city: str) -> str:
 
 async def main(url: str) -> None:
     client = openai.AsyncOpenAI(base_url=url, api_key="none")
-    async with reverie.Session.open("shop", model="gpt-5", client=client, tools=[WEATHER]) as s:
+    async with reverie.Session.open(
+        "shop", model="gpt-5", client=client, memory=True, tools=[WEATHER]
+    ) as s:
         await s.add("Do I need an umbrella in Oslo?")
         while True:
             request = await s.prepare()
             reply = await s.observe(await client.chat.completions.create(**request.openai()))
             if not reply.tool_calls:
                 break
-            await s.add(*[call.result(await weather(**call.arguments)) for call in reply.tool_calls])
+            await s.add(
+                *[call.result(await weather(**call.arguments)) for call in reply.tool_calls]
+            )
         print(reply.text)
     await client.close()
 

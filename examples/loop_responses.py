@@ -1,6 +1,7 @@
 """Your own loop over responses, async; stopped in the middle and taken up again."""
 
 import asyncio
+from typing import Any
 
 import openai
 
@@ -17,12 +18,13 @@ LOOK_UP = {
 
 async def main(url: str) -> None:
     client = openai.AsyncOpenAI(base_url=url, api_key="none")
-    async with reverie.Session.open("shop", model="gpt-5", tools=[LOOK_UP]) as first:
+    given: dict[str, Any] = {"model": "gpt-5", "client": client, "memory": True, "tools": [LOOK_UP]}
+    async with reverie.Session.open("shop", **given) as first:
         await first.add("Where is order 7741?")
         request = await first.prepare()
         await first.observe(await client.responses.create(**request.responses()))
 
-    async with reverie.Session.open("shop", model="gpt-5", resume=first.id) as second:
+    async with reverie.Session.open("shop", **given, resume=first.id) as second:
         await second.add(reverie.tool_result("call_1", "left on Monday"))
         request = await second.prepare()
         reply = await second.observe(await client.responses.create(**request.responses()))

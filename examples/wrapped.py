@@ -17,7 +17,7 @@ with testing.home(), testing.provider(["Noted.", "From the read replica."]) as p
     client = anthropic.Anthropic(base_url=provider.anthropic_url, api_key="none")
 
     with reverie.wrap(client, memory=True) as wrapped:
-        print(ask(wrapped, "Always export orders from the read replica, it spares production."))
+        print(ask(wrapped, "Please remember: orders are exported from the read replica."))
 
     with reverie.wrap(client, memory=True) as wrapped:  # another day, another process
         print(ask(wrapped, "Where do I export orders from?"))

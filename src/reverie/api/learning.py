@@ -34,8 +34,14 @@ class Beside:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.open: set[Learning] = set()
-        threading.Thread(target=self.loop.run_forever, name="reverie").start()
+        threading.Thread(target=self._run, name="reverie").start()
         threading.Thread(target=self._end, name="reverie-end").start()
+
+    def _run(self) -> None:
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
 
     def _end(self) -> None:
         threading.main_thread().join()
