@@ -209,3 +209,10 @@ def test_a_folder_closed_to_us_is_still_shown(run: Run, home: Path, project: Pat
         (folder(home, project) / "MEMORY.md").unlink()
         (folder(home, project) / "MEMORY.md").mkdir()
     assert [m["file"] for m in run("memory", "list", "--json").json()["memories"]] == [name]
+
+
+def test_a_secret_is_one_sentence_on_stderr(run: Run) -> None:
+    """And nothing about a folder, which is well."""
+    done = run("memory", "add", "token " + "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", code=1)
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("reverie: It looks as if this held a secret: ")

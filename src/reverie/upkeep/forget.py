@@ -49,6 +49,7 @@ _SESSION = re.compile(
 _DERIVED = re.compile(
     r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?|.*\.(?:rules|seen)|" + re.escape(LISTING), re.ASCII
 )
+_COPY = re.compile(r"/dreams/[^/]+/(?:base|work)/[^/]+\.md\Z", re.ASCII)
 _OWN = ("settings.json", "flags.json")
 
 ForgetProgress = Callable[[str], None]
@@ -241,6 +242,10 @@ class Forgetting:
             for base, session in self._sessions(hits):
                 self.step(session)
                 rewriter.session(base, session)
+            for hit in hits:
+                key = self._relative(hit.path)
+                if _COPY.search(key) and words.names(hit.path.stem):
+                    rewriter.removed(key, "copy of a dream")
             for memory, history in self._pairs_of(hits):
                 self.step(str(memory))
                 with _opened(memory) as folder, _opened(history) as versions:
