@@ -20,16 +20,3 @@ def test_the_name_of_a_memory_that_is_gone_is_forgotten_too(home: Path) -> None:
     assert [one.file for one in memory.list()] == [kept.file]
     assert not memory.check().faults
     assert not [p for p in home.rglob("*") if p.is_file() and b"rankfurt" in p.read_bytes()]
-
-
-def test_the_name_of_a_file_in_the_copy_of_a_waiting_dream_is_forgotten_too(home: Path) -> None:
-    memory = Memory("shop")
-    memory.add("The staging cluster is in Frankfurt, since the lease runs there")
-    memory.add("Integration tests hit a real database, because a mocked migration broke in March")
-    memory.add(
-        "Integration tests run against a real database, because in March a mocked migration broke"
-    )
-    assert memory.dream(dry_run=True).files
-    assert [p for p in home.rglob("dreams/*/work/*.md") if "frankfurt" in p.name]
-    assert memory.forget("Frankfurt").proven
-    assert not [p for p in home.rglob("*") if "rankfurt" in p.name.lower()]
