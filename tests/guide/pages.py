@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from reverie.apps.cli.app import build
 from reverie.simulator import call
@@ -39,7 +38,11 @@ BACKGROUND = ("You now keep this agent's long-term memory", "keeps notes on this
 def guides() -> list[str]:
     """The pages of the guide, the first one first."""
     found = sorted((ROOT / "docs" / "how-to").glob("*.md"))
-    named = ["README.md", "examples/README.md", *(f"docs/{n}.md" for n in ("tutorial", "faq", "glossary"))]
+    named = [
+        "README.md",
+        "examples/README.md",
+        *(f"docs/{n}.md" for n in ("tutorial", "faq", "glossary")),
+    ]
     return [*named, *(path.relative_to(ROOT).as_posix() for path in found)]
 
 
@@ -107,6 +110,7 @@ class Shell:
 
     patch: pytest.MonkeyPatch
     capture: pytest.CaptureFixture[str]
+    folder: Path  # for what only the lines themselves need
 
     def run(self, line: Line) -> tuple[int, str, str]:
         """Exit code, output, errors."""
@@ -114,6 +118,7 @@ class Shell:
         words = [os.path.expanduser(os.path.expandvars(word)) for word in line.words]
         if words[0] == "cd":
             self.patch.chdir(words[1])
+            self.patch.setenv("PWD", os.getcwd())
             return 0, "", ""
         if words[0] == "export":
             for name, _, value in (word.partition("=") for word in words[1:]):
@@ -125,19 +130,27 @@ class Shell:
             for word in shlex.split(typed)[: -len(words)]:
                 name, _, value = word.partition("=")
                 given.setenv(name, value)
-            return self._python(words) if line.program == "python" else _reverie(words[1:])
+            return self._here(words)
 
-    def _python(self, words: list[str]) -> tuple[int, str, str]:
+    def _here(self, words: list[str]) -> tuple[int, str, str]:
+        """In this process; where it asks, the answer is yes."""
         self.capture.readouterr()
-        runpy.run_path(words[1], run_name="__main__")
+        asks = words[1] in ("install", "uninstall")
+        given = self.folder / "yes" if asks else Path(os.devnull)
+        if asks:
+            given.write_text("y\n" * 9)
+        code = 0
+        with given.open() as stdin, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", stdin)
+            try:
+                if words[0].endswith("python"):
+                    runpy.run_path(words[1], run_name="__main__")
+                else:
+                    build().main(words[1:])
+            except SystemExit as ended:
+                code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
         found = self.capture.readouterr()
-        return 0, found.out, found.err
-
-
-def _reverie(words: list[str]) -> tuple[int, str, str]:
-    done = CliRunner().invoke(build(), words)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.stdout, done.stderr
+        return code, found.out, found.err
 
 
 def _in_bash(typed: str) -> tuple[int, str, str]:
@@ -174,7 +187,7 @@ def answer(body: Mapping[str, Any]) -> Any:
     if not own or "function_call_output" in said or "tool_result" in said or "'tool'" in said:
         return "Done."
     name, schema = own[0]
-    given = {key: "echo 1" for key in schema.get("properties", {})}
+    given = dict.fromkeys(schema.get("properties", {}), "echo 1")
     return [call(name, _json(given), "toolu_of_the_model_01")]
 
 
