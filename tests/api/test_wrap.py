@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Generator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -370,3 +372,23 @@ def test_nothing_waits_behind_a_client_that_is_closed(tmp_path: Path, home: Path
     learning._rests(out)  # as the answer's own callback does
     waiting = asyncio.all_tasks(beside().loop)
     assert not [task for task in waiting if "rested" in repr(task.get_coro())]
+
+
+LEFT = """
+import sys, anthropic, reverie
+client = reverie.wrap(anthropic.Anthropic(base_url=sys.argv[1], api_key="k"), memory=True)
+said = [{"role": "user", "content": "Please remember: orders come from the read replica."}]
+client.messages.create(model="claude-opus-5-5", max_tokens=99, messages=said)
+"""
+
+
+def test_a_program_that_leaves_its_client_open_ends_and_has_learned(
+    tmp_path: Path, home: Path
+) -> None:
+    with provider(lambda body: "Noted.") as upstream:
+        line = [sys.executable, "-c", LEFT, upstream.anthropic_url]
+        done = subprocess.run(
+            line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in home.rglob("project_*.md")]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reverie.agent.place import Place
 from reverie.api.clients import RulesModel
@@ -35,7 +35,7 @@ class Beside:
         self.loop = asyncio.new_event_loop()
         self.open: set[Learning] = set()
         threading.Thread(target=self._run, name="reverie").start()
-        threading.Thread(target=self._end, name="reverie-end").start()
+        _before_the_end(self._end)
 
     def _run(self) -> None:
         try:
@@ -44,13 +44,24 @@ class Beside:
             self.loop.close()
 
     def _end(self) -> None:
-        threading.main_thread().join()
-        for learning in list(self.open):
-            learning.close()
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        try:
+            for learning in list(self.open):
+                learning.close()
+        finally:  # whatever it was that failed: a process must be able to end
+            self.loop.call_soon_threadsafe(self.loop.stop)
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+
+def _before_the_end(work: Callable[[], None]) -> None:
+    """Call this when the main thread ends. `atexit` is too late: Python waits for our thread before
+    that, and pools of threads take no work by then. So it goes where they have themselves called,
+    and is called first, being registered later."""
+    import concurrent.futures.thread  # noqa: F401  # registers itself at its import
+
+    register = cast("Callable[[Callable[[], None]], None]", vars(threading)["_register_atexit"])
+    register(work)
 
 
 _beginning = threading.Lock()
