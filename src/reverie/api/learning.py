@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reverie.agent.place import Place
@@ -33,6 +33,7 @@ class Beside:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="reverie"))
         self.open: set[Learning] = set()
         threading.Thread(target=self._run, name="reverie").start()
         _before_the_end(self._end)
@@ -58,8 +59,6 @@ def _before_the_end(work: Callable[[], None]) -> None:
     """Call this when the main thread ends. `atexit` is too late: Python waits for our thread before
     that, and pools of threads take no work by then. So it goes where they have themselves called,
     and is called first, being registered later."""
-    import concurrent.futures.thread  # noqa: F401  # registers itself at its import
-
     register = cast("Callable[[Callable[[], None]], None]", vars(threading)["_register_atexit"])
     register(work)
 
