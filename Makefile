@@ -8,15 +8,17 @@
 #   make doors     programs of foreign make against ours; 35 minutes at most
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
-#   make bench     ratios and times, written to bench/out
-#   make check     format, lint, types (of the docs' examples too), import rules, manifest, tree
+#   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
+#                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
+#   make docs      the site, to docs/_build/html; open its index.html
+#   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: install run chat test doors proof endurance bench check lock clean \
-	format check-format check-lint check-types check-examples check-imports check-manifest check-tree
+.PHONY: install run chat test doors proof endurance bench docs check lock clean format \
+	check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -38,9 +40,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # they stay as they are, a new installation as soon as one of them changes.
 stamp = $(VENV)/.set-up/$(1)-$(shell cat locks/$(1).txt pyproject.toml | cksum | tr ' ' '-')
 RUN := $(call stamp,run)
+DOCS := $(call stamp,docs)
 DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
 INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
+TERMINAL := $(call stamp,terminal)
 CLIENTS := $(VENV)/clients
 MINILM := $(VENV)/minilm
 
@@ -48,9 +52,13 @@ MINILM := $(VENV)/minilm
 define set-up
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: -r locks/$(1).txt
+	@mkdir -p $(VENV)/.set-up && rm -f $(VENV)/.set-up/whole
+	@echo "setting up $(VENV), once: the $$(grep -c == locks/$(1).txt) packages of locks/$(1).txt"
+	@{ PYTHONUNBUFFERED=1 $(PIP) install --progress-bar off --require-hashes --no-deps --only-binary :all: \
+		-r locks/$(1).txt && touch $(VENV)/.set-up/whole; } \
+		| awk '/^(Collecting|Processing) / { n = split($$2, path, "/"); print "  " path[n]; fflush() }'
+	@test -e $(VENV)/.set-up/whole
 	$(PIP) install --quiet --no-deps --no-build-isolation --no-index -e .
-	@mkdir -p $(VENV)/.set-up
 endef
 
 install: $(INSTALL)
@@ -59,7 +67,7 @@ install: $(INSTALL)
 run: $(RUN)
 	$(BIN)/reverie demo
 
-chat: $(RUN)
+chat: $(TERMINAL)
 	$(BIN)/reverie chat
 
 test: $(DEV)
@@ -79,10 +87,15 @@ proof: $(PROOF)
 endurance: $(PROOF)
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
 
-bench: $(DEV)
-	$(BIN)/python -m bench
+bench: $(DEV) $(MINILM)/.set-up
+	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
-check: check-format check-lint check-types check-examples check-imports check-manifest check-tree
+# A warning ends it, and so does anything that a browser would fetch from elsewhere.
+docs: $(DOCS)
+	$(BIN)/python -m scripts.site
+	@echo "docs/_build/html/index.html is ready"
+
+check: check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
 
 check-format: $(DEV)
 	$(BIN)/ruff format --check .
@@ -101,6 +114,11 @@ check-imports: $(DEV)
 
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
+	$(BIN)/python -m scripts.threats
+
+check-docs: $(DEV)
+	$(BIN)/python -m scripts.pages
+	$(BIN)/python -m scripts.reference --check
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree
@@ -114,7 +132,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
-	rm -rf bench/out dist
+	rm -rf bench/out dist docs/_build
 	find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN):
@@ -128,13 +146,23 @@ $(INSTALL):
 	@touch $(RUN) $@
 endif
 
+ifneq ($(EXTRAS),terminal)
+$(TERMINAL):
+	$(call set-up,terminal)
+	@touch $(RUN) $@
+endif
+
+$(DOCS):
+	$(call set-up,docs)
+	@touch $(RUN) $@
+
 $(DEV):
 	$(call set-up,dev)
-	@touch $(RUN) $@
+	@touch $(RUN) $(DOCS) $@
 
 $(PROOF):
 	$(call set-up,proof)
-	@touch $(RUN) $(DEV) $@
+	@touch $(RUN) $(DOCS) $(DEV) $@
 
 # The weights that recall by meaning is tested with, beside the environment and not in it: without
 # them nothing may change.

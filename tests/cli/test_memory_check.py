@@ -168,3 +168,19 @@ def test_what_is_shown_cannot_speak_to_a_terminal(run: Run, folder: Path) -> Non
     shown = run("memory", "check", code=0).out
     assert "\x1b" not in shown
     assert "\u202e" not in shown
+
+
+def test_what_a_fix_would_change_is_shown_and_nothing_changed(run: Run, folder: Path) -> None:
+    path = put(folder, "freeze.md", "Yesterday the freeze began.")
+    before = path.read_bytes()
+    value = run("memory", "check", "--fix", "--dry-run", "--json", code=0).json()
+    (one,) = [one for one in value["files"] if one["file"] == "freeze.md"]
+    assert "Yesterday" in one["before"]
+    assert "Yesterday" not in one["after"]
+    shown = run("memory", "check", "--fix", "--dry-run", code=0).out
+    assert "-Yesterday the freeze began." in shown
+    assert path.read_bytes() == before
+    assert run("memory", "check", "--dry-run").code == 2
+    run("memory", "check", "--fix", code=0)
+    assert path.read_text() == one["after"]
+    assert run("memory", "check", "--fix", "--dry-run", code=0).out == "Nothing to fix.\n"

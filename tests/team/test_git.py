@@ -23,7 +23,7 @@ from .conftest import Hand
 
 pytestmark = [pytest.mark.spec("11.git"), pytest.mark.needs("git")]
 EMPTY = RemoteState(BEGINNING, {})
-COMMANDS = {"ls-remote", "fetch", "cat-file", "ls-tree", "rev-parse", "init"}
+COMMANDS = {"log", "ls-remote", "fetch", "cat-file", "ls-tree", "rev-parse", "init"}
 
 
 def git(*words: str, cwd: Path) -> bytes:
@@ -71,6 +71,12 @@ def test_two_folders_share_through_a_plain_git_remote(mates: list[Mate], hub: Pa
     ines.path("deploy.md").write_text("On Tuesdays — always.\n", "utf-8")
     assert ines.sync().pushed == ["deploy.md"]
     assert tomas.sync().pulled == ["deploy.md"]
+    (author,) = {one.author for one in tomas.remote.log()}
+    assert tomas.memories.history.log("team/deploy.md")[-1].origin.note == f"by {author}"
+    open_to_others = [
+        one for one in (tomas.memories.home / "team-git").rglob("*") if one.stat().st_mode & 0o077
+    ]
+    assert open_to_others == []
     assert tomas.path("deploy.md").read_text("utf-8") == "On Tuesdays — always.\n"
     tomas.path("deploy.md").write_text("On Wednesdays.\n", "utf-8")
     tomas.path("b.md").write_text("b\n", "utf-8")
@@ -172,4 +178,4 @@ def test_what_is_here_already_is_neither_fetched_nor_read_again(
     state = reader.state()
     assert state is not None
     assert dict(state.contents) == {"a.md": "one"}
-    assert asked == ["ls-remote", "ls-remote", "cat-file"]  # the last: whether it is here
+    assert asked == ["ls-remote", "ls-remote", "cat-file", "log"]  # is it here, and whose is it

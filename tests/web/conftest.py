@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ from urllib.parse import urlencode
 
 import anyio
 import pytest
+from click.testing import CliRunner
 from starlette.types import ASGIApp
 
+from reverie.apps.cli.app import build
 from reverie.apps.web.app import application
 from reverie.apps.web.desk import Desk
+from reverie.apps.web.figures import Commands
 from reverie.apps.web.gate import Gate
 from reverie.apps.web.keeper import Keeper
 from reverie.memory.trust import Trust
@@ -117,6 +120,24 @@ class Page:
     def look(self) -> None:
         self.keeper.look()
 
+    def settled(self, path: str) -> Answer:
+        """A page when what it asks for beside itself is there."""
+        self.visitor.get(path)
+        self.desk.settle(60)
+        return self.visitor.get(path)
+
+
+class InThisProcess(Commands):
+    """The commands without a process of their own, which a test has no time for."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.asked: list[Sequence[str]] = []
+
+    def started(self, line: Sequence[str]) -> str:
+        self.asked.append(line[3:])
+        return CliRunner().invoke(build(), list(line[3:])).stdout
+
 
 def reply(text: str, *calls: dict[str, Any], read: int = 0) -> dict[str, Any]:
     used = {"input_tokens": 100, "output_tokens": 5, "cache_read_input_tokens": read}
@@ -172,6 +193,7 @@ def page(home: Path, project: Path) -> Iterator[Page]:  # noqa: F811
 
 def opened(place: ProjectPlace) -> Iterator[Page]:
     desk, gate = Desk(place), Gate()
+    desk.commands = InThisProcess()
     keeper = Keeper(desk)
     keeper.look()
     visitor = Visitor(application(desk, gate))

@@ -89,6 +89,8 @@ def screens(page: Page) -> list[str]:
         keys = memories.folder.keys()
     hostile = next(key for key in keys if "hostile" in key)
     found = ["/sessions", f"/sessions/{file.id}", "/memories", f"/memories/{hostile}", "/review"]
+    found += [f"/memories/{hostile}?view=source", "/memories/moving", "/health", "/health/mend"]
+    found += ["/savings", "/team"]
     return [*found, f"/memories/edit/{hostile}", "/recall?q=port+of+service", "/dream", "/nothing"]
 
 

@@ -26,6 +26,10 @@ PLACES = (
     "/memories?q=port",
     "/memories?type=user",
     "/memories?finding=any",
+    "/health",
+    "/savings",
+    "/savings?sort=-at",
+    "/team",
 )
 
 
@@ -47,9 +51,9 @@ def fill(page: Page, sessions: int, memories: int) -> None:
             file = f"project_{n}.md"
             values = (file, "x", ("user", "project")[n % 2], f"Memory {n}", "About a port " * 5)
             put = writing.execute(
-                "INSERT INTO memory (file, stamp, type, name, description, modified, bytes, trust)"
-                " VALUES (?, ?, ?, ?, ?, ?, 9, 'user')",
-                (*values, time.time() - n),
+                "INSERT INTO memory (file, stamp, type, name, description, modified, bytes, trust,"
+                " folded) VALUES (?, ?, ?, ?, ?, ?, 9, 'user', ?)",
+                (*values, time.time() - n, f"memory {n}\nthe port of service {n} is {n}"),
             )
             writing.execute(
                 "INSERT INTO memory_text (rowid, text) VALUES (?, ?)",
@@ -81,6 +85,7 @@ def counted(page: Page, place: str) -> tuple[int, list[str], int]:
 
 
 def test_a_page_of_many_costs_what_a_page_of_few_costs(page: Page, scale: Scale) -> None:
+    page.desk.start = lambda name, work: None  # type: ignore[method-assign]
     fill(page, 60, 60)
     few = {place: counted(page, place) for place in PLACES}
     page.desk.base.path.unlink()
@@ -115,6 +120,10 @@ def test_a_first_load_and_each_later_page_are_small(page: Page) -> None:
             "/review",
             "/recall?q=port",
             "/dream",
+            "/health",
+            "/health/mend",
+            "/savings",
+            "/team",
         )
     }
     assert static + max(sizes.values()) <= FIRST

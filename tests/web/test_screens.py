@@ -213,6 +213,19 @@ def test_row_68_text_of_others_is_inert_everywhere(page: Page) -> None:
         "/recall?q=click+pixel+hostile",
         f"/memories?q={key}",
     ]
+    places += [
+        "/health",
+        "/health/mend",
+        "/team",
+        "/memories/moving",
+        f"/memories/{key}?view=recalled",
+    ]
+    places += [
+        "/savings?price=%3Cscript%3E&policy=%22%3E%3Cscript%3E",
+        "/savings?sort=%3Cscript%3E",
+    ]
+    for place in ("/health", "/savings"):
+        page.settled(place)
     places += ["/recall?q=%3Cscript%3Ealert(1)%3C/script%3E", "/sessions?q=%22%3E%3Cscript%3E"]
     for place in places:
         text = page.visitor.get(place).text
@@ -354,3 +367,58 @@ def test_ages_are_words() -> None:
     told = [show.ago(now - n) for n in (0, 60, 7_200, 86_400, 40 * 86_400)]
     assert told[:4] == ["now", "1 min ago", "2 hours ago", "1 day ago"]
     assert re.fullmatch(r"\d+ \w+ \d{4}", told[4])
+
+
+def test_what_was_dropped_can_be_put_back(page: Page, run: Run) -> None:
+    (item,) = run("memory", "review", "list", "--json").json()["items"]
+    done = page.visitor.post(f"/review/{item['id']}/drop")
+    shown = page.visitor.get(done.headers["location"]).text
+    assert "Nothing to review" in shown
+    assert f"/review/{item['id']}/restore" in shown
+    (dropped,) = run("memory", "review", "list", "--dropped", "--json").json()["items"]
+    assert dropped["text"] == item["text"]
+    page.visitor.post(f"/review/{item['id']}/restore")
+    (again,) = run("memory", "review", "list", "--json").json()["items"]
+    assert (again["id"], again["text"], again["evidence"]) == (
+        item["id"],
+        item["text"],
+        item["evidence"],
+    )
+    assert run("memory", "review", "list", "--dropped", "--json").json()["items"] == []
+    assert page.visitor.post(f"/review/{item['id']}/restore").status == 404
+
+
+def test_recall_is_up_to_date_and_reads_no_folder_twice_where_that_is_slow(
+    page: Page, run: Run
+) -> None:
+    ask = "/recall?q=the+port+of+service+1"
+    first = words(page.visitor.get(ask).text)
+    told = run("recall", "the port of service 1", "--explain", "--json").json()
+    assert told[0]["name"] in first
+    found = page.desk.recall._found
+    assert found is not None
+    index = found[0]
+    index._now, index._took = lambda: 0.0, 0.0  # a machine that is never busy
+    refreshed: list[int] = []
+    refresh = index.refresh
+    index.refresh = lambda: refreshed.append(1) or refresh()  # type: ignore[method-assign]
+    page.visitor.get(ask)
+    assert len(refreshed) == 1  # a small folder is looked at each time
+    index._took = 9.0
+    page.visitor.get(ask)
+    assert len(refreshed) == 1
+    run("memory", "add", "The zebra gateway listens on port 9911.", "--name", "Zebra gateway")
+    page.look()  # beside it
+    assert len(refreshed) == 2
+    assert "Zebra gateway" in words(page.visitor.get("/recall?q=zebra+gateway+port").text)
+
+
+def test_a_recall_index_deleted_under_the_page_is_made_again(page: Page) -> None:
+    ask = "/recall?q=the+port+of+service+1"
+    assert "Port of service 1" in words(page.visitor.get(ask).text)
+    found = page.desk.recall._found
+    assert found is not None
+    found[0]._took = 9.0
+    for file in found[0].transcripts.glob("recall*"):
+        file.unlink()
+    assert "Port of service 1" in words(page.visitor.get(ask).text)

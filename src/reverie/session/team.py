@@ -66,6 +66,33 @@ class TeamStatus:
         }
 
 
+DIFFERS = {
+    "conflict": "changed on both sides",
+    "pull": "a sync takes it",
+    "push": "a sync sends it",
+    "returning": "deleted here; a sync brings it back",
+    "taken back": "taken back here, until a teammate changes it again",
+    "blocked": "not shared",
+}
+"""In words, what a sync does about a file in which both sides differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChange:
+    """A file in which both sides differ, with both texts; None where one has none."""
+
+    key: str
+    what: str  # one of `DIFFERS`
+    author: str
+    here: str | None
+    there: str | None
+    why: str = ""
+
+    def value(self) -> dict[str, object]:
+        told = {"key": self.key, "what": self.what, "author": self.author, "why": self.why}
+        return {**told, "here": self.here, "there": self.there}
+
+
 @dataclass(frozen=True, slots=True)
 class TeamPlace:
     """A project, seen from one home, as far as sharing its memory needs it."""
@@ -169,6 +196,42 @@ def team_status(memories: Memories, place: TeamPlace) -> TeamStatus:
         tuple(both.quiet),
         dict(blocked),
     )
+
+
+def team_changes(memories: Memories, place: TeamPlace) -> list[TeamChange]:
+    """What a sync would take, send or leave, with both texts; nothing is changed."""
+    from reverie.team.round import compare
+
+    other = connect(place)
+    both = compare(memories, other, mode_of(place.settings))
+    found, here = both.found, both.here
+    kinds = {
+        **dict.fromkeys(found.push, "push"),
+        **dict.fromkeys(found.delete, "push"),
+        **dict.fromkeys(here.blocked, "blocked"),
+        **dict.fromkeys(found.take, "pull"),
+        **dict.fromkeys(found.remove, "pull"),
+        **dict.fromkeys(found.returned, "returning"),
+        **dict.fromkeys((*found.lost, *found.merge), "conflict"),
+        **dict.fromkeys(both.quiet, "taken back"),
+    }
+    there = (other.state() or both.there) if kinds else both.there
+
+    def text(key: str) -> str | None:
+        data = here.data.get(key)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    return [
+        TeamChange(
+            key,
+            what,
+            there.authors.get(key, ""),
+            text(key),
+            there.contents.get(key),
+            here.blocked.get(key, ""),
+        )
+        for key, what in sorted(kinds.items())
+    ]
 
 
 def refused_by_server(place: TeamPlace, most: int) -> list[CountedRefusal]:

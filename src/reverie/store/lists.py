@@ -10,7 +10,8 @@ itself, and a salt once made is never replaced.
 
 The review queue is what somebody untrusted wants remembered. An item is one JSON file below the
 history, with the whole text, where it came from and why it waits. It is in no index and is never
-sent to a model; a person accepts or drops it. An item that cannot be read is named and left.
+sent to a model; a person accepts or drops it. What was dropped lies beside it for thirty days and
+can be put back. An item that cannot be read is named and left.
 
 A provider that refuses a request says how much it takes: `<home>/learned.json` keeps it by model,
 the newest word counts, and the next session with that model begins with it. A file that cannot
@@ -159,6 +160,9 @@ def _mark(line: bytes) -> ForgottenMark | None:
 
 
 REVIEW = "review"
+DROPPED = "dropped"
+KEPT = 30 * 86_400.0
+"""Seconds for which what was dropped can be put back."""
 _NO_ITEM = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -175,13 +179,18 @@ class ReviewItem:
 
 
 class Review:
-    """The queue in one history's folder."""
+    """The queue in one history's folder, or what was dropped from it."""
 
     def __init__(
-        self, files: Folder, *, new_id: Callable[[], str] = lambda: os.urandom(6).hex()
+        self,
+        files: Folder,
+        *,
+        new_id: Callable[[], str] = lambda: os.urandom(6).hex(),
+        folder: str = REVIEW,
     ) -> None:
         self._files = files
         self._new_id = new_id
+        self._folder = folder
 
     def add(
         self, key: str, text: str, at: float, origin: Origin, evidence: Sequence[Evidence]
@@ -191,8 +200,12 @@ class Review:
             if (item.key, item.text) == (key, text):
                 return item
         item = ReviewItem(self._new_id(), key, text, at, origin, tuple(evidence))
-        self._files.write(_key(item.id), _encode(item), exclusive=True)
+        self._files.write(self._key(item.id), _encode(item), exclusive=True)
         return item
+
+    def put(self, item: ReviewItem) -> None:
+        """Keep an item as it is, under its own id."""
+        self._files.write(self._key(item.id), _encode(item))
 
     def items(self) -> list[ReviewItem]:
         """All that waits, oldest first."""
@@ -223,25 +236,47 @@ class Review:
         raise InvalidInput("Several items begin like that", where=name, do="Give more of the id")
 
     def remove(self, name: str) -> None:
-        self._files.remove(_key(name))
+        self._files.remove(self._key(name))
+
+    def drop(self, item: ReviewItem, now: float) -> None:
+        """Take an item out of the queue; it can be put back for a while."""
+        beside = Review(self._files, folder=DROPPED)
+        beside.put(ReviewItem(item.id, item.key, item.text, now, item.origin, tuple(item.evidence)))
+        self.remove(item.id)
+        for old in beside.items():
+            if old.at < now - KEPT:
+                beside.remove(old.id)
+
+    def dropped(self, now: float) -> list[ReviewItem]:
+        """What was dropped lately, the newest first; `at` is when."""
+        found = Review(self._files, folder=DROPPED).items()
+        return [one for one in reversed(found) if one.at >= now - KEPT]
+
+    def restore(self, name: str, now: float) -> ReviewItem:
+        """Let something that was dropped wait again."""
+        beside = Review(self._files, folder=DROPPED)
+        item = beside.find(name)
+        again = ReviewItem(item.id, item.key, item.text, now, item.origin, tuple(item.evidence))
+        self.put(again)
+        beside.remove(item.id)
+        return again
 
     def _names(self) -> list[str]:
         try:
-            keys = self._files.list(REVIEW)
+            keys = self._files.list(self._folder)
         except NotFound:
             return []
-        return [key.removeprefix(f"{REVIEW}/").removesuffix(".json") for key in keys]
+        return [key.removeprefix(f"{self._folder}/").removesuffix(".json") for key in keys]
 
     def _read(self, name: str) -> ReviewItem:
-        data = self._files.read(_key(name))
+        data = self._files.read(self._key(name))
         try:
             return _decode(name, json.loads(data))
         except _NO_ITEM as error:
             raise StoreError("An item of the review queue is damaged", where=name) from error
 
-
-def _key(name: str) -> str:
-    return f"{REVIEW}/{name}.json"
+    def _key(self, name: str) -> str:
+        return f"{self._folder}/{name}.json"
 
 
 def _encode(item: ReviewItem) -> bytes:

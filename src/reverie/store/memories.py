@@ -407,7 +407,7 @@ class Memories:
         return done
 
     def drop(self, item: ReviewItem) -> None:
-        self.review.remove(item.id)
+        self.review.drop(item, self.now())
 
 
 def memory_folder(home: Path, root: Path, settings: Settings) -> Path:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from reverie.errors import InvalidInput, NotAvailable, ReverieError
+from reverie.errors import InvalidInput, ReverieError
+from reverie.providers.extras import extra
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -190,12 +191,8 @@ class Postgres:
     kind = "postgresql"
 
     def __init__(self, url: str) -> None:
-        try:
+        with extra("team", "PostgreSQL cannot be reached"):
             from psycopg_pool import ConnectionPool
-        except ModuleNotFoundError as error:
-            raise NotAvailable(
-                "PostgreSQL needs the package psycopg", do="Install reverie[team]"
-            ) from error
         self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
             url,
             kwargs={"autocommit": True},

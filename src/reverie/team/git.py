@@ -33,6 +33,7 @@ from reverie.team.values import (
 BRANCH = "refs/heads/reverie/team-memory"
 _OURS = "refs/reverie/there"
 _SECONDS = 120
+_LOOKED = 1_000  # versions in which the last author of each file is looked for
 _SCHEMES = ("https://", "ssh://", "file://", "git://", "http://")
 _FILE = "100644"
 _BLOBS = (b"100644", b"100755")
@@ -84,14 +85,16 @@ class GitRemote:
         found = self.hashes(known)
         if found is None:
             return None
-        texts = self._texts("" if found.tag == BEGINNING else found.tag.strip('"'))
+        tip = "" if found.tag == BEGINNING else found.tag.strip('"')
+        texts = self._texts(tip)
         try:
             contents = {key: data.decode() for key, data in texts.items()}
         except UnicodeDecodeError:
             raise Hostile(
                 "The team's branch has a file that is not UTF-8 text", do="Remove it there"
             ) from None
-        return RemoteState(found.tag, found.checksums, contents)
+        authors = {one.key: one.author for one in reversed(self._log(tip, _LOOKED))}
+        return RemoteState(found.tag, found.checksums, contents, authors=authors)
 
     def put(self, drafts: Sequence[Draft], expected: str) -> str:
         """Commit a batch on the tip that the tag names, and push it."""
@@ -118,7 +121,9 @@ class GitRemote:
 
     def log(self, most: int = 100) -> list[KeptVersion]:
         """Who wrote what, the newest first."""
-        tip = self._brought(self._tip())
+        return self._log(self._brought(self._tip()), most)
+
+    def _log(self, tip: str, most: int) -> list[KeptVersion]:
         if not tip:
             return []
         text = self._git(
@@ -235,6 +240,7 @@ class GitRemote:
                 cwd=os.sep,
                 timeout=_SECONDS,
                 check=False,
+                umask=0o077,
             )
         except subprocess.TimeoutExpired:
             raise Offline(

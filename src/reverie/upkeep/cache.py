@@ -17,7 +17,7 @@ from reverie.session.library import Library, SessionDisk
 from reverie.session.reading import Transcript
 from reverie.settings import Settings
 from reverie.store.journal import BadLine, Journal
-from reverie.transcript.breaks import Break, BreakWatch, watch_entries
+from reverie.transcript.breaks import Break, BreakWatch, ChangedPart, watch_entries
 from reverie.transcript.codec import decode
 from reverie.transcript.fold import apply, branch
 from reverie.transcript.records import AssistantMessage, Entry, ForkEnded, Sent, Started, Usage
@@ -209,6 +209,7 @@ def _break_value(agent: str, found: Break) -> dict[str, Any]:
         "entry": found.entry,
         "cause": found.cause,
         "part": found.part,
+        "place": place_value(found.change),
         "expected": found.expected,
         "read": found.read,
         "lost": found.lost,
@@ -217,6 +218,15 @@ def _break_value(agent: str, found: Break) -> dict[str, Any]:
         "diagnosis": str(found.diagnosis) if found.diagnosis else "",
         "explanation": found.explanation,
     }
+
+
+def place_value(change: ChangedPart | None) -> dict[str, Any] | None:
+    """The first changed byte, where both requests are at hand."""
+    if change is None or change.place is None:
+        return None
+    place = change.place
+    told = {"block": change.name, "byte": place.byte}
+    return {**told, "before": place.before, "after": place.after}
 
 
 def _asked_value(one: AnsweredRequest, settings: Settings) -> dict[str, Any]:

@@ -20,7 +20,9 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin, Version, trust_in
 from reverie.store import landing
 from reverie.store.fences import Fence
+from reverie.store.files import Changed
 from reverie.store.memories import Memories
+from reverie.store.plain import digest
 from reverie.store.written import written_times
 from reverie.upkeep.place import ProjectPlace
 
@@ -155,15 +157,58 @@ def _present(
 # --- fixing
 
 
-def fix_memory(
-    memories: Memories, place: ProjectPlace, origin: Origin, fence: Fence | None = None
-) -> MemoryFix:
-    """Make the repairs as one step, but for those by which a fact would be lost."""
+@dataclass(frozen=True, slots=True)
+class FixPlan:
+    """The repairs that would be made, and those by which a fact would be lost, which are not."""
+
+    given: CheckInput
+    done: Repaired
+    left: tuple[str, ...] = ()
+    dropped: tuple[dict[str, str], ...] = ()
+
+    @property
+    def edits(self) -> dict[str, int]:
+        """How many of each kind."""
+        counts: dict[str, int] = {}
+        for one in self.done.edits:
+            counts[one.why] = counts.get(one.why, 0) + 1
+        return counts
+
+    @property
+    def changes(self) -> list[tuple[str, bytes | None, bytes | None]]:
+        """Each file with its bytes before and after."""
+        given, files = self.given.files, self.done.files
+        return [(key, given.get(key), files[key]) for key in sorted(files)]
+
+    @property
+    def mark(self) -> str:
+        """What tells one plan from another."""
+        parts = (f"{key} {_mark(was)} {_mark(now)}" for key, was, now in self.changes)
+        return digest("\n".join(parts).encode("utf-8", "surrogateescape"))
+
+    def value(self) -> dict[str, Any]:
+        """For JSON."""
+        texts = {"left": list(self.left), "dropped": list(self.dropped)}
+        files = [
+            {"file": key, "before": _shown(was), "after": _shown(now)}
+            for key, was, now in self.changes
+        ]
+        return {"files": files, "edits": self.edits, "plan": self.mark, **texts}
+
+
+def _mark(data: bytes | None) -> str:
+    return "-" if data is None else digest(data)
+
+
+def _shown(data: bytes | None) -> str | None:
+    return None if data is None else shown(data)
+
+
+def plan_fix(memories: Memories, place: ProjectPlace) -> FixPlan:
+    """The repairs that would be made now; nothing is changed."""
     from reverie.memory.branch_changes import verdict
     from reverie.memory.repair.repair import kept, repaired
 
-    with memories.folder.locked():
-        memories.look()
     given = _input(memories, place)
     barred = frozenset(
         key for key, data in given.files.items() if not _allowed(memories, key, data)
@@ -172,7 +217,7 @@ def fix_memory(
     given = replace(given, files=rest, unread=given.unread | barred)
     done = repaired(given)
     if not done.files:
-        return MemoryFix()
+        return FixPlan(given, done)
     found = verdict(
         given.files,
         kept(given, done),
@@ -181,31 +226,53 @@ def fix_memory(
         now=given.now,
         trust=given.trust,
     )
-    left = tuple(map(str, found.left))
     files = {
         key: found.work.get(key)
         for key in {*given.files, *found.work}
         if given.files.get(key) != found.work.get(key)
     }
+    edits = tuple(one for one in done.edits if one.file in files or one.target in files)
+    graves = tuple(
+        {"file": one.file, "fact": one.fact, "why": one.why, "target": one.target, "by": one.by}
+        for one in found.tombstones
+    )
+    made = replace(done, files=files, edits=edits)
+    return FixPlan(given, made, tuple(map(str, found.left)), graves)
+
+
+def fix_memory(
+    memories: Memories,
+    place: ProjectPlace,
+    origin: Origin,
+    fence: Fence | None = None,
+    *,
+    expect: str = "",
+) -> MemoryFix:
+    """Make the repairs as one step, but for those by which a fact would be lost.
+
+    `expect` is the mark of the plan that was looked at: where it would be another now, nothing
+    is made, and `Changed` says so.
+    """
+    with memories.folder.locked():
+        memories.look()
+    found = plan_fix(memories, place)
+    if expect and found.mark != expect:
+        raise Changed(
+            "What can be mended has changed since it was shown",
+            do="Look at it again",
+        )
+    files = found.done.files
     if not files:
-        return MemoryFix(failed=f"nothing was fixed: {left[0]}", left=left)
-    edits = [one for one in done.edits if one.file in files or one.target in files]
-    counts: dict[str, int] = {}
-    for one in edits:
-        counts[one.why] = counts.get(one.why, 0) + 1
+        failed = f"nothing was fixed: {found.left[0]}" if found.left else ""
+        return MemoryFix(failed=failed, left=found.left)
     try:
-        made = replace(done, files=files, edits=tuple(edits))
-        group = _land(memories, given, made, origin, fence)
+        group = _land(memories, found.given, found.done, origin, fence)
     except ReverieError as error:
         later = "cut off while it landed, which goes on when the memory is next opened: "
         return MemoryFix(failed=f"{later if landing.is_planned(memories) else ''}{error}")
     written = tuple(sorted(key for key, data in files.items() if data is not None))
     gone = tuple(sorted(key for key, data in files.items() if data is None))
-    graves = tuple(
-        {"file": one.file, "fact": one.fact, "why": one.why, "target": one.target, "by": one.by}
-        for one in found.tombstones
-    )
-    return MemoryFix(written, gone, counts, group, left=left, dropped=graves)
+    return MemoryFix(written, gone, found.edits, group, left=found.left, dropped=found.dropped)
 
 
 def _allowed(memories: Memories, key: str, data: bytes) -> bool:

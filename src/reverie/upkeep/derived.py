@@ -18,7 +18,7 @@ from typing import Any
 from reverie.store.recall.base import discard
 
 PATIENCE = 5.0
-VERSION = "1"
+VERSION = "2"
 NAME = "page.sqlite3"
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SCHEMA = """
@@ -33,12 +33,20 @@ CREATE TABLE session (
 CREATE INDEX session_at ON session (at DESC, id);
 CREATE TABLE timeline (id TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE saving (
-    id TEXT, policy TEXT, stamp TEXT, naive REAL, cost REAL, requests INTEGER, value TEXT,
-    PRIMARY KEY (id, policy)
+    id TEXT, policy TEXT, stamp TEXT, naive REAL, cost REAL, saved REAL, requests INTEGER,
+    back REAL, breaks INTEGER, lost INTEGER, facts INTEGER, facts_here INTEGER,
+    summaries INTEGER, peak INTEGER, value TEXT, PRIMARY KEY (id, policy)
 ) WITHOUT ROWID;
+CREATE INDEX saving_saved ON saving (policy, saved DESC, id);
+CREATE INDEX saving_naive ON saving (policy, naive DESC, id);
+CREATE TABLE recalled (
+    file TEXT, at REAL, session TEXT, said TEXT, outcome TEXT, score REAL, cited INTEGER, why TEXT
+);
+CREATE INDEX recalled_file ON recalled (file, at DESC);
+CREATE INDEX recalled_session ON recalled (session);
 CREATE TABLE memory (
     rank INTEGER PRIMARY KEY, file TEXT UNIQUE, stamp TEXT, type TEXT, name TEXT,
-    description TEXT, modified REAL, bytes INTEGER, trust TEXT
+    description TEXT, modified REAL, bytes INTEGER, trust TEXT, folded TEXT
 );
 CREATE INDEX memory_modified ON memory (modified DESC, file);
 CREATE VIRTUAL TABLE memory_text USING fts5(text, tokenize='trigram');
@@ -106,6 +114,12 @@ class Derived:
     def fact(self, name: str) -> str:
         found = self.rows("SELECT value FROM about WHERE name = ? LIMIT 1", (name,))
         return str(found[0][0]) if found else ""
+
+    def facts(self, names: Sequence[str]) -> dict[str, str]:
+        """Several facts from one query; those that are not there are left out."""
+        marks = ", ".join("?" * len(names))
+        query = f"SELECT name, value FROM about WHERE name IN ({marks}) LIMIT ?"
+        return {row[0]: row[1] for row in self.rows(query, [*names, len(names)])}
 
     def must_be_there(self) -> None:
         """Make a file again that was deleted under us: what is forgotten must not live on."""

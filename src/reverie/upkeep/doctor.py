@@ -24,28 +24,36 @@ from reverie.store.lock import FileLock
 from reverie.text.counts import plural, size
 from reverie.upkeep import home_files
 from reverie.upkeep.installed import Desk
+from reverie.upkeep.memory import find_memory, list_memories
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
+from reverie.world import say_nothing
 
 CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
 LEAST_SPACE = 200 * 10**6
 
-_FIX = "It can be fixed; ask for fixes"
+FIX = "It can be fixed; ask for fixes"
 _TORN = ("cut off before its end", "has no checksum")
 _PROGRAMS = {
-    "git": "memories are not checked against commits",
-    "rg": "files are searched by slower built-in code",
-    "bwrap": "background agents get no shell, typed tools only",
+    "git": ("memories are not checked against commits", "git"),
+    "rg": ("files are searched by slower built-in code", "ripgrep"),
+    "bwrap": ("background agents get no shell, typed tools only", "bubblewrap"),
 }
+"""What is lost without a program, and the package that brings it."""
+_SERVE = "no `reverie simulate`, `proxy`, `web` or `team serve`"
 _EXTRAS = {
-    "anthropic": "Anthropic's models cannot be asked (extra: anthropic)",
-    "openai": "OpenAI's models cannot be asked (extra: openai)",
-    "mcp": "no MCP, neither its servers for our agent nor `reverie mcp` (extra: mcp)",
-    "starlette": "no simulator, proxy or web door (extra: server)",
-    "uvicorn": "no simulator, proxy or web door (extra: server)",
+    "anthropic": ("Anthropic's models cannot be asked", "anthropic"),
+    "openai": ("OpenAI's models cannot be asked", "openai"),
+    "mcp": ("no MCP, neither its servers for our agent nor `reverie mcp`", "mcp"),
+    "starlette": (_SERVE, "server"),
+    "uvicorn": (_SERVE, "server"),
+    "httpx2": ("no `reverie proxy`", "proxy"),
+    "jinja2": ("no `reverie web`", "web"),
+    "prompt_toolkit": ("the terminal agent speaks line by line", "terminal"),
 }
+"""What is lost without a package, and the extra of ours that brings it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +93,10 @@ def _python(_: Examination) -> Iterator[Check]:
 
 
 def _programs(_: Examination) -> Iterator[Check]:
-    for name, loss in _PROGRAMS.items():
+    for name, (loss, package) in _PROGRAMS.items():
         path = shutil.which(name)
-        yield Check(name, "ok" if path else "note", path or f"not found: {loss}")
+        do = "" if path else f"Install the package {package}"
+        yield Check(name, "ok" if path else "note", path or f"not found: {loss}", do)
 
 
 def _sqlite(_: Examination) -> Iterator[Check]:
@@ -105,9 +114,11 @@ def _sqlite(_: Examination) -> Iterator[Check]:
 
 
 def _extras(_: Examination) -> Iterator[Check]:
-    for name, loss in _EXTRAS.items():
+    for name, (loss, extra) in _EXTRAS.items():
         there = find_spec(name) is not None
-        yield Check(name, "ok" if there else "note", "installed" if there else f"absent: {loss}")
+        what = "installed" if there else f"absent: {loss}"
+        do = "" if there else f"pip install 'reverie[{extra}]'"
+        yield Check(name, "ok" if there else "note", what, do)
 
 
 def _model(examined: Examination) -> Iterator[Check]:
@@ -158,7 +169,7 @@ def _rights(examined: Examination) -> Iterator[Check]:
         yield Check("rights", "problem" if left else "fixed", what)
         yield from map(_linked, filter(home_files.has_other_names, left))
     else:
-        yield Check("rights", "problem", what, _FIX)
+        yield Check("rights", "problem", what, FIX)
 
 
 def _linked(path: Path) -> Check:
@@ -178,7 +189,7 @@ def _temporary(examined: Examination) -> Iterator[Check]:
         kept = f", {len(found) - swept} of them perhaps in use" if swept < len(found) else ""
         yield Check("temporary", "fixed" if swept else "note", f"{what}{kept}")
     else:
-        yield Check("temporary", "note", what, _FIX)
+        yield Check("temporary", "note", what, FIX)
 
 
 # --- the project
@@ -201,6 +212,24 @@ def _project(examined: Examination) -> Iterator[Check]:
     moved = f", moved here from {owner}" if owner not in (None, str(place.root)) else ""
     made = moved if folder.is_dir() else ", made at the first session"
     yield Check("project", "ok", f"{place.root} → {folder.name}{made}")
+
+
+def _memory(examined: Examination) -> Iterator[Check]:
+    """Whether memories can be read, and whether some wait for a person."""
+    with find_memory(examined.place, say_nothing) as memories:
+        if memories is None:
+            yield Check("memory", "ok", "none yet")
+            return
+        count, waiting = len(list_memories(memories)), len(memories.review.items())
+        broken = memories.review.unreadable()
+    told = f"{plural(count, 'memory', 'memories')} read"
+    if broken:
+        yield Check("memory", "problem", f"{told}; {broken[0]} in review cannot be read")
+    elif waiting:
+        do = "`reverie memory review list` shows them"
+        yield Check("memory", "note", f"{told}, {waiting} waiting for review", do)
+    else:
+        yield Check("memory", "ok", told)
 
 
 def _transcripts(examined: Examination) -> Iterator[Check]:
@@ -284,6 +313,7 @@ _CHECKS: dict[str, Callable[[Examination], Iterator[Check]]] = {
     "temporary": _temporary,
     "settings": _settings,
     "project": _project,
+    "memory": _memory,
     "sessions": _transcripts,
     "locks": _locks,
     "clients": _clients,

@@ -256,7 +256,7 @@ class Rewriter:
         if kept is not None:
             for name in old:
                 kept.removed(object_key(name), "version")
-            for key in kept._list("review"):
+            for key in (*kept._list("review"), *kept._list("dropped")):
                 kept.plain(key, "review")
             kept.removed(HEADS, "derived")
 

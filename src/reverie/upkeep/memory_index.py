@@ -22,6 +22,7 @@ from reverie.upkeep.timeline import Values
 
 PAGE = 50
 SHORTEST = 3  # letters that the index of words tells apart
+RARE = 200  # memories in which a word may be for it to be looked up and not met on the way
 _COLUMNS = "file, type, name, description, modified, bytes, trust"
 _LISTED = ", ".join(f"memory.{name}" for name in _COLUMNS.split(", "))
 
@@ -79,8 +80,9 @@ class MemoryIndex:
                 base.execute("DELETE FROM memory WHERE file = ?", (key,))
             for row, text in rows:
                 put = base.execute(
-                    f"INSERT INTO memory (stamp, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (stamps[row[0]], *row),
+                    f"INSERT INTO memory (stamp, folded, {_COLUMNS}) VALUES"
+                    " (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (stamps[row[0]], text, *row),
                 )
                 base.execute(
                     "INSERT INTO memory_text (rowid, text) VALUES (?, ?)", (put.lastrowid, text)
@@ -105,7 +107,7 @@ class MemoryIndex:
 
     def page(self, query: MemoryQuery) -> tuple[list[Values], int]:
         """Fifty rows, the newest first, and how many there are in all."""
-        where, given = _where(query)
+        where, given = self._where(query)
         counting = f"SELECT count(*) FROM memory{where} LIMIT 1"
         key = (counting, *given)
         count: int = self.base.kept(key, lambda: self.base.one(counting, given)[0])
@@ -116,6 +118,30 @@ class MemoryIndex:
             [*given, PAGE, (query.page - 1) * PAGE],
         )
         return [{**dict(row), "findings": _split(row["findings"])} for row in rows], count
+
+    def _where(self, query: MemoryQuery) -> tuple[str, list[Any]]:
+        """Words that are rare are looked up; those that are not are met soon enough by walking
+        through the newest first."""
+        parts, given = _kinds(query)
+        long = [word for word in query.words if len(word) >= SHORTEST]
+        match = " AND ".join('"' + word.replace('"', '""') + '"' for word in long)
+        if match and self._is_rare(match):
+            parts.append("rank IN (SELECT rowid FROM memory_text WHERE memory_text MATCH ?)")
+            given.append(match)
+        else:
+            long = []
+        for word in query.words:
+            if word not in long:
+                parts.append("instr(memory.folded, ?)")
+                given.append(word)
+        return (f" WHERE {' AND '.join(parts)}" if parts else ""), given
+
+    def _is_rare(self, match: str) -> bool:
+        row = self.base.one(
+            "SELECT count(*) FROM (SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT ?)",
+            (match, RARE),
+        )
+        return row[0] < RARE
 
     def sums(self) -> Values:
         """How many there are, of each kind, and what a check said."""
@@ -171,7 +197,7 @@ def _row(
     return row, fold_case(f"{one.name}\n{one.text}")
 
 
-def _where(query: MemoryQuery) -> tuple[str, list[Any]]:
+def _kinds(query: MemoryQuery) -> tuple[list[str], list[Any]]:
     parts: list[str] = []
     given: list[Any] = []
     for name in ("type", "trust"):
@@ -182,12 +208,4 @@ def _where(query: MemoryQuery) -> tuple[str, list[Any]]:
         only = "" if query.finding == "any" else " WHERE kind = ?"
         parts.append(f"file IN (SELECT file FROM finding{only})")
         given += [query.finding] if only else []
-    long = [word for word in query.words if len(word) >= SHORTEST]
-    if long:
-        parts.append("rank IN (SELECT rowid FROM memory_text WHERE memory_text MATCH ?)")
-        given.append(" AND ".join('"' + word.replace('"', '""') + '"' for word in long))
-    for word in query.words:
-        if len(word) < SHORTEST:
-            parts.append("rank IN (SELECT rowid FROM memory_text WHERE instr(memory_text.text, ?))")
-            given.append(word)
-    return (f" WHERE {' AND '.join(parts)}" if parts else ""), given
+    return parts, given

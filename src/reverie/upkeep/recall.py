@@ -62,9 +62,57 @@ def recall_rows(
     with recall_place(place, say) as found:
         if found is None:
             return []
-        index, memory = found
-        hits = index.search(text, now, k=k, meaning=_meaning(place, index, text, say))
-        return [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now, place)]
+        meant = _meaning(place, found[0], text, say)
+        hits = found[0].search(text, now, k=k, meaning=meant)
+        return _rows(hits, found, now, place, root)
+
+
+class OpenRecall:
+    """Recall kept open for many questions: what is slow to bring up to date is brought so beside
+    them, by `settle`. One thread at a time."""
+
+    def __init__(self, place: ProjectPlace, say: Say) -> None:
+        self._place = place
+        self._say = say
+        self._found: tuple[MemoryIndex, MemoryFolder | None] | None = None
+        self._opened = contextlib.ExitStack()
+
+    def rows(self, text: str, now: float, k: int) -> list[dict[str, Any]]:
+        """What `recall_rows` gives, checked against the repository."""
+        found = self._open()
+        if found is None:
+            return []
+        meant = _meaning(self._place, found[0], text, self._say)
+        hits = found[0].search(text, now, k=k, meaning=meant, beside=True)
+        return _rows(hits, found, now, self._place, self._place.root)
+
+    def settle(self) -> None:
+        """Bring the index up to date, where anybody has asked yet."""
+        if self._found is not None:
+            self._found[0].refresh()
+
+    def close(self) -> None:
+        self._opened.close()
+        self._found = None
+
+    def _open(self) -> tuple[MemoryIndex, MemoryFolder | None] | None:
+        if self._found is None or self._found[1] is None:  # no memory so far
+            self.close()
+            self._found = self._opened.enter_context(recall_place(self._place, self._say))
+            if self._found is not None:
+                self._opened.enter_context(self._found[0].opened())
+        return self._found
+
+
+def _rows(
+    hits: Sequence[RecallHit],
+    found: tuple[MemoryIndex, MemoryFolder | None],
+    now: float,
+    place: ProjectPlace,
+    root: Path | None,
+) -> list[dict[str, Any]]:
+    index, memory = found
+    return [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now, place)]
 
 
 def dated(

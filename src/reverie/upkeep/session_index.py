@@ -16,6 +16,7 @@ from reverie.errors import NotFound, ReverieError
 from reverie.session.library import Library
 from reverie.session.listing import summary_of
 from reverie.session.reading import Transcript
+from reverie.session.recall.ledger import ledgers
 from reverie.settings import Settings
 from reverie.store.home import SessionFile
 from reverie.transcript.records import AssistantMessage, Sent
@@ -77,6 +78,7 @@ class SessionIndex:
         try:
             found = self.library.read(file.id)
             row, told = self._row(file, found)
+            recalled = list(_recalled(file.id, found))
         except NotFound:
             self._remove([file.id])
             return
@@ -84,17 +86,21 @@ class SessionIndex:
             row = dict.fromkeys(_COLUMNS, 0) | {"id": file.id, "at": file.mtime, "size": file.size}
             row |= {"title": "", "error": str(error), "program": "", "model": "", "folded": ""}
             told = {"requests": [], "events": [], "recorded": False, "faults": [str(error)]}
+            recalled = []
         row["stamp"] = file.stamp
         with self.base.writing() as base:
             base.execute(_PUT, [row[name] for name in _COLUMNS])
             base.execute(
                 "INSERT OR REPLACE INTO timeline VALUES (?, ?)", (file.id, json.dumps(told))
             )
+            base.execute("DELETE FROM recalled WHERE session = ?", (file.id,))
+            base.executemany("INSERT INTO recalled VALUES (?, ?, ?, ?, ?, ?, ?, ?)", recalled)
 
     def _remove(self, names: Sequence[str]) -> None:
         with self.base.writing() as base:
             for table in ("session", "timeline", "saving"):
                 base.executemany(f"DELETE FROM {table} WHERE id = ?", [(n,) for n in names])
+            base.executemany("DELETE FROM recalled WHERE session = ?", [(n,) for n in names])
 
     def _row(self, file: SessionFile, found: Transcript) -> tuple[Values, Values]:
         told = timeline(found)
@@ -123,9 +129,9 @@ class SessionIndex:
         order = f"saved {_way(query)}, at DESC" if query.sort == "saved" else _order(query)
         rows = self.base.rows(
             f"SELECT {_LISTED}, 1 - saving.cost / nullif(saving.naive, 0) AS saved FROM session"
-            f" LEFT JOIN saving ON saving.id = session.id AND saving.policy = 'collapse'{where}"
+            f" LEFT JOIN saving ON saving.id = session.id AND saving.policy = ?{where}"
             f" ORDER BY {order} LIMIT ? OFFSET ?",
-            [*given, PAGE, (query.page - 1) * PAGE],
+            [self.settings.context_policy, *given, PAGE, (query.page - 1) * PAGE],
         )
         return [dict(row) for row in rows], count
 
@@ -159,6 +165,15 @@ class SessionIndex:
             do="The list of sessions shows those there are",
         )
 
+    def recalled(self, file: str) -> list[Values]:
+        """The turns in which a memory was thought of, the newest first: fifty of them."""
+        rows = self.base.rows(
+            "SELECT recalled.*, (SELECT title FROM session WHERE session.id = recalled.session) AS"
+            " title FROM recalled WHERE file = ? ORDER BY at DESC LIMIT ?",
+            (file, PAGE),
+        )
+        return [dict(row) for row in rows]
+
     def newest(self) -> str:
         """The id of the newest session, or nothing."""
         rows = self.base.rows("SELECT id FROM session ORDER BY at DESC, id LIMIT 1")
@@ -173,10 +188,11 @@ class SessionIndex:
     def session(self, name: str) -> tuple[Values, Values]:
         """One session's row and its timeline."""
         rows = self.base.rows(
-            f"SELECT {_LISTED}, timeline.value AS told, saving.value AS saving FROM session"
-            " JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON"
-            " saving.id = session.id AND saving.policy = 'collapse' WHERE session.id = ? LIMIT 1",
-            (name,),
+            f"SELECT {_LISTED}, timeline.value AS told, saving.naive AS naive, saving.cost AS"
+            " with_policy, json_extract(saving.value, '$.rounds.naive') AS untouched FROM session"
+            " JOIN timeline ON timeline.id = session.id LEFT JOIN saving ON saving.id = session.id"
+            " AND saving.policy = ? WHERE session.id = ? LIMIT 1",
+            (self.settings.context_policy, name),
         )
         if not rows:
             raise NotFound(
@@ -186,7 +202,16 @@ class SessionIndex:
             )
         row = dict(rows[0])
         told = cast("Values", json.loads(row.pop("told")))
+        row["untouched"] = json.loads(row["untouched"] or "[]")
         return row, told
+
+
+def _recalled(session: str, found: Transcript) -> Iterator[tuple[Any, ...]]:
+    """What recall thought of in each turn of a session."""
+    for turn in ledgers(found.entries):
+        for row in turn.value()["candidates"]:
+            words = (turn.said[:200], row["outcome"], row["score"], row["cited"], row["why"])
+            yield (row["file"], turn.at, session, *words)
 
 
 def _where(query: SessionQuery) -> tuple[str, list[Any]]:

@@ -59,7 +59,7 @@ def list_all(as_json: bool, changed: bool, project: Path) -> None:
 
 
 @app.command()
-@click.argument("name")
+@click.argument("name", help="Its name, JSON key or environment variable.")
 @json_option
 @project_option
 def get(name: str, as_json: bool, project: Path) -> None:

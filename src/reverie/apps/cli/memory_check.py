@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +13,13 @@ from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, line, note, say, table, waiting
 from reverie.text.counts import plural
 from reverie.text.untrusted import reveal
-from reverie.upkeep.check import MemoryFix, check_memory, fix_memory, report_value
+from reverie.upkeep.check import (
+    MemoryFix,
+    check_memory,
+    fix_memory,
+    plan_fix,
+    report_value,
+)
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.rules import list_rules
 
@@ -24,12 +31,18 @@ _SHOWN = 200
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Make the fixes that lose nothing.")
+@click.option("--dry-run", is_flag=True, help="With --fix: show what it would change, as diffs.")
 @json_option
 @project_option
-def check(fix: bool, as_json: bool, project: Path) -> None:
+def check(fix: bool, dry_run: bool, as_json: bool, project: Path) -> None:
     """Check the memory: junk, duplicates, contradictions, stale dates, secrets, index faults."""
+    if dry_run and not fix:
+        raise click.UsageError("--dry-run goes with --fix")
     done = MemoryFix()
     place = ProjectPlace.of(project)
+    if dry_run:
+        _would(place, project, as_json=as_json)
+        return
     with (
         waiting("checking the memory"),
         open_memory(project) if fix else find_memory(project) as memories,
@@ -48,6 +61,25 @@ def check(fix: bool, as_json: bool, project: Path) -> None:
             note(line(reveal(f"{file}: {told}"), 300))
     if done.failed:
         raise click.exceptions.Exit(1)
+
+
+def _would(place: ProjectPlace, project: Path, *, as_json: bool) -> None:
+    """What a fix would change, and nothing changed."""
+    with waiting("checking the memory"), find_memory(project) as memories:
+        found = None if memories is None else plan_fix(memories, place)
+    nothing: dict[str, Any] = {"files": [], "edits": {}, "plan": ""}
+    value = nothing if found is None else found.value()
+    if as_json:
+        document(value)
+        return
+    for one in value["files"]:
+        before, after = ((one[side] or "").splitlines() for side in ("before", "after"))
+        for row in unified_diff(before, after, one["file"], one["file"], lineterm=""):
+            say(line(reveal(row), 400))
+    for left in value.get("left", [])[:20]:
+        note(f"left out: {line(reveal(left), 200)}")
+    if not value["files"]:
+        say("Nothing to fix.")
 
 
 def _tell(report: HygieneReport, done: MemoryFix, fix: bool) -> None:

@@ -1,7 +1,7 @@
 """`reverie memory review`: what untrusted sources want remembered, for a person to decide.
 
 Nothing here is in the index or was sent to a model. Accepting saves it as the user's decision,
-with where it came from in the note; dropping removes it from the queue.
+with where it came from in the note; what is dropped can be put back for thirty days.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import click
 
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
-from reverie.apps.cli.show import Column, age, document, line, note, say, table
+from reverie.apps.cli.show import Column, document, line, note, say, table
+from reverie.text.counts import age
 from reverie.text.untrusted import reveal
 from reverie.upkeep.memory import describe_origin, review_value
 
@@ -26,18 +27,22 @@ def app() -> None:
 
 
 @app.command("list")
+@click.option("--dropped", is_flag=True, help="What was dropped in the last 30 days instead.")
 @json_option
 @project_option
-def list_all(as_json: bool, project: Path) -> None:
+def list_all(dropped: bool, as_json: bool, project: Path) -> None:
     """List what is waiting for review, oldest first, and why."""
     with find_memory(project) as memories:
-        items = memories.review.items() if memories else []
+        if dropped:
+            items = memories.review.dropped(time.time()) if memories else []
+        else:
+            items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
     if as_json:
         document({"items": [review_value(item) for item in items], "unreadable": broken})
         return
     if not items:
-        say("Nothing is waiting for review.")
+        say("Nothing was dropped lately." if dropped else "Nothing is waiting for review.")
     else:
         now = time.time()
         names = ("id", "file", "age", "from", "why")
@@ -102,3 +107,17 @@ def drop(item: str, as_json: bool, project: Path) -> None:
         document({"dropped": found.id})
         return
     say(f"{found.key} dropped")
+
+
+@app.command()
+@review_id
+@json_option
+@project_option
+def restore(item: str, as_json: bool, project: Path) -> None:
+    """Put back what was dropped in the last 30 days."""
+    with open_memory(project) as memories:
+        found = memories.review.restore(item, time.time())
+    if as_json:
+        document({"restored": found.id})
+        return
+    say(f"{found.key} waits for review again")

@@ -79,6 +79,9 @@ _KEPT = ("session", "breaks", "announced", "refused", "faults", "facts", "near",
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="OUT", help="Write an HTML page with plots."
 )
+@click.option(
+    "--rounds", is_flag=True, help="With --json: the tokens of each request too, by policy."
+)
 @json_option
 @project_option
 def replay(
@@ -87,6 +90,7 @@ def replay(
     tail: int | None,
     prices: str,
     html: Path | None,
+    rounds: bool,
     as_json: bool,
     project: Path,
 ) -> None:
@@ -99,7 +103,9 @@ def replay(
     if html is not None and sessions:
         _write(html, page(sessions))
     figures = [s.figures for s in sessions]
-    if as_json:
+    if as_json and rounds:
+        document([s.figures.value() | _rounds(s) for s in sessions])
+    elif as_json:
         document([f.value() for f in figures])
     else:
         _tell(figures, chosen, html)
@@ -107,6 +113,11 @@ def replay(
         note(f"{given}: {error}")
     if failed:
         raise click.exceptions.Exit(failed[-1][1].exit_code)
+
+
+def _rounds(session: MeasuredSession) -> dict[str, dict[str, list[int]]]:
+    played = session.played.items()
+    return {"rounds": {name: [one.tokens for one in run.rounds] for name, run in played}}
 
 
 def _all(

@@ -17,7 +17,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from reverie.apps.web import dream, memories, recall, review, sessions
+from reverie.apps.web import (
+    dream,
+    health,
+    memories,
+    moving,
+    recall,
+    review,
+    savings,
+    sessions,
+    team,
+)
 from reverie.apps.web.desk import HERE, Ask, Desk
 from reverie.apps.web.events import EventStream
 from reverie.apps.web.gate import Gate, Sealed, packs, refusal
@@ -35,7 +45,7 @@ def application(desk: Desk, gate: Gate) -> ASGIApp:
     """The page of one project."""
     get: dict[str, Screen] = {}
     post: dict[str, Screen] = {}
-    for screen in (sessions, memories, review, recall, dream):
+    for screen in (sessions, moving, memories, review, recall, dream, health, team, savings):
         get |= screen.GET
         post |= screen.POST
     routes = [

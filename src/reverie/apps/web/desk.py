@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
+from reverie.apps.web.figures import Commands, Figures
 from reverie.errors import NotFound
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.upkeep.derived import NAME, Derived
@@ -27,10 +28,15 @@ from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
 from reverie.upkeep.memory_index import MemoryIndex
 from reverie.upkeep.place import ProjectPlace
+from reverie.upkeep.recall import OpenRecall
+from reverie.upkeep.savings import Savings
 from reverie.upkeep.session_index import SessionIndex
 from reverie.world import Notice
 
+_T = TypeVar("_T")
 HERE = Path(__file__).parent
+PATIENCE = 5.0
+"""Seconds that the end waits for work beside the page."""
 SAID = {
     "saved": "Saved.",
     "queued": "It waits for review.",
@@ -44,6 +50,9 @@ SAID = {
     "landed": "The changes are in your memories.",
     "begun": "A dream has begun.",
     "mended": "Mended.",
+    "imported": "Imported; what is not trusted waits for review.",
+    "nothing": "There was nothing to mend.",
+    "syncing": "A sync has begun; what it did stands below when it is done.",
     "forgotten": "Forgotten: nothing under home contains it any more.",
 }
 """What has just been done; a page shows it by its name, never by words from its address."""
@@ -78,17 +87,27 @@ class Desk:
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
         self.memories = MemoryIndex(self.base, place)
+        self.savings = Savings(self.base, self.settings)
+        self.recall = OpenRecall(place, self.say)
         self.hub = Hub()
+        self.figures = Figures(self)
+        self.commands = Commands(place.environ)
+        self.closed = False
         self.running: dict[str, threading.Thread] = {}
         self.reading: tuple[int, int] = (0, 0)
         self.said: list[str] = []
         self.due = ""  # when the next dream is due, as last looked at
         self._memory: Memories | None = None
+        self._worked_out: dict[Any, tuple[Any, Any]] = {}
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._templates = _templates(self)
 
     def close(self) -> None:
+        self.closed = True
+        self.commands.stop()
+        self.settle(PATIENCE)
+        self.recall.close()
         self._opened.close()
         self.library.close()
         self.base.close()
@@ -106,6 +125,14 @@ class Desk:
                 opened = find_memory(self.place, self.say, create=create)
                 self._memory = self._opened.enter_context(opened)
             yield self._memory
+
+    def between_changes(self, memories: Memories, make: Callable[[Memories], _T]) -> _T:
+        """What `make` works out of the whole history, once for each state of it."""
+        history = memories.history.log()
+        state = (len(history), history[-1].id if history else "")
+        if self._worked_out.get(make, (None, None))[0] != state:
+            self._worked_out[make] = (state, make(memories))
+        return self._worked_out[make][1]
 
     @contextlib.contextmanager
     def memory_there(self) -> Generator[Memories]:
@@ -129,6 +156,13 @@ class Desk:
             thread = threading.Thread(target=work, name=f"reverie-{name}", daemon=True)
             self.running[name] = thread
             thread.start()
+
+    def settle(self, seconds: float) -> None:
+        """Wait for what takes longer than a request, but for a dream, which goes on alone."""
+        until = time.monotonic() + seconds
+        for name, thread in list(self.running.items()):
+            if name != "dream":
+                thread.join(max(0.0, until - time.monotonic()))
 
     # Answers
 
@@ -210,5 +244,7 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("review", "Review", "v"),
     ("recall", "Recall", "r"),
     ("dream", "Dream", "d"),
+    ("health", "Health", "h"),
+    ("savings", "Savings", "a"),
 )
 """The screens in the menu: address, word, key behind `g`."""

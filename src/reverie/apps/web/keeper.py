@@ -60,6 +60,8 @@ class Keeper:
         if changed or not desk.base.fact("score"):
             with desk.memory() as memories:
                 desk.memories.check(memories)
+            with desk.asking():
+                desk.recall.settle()
             desk.hub.tell("memories")
         if state != self._dreams:
             self._dreams = state

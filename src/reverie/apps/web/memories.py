@@ -18,7 +18,7 @@ from reverie.errors import InvalidInput, NotFound, ReverieError, SecretFound
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TopicFile
 from reverie.memory.trust import Trust
-from reverie.memory.versions import Origin, Version, blame
+from reverie.memory.versions import By, Origin, Version, blame
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
@@ -27,7 +27,7 @@ from reverie.upkeep.memory_index import PAGE, MemoryQuery
 
 KINDS = ("user", "feedback", "project", "reference")
 MAX_VERSIONS = 30
-VIEWS = ("text", "source", "blame")
+VIEWS = ("text", "source", "blame", "recalled")
 
 
 def by_user(kind: str, note: str = "") -> Origin:
@@ -103,6 +103,8 @@ def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any
         "more": max(0, len(history) - MAX_VERSIONS),
         "diff": _difference(memories, ask, steps),
         "blame": _blamed(memories, history) if view == "blame" else (),
+        "recalled": desk.sessions.recalled(key) if view == "recalled" else (),
+        "origins": _origins(steps),
     }
 
 
@@ -121,6 +123,20 @@ def _version(step: Version, undone: bool) -> dict[str, Any]:
     }
 
 
+def _origins(steps: list[Version]) -> list[tuple[By, str, str]]:
+    """Where its versions came from, as all of one origin can be taken back: how, what, in words."""
+    found: dict[tuple[By, str], str] = {}
+    for step in steps:
+        origin = step.origin
+        if step.undoes or origin.trust is Trust.USER:
+            continue
+        if origin.session:
+            found["session", origin.session] = f"session {origin.session[:8]}"
+        elif origin.agent:
+            found["agent", origin.agent] = origin.agent
+    return [(by, value, words) for (by, value), words in found.items()]
+
+
 def _difference(memories: Memories, ask: Ask, steps: list[Version]) -> dict[str, Any] | None:
     """What one version changed, or how two differ."""
     wanted = ask.query.get("version", "") or (steps[0].id if steps else "")
@@ -131,7 +147,9 @@ def _difference(memories: Memories, ask: Ask, steps: list[Version]) -> dict[str,
     if against := ask.query.get("against", ""):
         before = memories.history.find(against).after
     texts = [_content(memories, name).decode("utf-8", "replace") for name in (before, step.after)]
-    return {"version": step.id, "against": against, "rows": show.difference(*texts)}
+    words = ask.query.get("diff", "") != "lines"
+    rows = show.difference(*texts, words=words)
+    return {"version": step.id, "against": against, "rows": rows, "words": words}
 
 
 def _content(memories: Memories, name: str) -> bytes:

@@ -6,6 +6,7 @@ requests than there is room for are drawn by stretches, the highest of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from markupsafe import Markup, escape
 from reverie.apps.web.show import num, short
 
 MAX_POINTS = 600
+FAR_ABOVE = 3
+"""Times the areas' height that a line over them may take."""
+UNTOUCHED = "if nothing were done"
 KIND_WORDS = {
     "head": "system and tools",
     "sealed": "sealed lines",
@@ -75,10 +79,13 @@ def stacked(
     low: bool = False,
     marks: Sequence[PlotMark] = (),
     at: int = 0,
+    over: Sequence[float] = (),
 ) -> Markup:
-    """Areas over each other, one step for each row; `at` is the request that is looked at."""
+    """Areas over each other, one step for each row; `at` is the request that is looked at, `over`
+    a line of its own, which ends at the top where it is far above all areas."""
     frames = (LOW_WIDE, LOW_NARROW) if low else (WIDE, NARROW)
-    return Markup("").join(_stacked(frame, rows, classes, label, marks, at) for frame in frames)
+    parts = (_stacked(frame, rows, classes, label, marks, at, over) for frame in frames)
+    return Markup("").join(parts)
 
 
 def _stacked(
@@ -88,9 +95,11 @@ def _stacked(
     label: str,
     marks: Sequence[PlotMark],
     at: int,
+    over: Sequence[float],
 ) -> Markup:
     shown, places = _thinned(rows)
     top = max((sum(row.values()) for row in shown), default=0) or 1
+    top = max(top, min(max(over, default=0), FAR_ABOVE * top))
     unit = (frame.right - frame.left) / max(1, len(shown))
     high = (frame.base - 32) / top
 
@@ -100,10 +109,18 @@ def _stacked(
     parts = [_grid(frame, top, high), _numbers(frame, len(rows), x_of)]
     below = [0.0] * len(shown)
     for name, words in classes.items():
-        over = [base + row.get(name, 0) for base, row in zip(below, shown, strict=True)]
-        if over != below:
-            parts.append(_area(frame, below, over, unit, high, name, words))
-        below = over
+        above = [base + row.get(name, 0) for base, row in zip(below, shown, strict=True)]
+        if above != below:
+            parts.append(_area(frame, below, above, unit, high, name, words))
+        below = above
+    if over:
+        heights = _highest(over)
+        dots = (
+            f"{frame.left + (n + 0.5) * unit:.1f},{frame.base - min(value, top) * high:.1f}"
+            for n, value in enumerate(heights)
+        )
+        line = Markup('<polyline class="naive" points="{}"><title>{}</title></polyline>')
+        parts.append(line.format(" ".join(dots), UNTOUCHED))
     parts += [_mark(x_of(mark.at), mark) for mark in marks]
     if at:
         parts.append(
@@ -123,6 +140,11 @@ def _thinned(
     groups = [rows[n : n + step] for n in range(0, len(rows), step)]
     shown = [max(group, key=lambda row: sum(row.values())) for group in groups]
     return shown, {n + 1: n // step for n in range(len(rows))}
+
+
+def _highest(values: Sequence[float]) -> list[float]:
+    step = -(-len(values) // MAX_POINTS) or 1
+    return [max(values[n : n + step]) for n in range(0, len(values), step)]
 
 
 def _area(
@@ -163,14 +185,21 @@ def _grid(frame: PlotFrame, top: float, high: float) -> Markup:
 
 
 def _numbers(frame: PlotFrame, count: int, x_of: Any) -> Markup:
-    step = max(1, int(_round(count / frame.ticks)))
-    wanted = [1, *range(step, count + 1, step)] if step > 1 else range(1, count + 1)
+    wanted = _ticks(count, frame.ticks)
     return Markup("").join(
         Markup('<text class="mid" x="{:.1f}" y="{}">{}</text>').format(
             x_of(n), frame.base + 20, num(n)
         )
         for n in wanted
     )
+
+
+def _ticks(count: int, most: int) -> list[int]:
+    """Every request where there is room, else the first and every fifth, tenth and so on."""
+    if count <= 2 * most:
+        return list(range(1, count + 1))
+    step = max(5, int(_round(count / most)))
+    return [1, *range(step, count + 1, step)]
 
 
 def _round(value: float) -> float:
@@ -186,6 +215,30 @@ def _mark(x: float, mark: PlotMark) -> Markup:
     return Markup('<path class="{}" d="M{:.1f} 8{}"><title>{}</title></path>').format(
         name, x + shift, shape, mark.text
     )
+
+
+def scattered(frame: PlotFrame, points: Sequence[tuple[float, float]], label: str) -> Markup:
+    """Points over a scale of tens, against a line at one."""
+    xs = [x for x, _ in points]
+    low, high = min(xs), max(*xs, min(xs) + 0.1)
+    top = max(1.2, *(y for _, y in points))
+    wide = (frame.right - frame.left - 12) / (high - low)
+    tall = (frame.base - 12) / top
+    parts: list[Markup] = []
+    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y, name = frame.base - value * tall, "lim" if value == 1 else "grid"
+        row = '<path class="{}" d="M{} {:.1f}H{}"/><text class="end" x="{}" y="{:.1f}">{:g}</text>'
+        given = (name, frame.left, y, frame.right, frame.left - 6, y + 4, value)
+        parts.append(Markup(row).format(*given))
+    for power in range(math.ceil(low), math.floor(high) + 1):
+        x = frame.left + 6 + (power - low) * wide
+        tick = Markup('<text class="mid" x="{:.1f}" y="{}">{}</text>')
+        parts.append(tick.format(x, frame.base + 18, short(10.0**power)))
+    for x, y in points:
+        place = (frame.left + 6 + (x - low) * wide, frame.base - y * tall)
+        dot = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4" fill-opacity=".78"/>')
+        parts.append(dot.format("warnf" if y > 1 else "acc", *place))
+    return _svg("plot", frame.width, frame.height, label, parts)
 
 
 def bar(parts: Iterable[tuple[str, float]], label: str, whole: float = 0) -> Markup:

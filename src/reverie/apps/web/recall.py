@@ -13,7 +13,6 @@ from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.plots import bar
 from reverie.errors import NotFound
 from reverie.session.recall.ledger import ledgers
-from reverie.upkeep.recall import recall_rows
 from reverie.upkeep.timeline import Values
 
 RESULTS = 10
@@ -35,9 +34,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     rows: list[Values] = []
     if question:
         with desk.asking():
-            rows = recall_rows(
-                desk.place, question, time.time(), RESULTS, desk.say, desk.place.root
-            )
+            rows = desk.recall.rows(question, time.time(), RESULTS)
     most = max((sum(map(abs, row["why"].values())) for row in rows), default=0)
     clear = [row for row in rows if row["clear"]]
     return desk.page(

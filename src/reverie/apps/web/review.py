@@ -5,6 +5,7 @@ The text is shown as its source, never rendered; the words that made it wait are
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from starlette.responses import Response
@@ -22,14 +23,15 @@ DECIDED = 30 * 86_400.0
 
 
 def listed(desk: Desk, ask: Ask) -> Response:
-    return _page(desk, said=ask.query.get("said", ""))
+    return _page(desk, said=ask.query.get("said", ""), undo=ask.query.get("undo", "")[:40])
 
 
 def _page(desk: Desk, status: int = 200, said: str = "", **more: Any) -> Response:
     with desk.memory() as memories:
         items = memories.review.items() if memories else []
         broken = memories.review.unreadable() if memories else []
-        decided = _decided(memories) if memories else []
+        decided = desk.between_changes(memories, _decided) if memories else []
+        dropped = memories.review.dropped(time.time())[:MAX_ITEMS] if memories else []
     rows = [review_value(item) for item in items[:MAX_ITEMS]]
     sources: dict[str, int] = {}
     for item in items:
@@ -44,7 +46,9 @@ def _page(desk: Desk, status: int = 200, said: str = "", **more: Any) -> Respons
         sources=sources,
         broken=broken,
         decided=decided,
+        dropped=[{**review_value(item), "at": item.at} for item in dropped],
         said=said,
+        undo=more.get("undo", ""),
         editing=more.get("editing", ""),
         text=more.get("text", ""),
         error=more.get("error"),
@@ -96,8 +100,16 @@ def editing(desk: Desk, ask: Ask) -> Response:
 
 def drop(desk: Desk, ask: Ask) -> Response:
     with desk.changing() as memories:
-        memories.drop(_item(memories, ask))
-    return to("/review", "dropped")
+        item = _item(memories, ask)
+        memories.drop(item)
+    return to(f"/review?undo={item.id}", "dropped")
+
+
+def restore(desk: Desk, ask: Ask) -> Response:
+    """Let something that was dropped wait again."""
+    with desk.changing() as memories:
+        memories.review.restore(ask.path["id"], time.time())
+    return to("/review", "undone")
 
 
 def drop_source(desk: Desk, ask: Ask) -> Response:
@@ -115,4 +127,5 @@ POST = {
     "/review/source/drop": drop_source,
     "/review/{id}/accept": accept,
     "/review/{id}/drop": drop,
+    "/review/{id}/restore": restore,
 }

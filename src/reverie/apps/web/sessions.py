@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -60,6 +61,8 @@ def listed(desk: Desk, ask: Ask) -> Response:
         first=first,
         last=first + len(rows) - 1,
         reading=desk.reading,
+        policy=desk.settings.context_policy,
+        saved=desk.savings.sums(desk.settings.context_policy)["sessions"],
         said="",
     )
 
@@ -71,13 +74,15 @@ def shown(desk: Desk, ask: Ask) -> Response:
     name = desk.sessions.find(ask.path["id"])
     row, told = desk.sessions.session(name)
     requests = cast("list[Values]", told["requests"])
-    events = cast("list[Values]", told["events"])
+    every = cast("list[Values]", told["events"])
+    events, counts = _together(every), counted(every)
     breaks = _breaks(told, requests)
-    counts = counted(events)
     only = ask.query.get("only", "")
     kept = [one for one in events if not only or one.get("kind") == only]
     at = _at(ask, requests, kept)
     page = min(ask.page, max(1, -(-len(kept) // MAX_EVENTS)))
+    untouched = cast("list[float]", row["untouched"])
+    untouched = untouched if len(untouched) == len(requests) else []
     return desk.page(
         "timeline.html",
         screen="sessions",
@@ -90,7 +95,8 @@ def shown(desk: Desk, ask: Ask) -> Response:
         broken=[one for one in breaks if one["request"] == at],
         before=_beside(at, events, -1),
         behind=_beside(at, events, 1),
-        window=_window(requests, events, breaks, at),
+        window=_window(requests, events, breaks, at, untouched),
+        untouched=untouched,
         cache=_cached(requests, breaks, at),
         kind_words=KIND_WORDS,
         cache_words=CACHE_WORDS,
@@ -105,6 +111,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
         breaks=breaks,
         counts=counts,
         money=_money(row, told),
+        policy=desk.settings.context_policy,
         follows=not ask.query,
         resume=f"reverie chat --resume {name[:8]}",
         folder=shlex.quote(str(desk.place.root)),
@@ -158,7 +165,11 @@ def _lead(row: Values, told: Values) -> str:
 
 
 def _window(
-    requests: Sequence[Values], events: Sequence[Values], breaks: Sequence[Values], at: int
+    requests: Sequence[Values],
+    events: Sequence[Values],
+    breaks: Sequence[Values],
+    at: int,
+    untouched: Sequence[float],
 ) -> Any:
     if not requests:
         return ""
@@ -173,7 +184,10 @@ def _window(
         f" {plural(counts.get('compaction', 0), 'compaction')},"
         f" {plural(len(breaks), 'cache break')}."
     )
-    return stacked(rows, classes, label, marks=_flags(events, breaks, len(rows)), at=at)
+    if untouched:
+        label += f" If nothing were done, the largest had {num(max(untouched))}."
+    marks = _flags(events, breaks, len(rows))
+    return stacked(rows, classes, label, marks=marks, at=at, over=untouched)
 
 
 def _flags(events: Sequence[Values], breaks: Sequence[Values], requests: int) -> list[PlotMark]:
@@ -206,6 +220,27 @@ def _cached(requests: Sequence[Values], breaks: Sequence[Values], at: int) -> An
 
 
 # --- events in words
+
+
+def _together(events: Sequence[Values]) -> list[Values]:
+    """Results that were cleared in one go are one event, with the tools they came from."""
+    out: list[Values] = []
+    for one in events:
+        last = out[-1] if out else {}
+        cleared = one.get("kind") == "cleared"
+        if cleared and all(last.get(name) == one[name] for name in ("kind", "request", "why")):
+            last["tools"].append(one["tool"])
+        else:
+            out.append({**one, "tools": [one["tool"]]} if cleared else one)
+    return out
+
+
+def _cleared(one: Values) -> tuple[str, str]:
+    counts = Counter(tool or "a tool" for tool in one["tools"])
+    if len(one["tools"]) == 1:
+        return f"An old result of {next(iter(counts))} cleared.", one["why"]
+    tools = ", ".join(f"{tool} {count}" for tool, count in counts.items())
+    return f"{len(one['tools'])} old results cleared: {tools}.", one["why"]
 
 
 def _words(one: Values) -> Values:
@@ -254,7 +289,7 @@ _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {
         f"A result of {num(one['size'])} bytes stored; the context holds its beginning.",
         one["why"],
     ),
-    "cleared": lambda one: (f"An old result of {one['tool'] or 'a tool'} cleared.", one["why"]),
+    "cleared": _cleared,
     "sealed": _sealed,
     "compaction": _compacted,
     "notes": lambda one: (

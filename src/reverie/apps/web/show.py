@@ -33,8 +33,11 @@ LAYERS = {
     "7": "7 agents",
 }
 MAX_SHOWN = 16_000
+MAX_DIFFERENCES = 48_000
+"""Characters of all differences on one page together."""
 _HIDDEN = re.compile(r"⟦U\+[^⟧]*⟧")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 _BLOCKS = {
     "paragraph": "p",
     "bullet_list": "ul",
@@ -72,7 +75,7 @@ def short(count: float | None) -> str:
 
 
 def share(value: float | None, digits: int = 0) -> str:
-    return "–" if value is None else f"{value:.{digits}%}"
+    return "–" if value is None else f"{round(value, digits + 2) + 0.0:.{digits}%}"
 
 
 def ago(at: float | None) -> str:
@@ -128,6 +131,14 @@ def safe(text: str) -> Markup:
         out.append(Markup('<span class="hid">{}</span>').format(found[0][1:-1]))
         last = found.end()
     return Markup("").join([*out, escape(shown[last:])])
+
+
+def lines(text: str) -> Markup:
+    """Text line by line, each with its number and a name to go to."""
+    item = Markup('<li id="L{}"><span>{}</span></li>')
+    shown = text[:MAX_SHOWN].splitlines()
+    rows = (item.format(n, safe(line) or " ") for n, line in enumerate(shown, 1))
+    return Markup('<ol class="lines quote">{}</ol>').format(Markup("").join(rows))
 
 
 def cut(text: str, limit: int = 80) -> str:
@@ -191,24 +202,42 @@ def _address(token: Token) -> str:
 # --- differences
 
 
-def difference(before: str, after: str) -> list[tuple[str, Markup]]:
-    """Lines with what happened to them (`r`, `a`, `h` or nothing); changed words are marked."""
+def difference(before: str, after: str, *, words: bool = True) -> list[tuple[str, Markup]]:
+    """Lines with what happened to them (`r`, `a` or nothing; `h` says where the next ones stand);
+    with `words` the changed ones in a line are marked."""
     rows = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
     out: list[tuple[str, Markup]] = []
     at = 0
     while at < len(rows):
-        if rows[at].startswith("@@"):
-            out.append(("h", escape(rows[at])))
+        if hunk := _HUNK.match(rows[at]):
+            if int(hunk[1]) > 1:
+                out.append(("h", Markup("line {}").format(hunk[1])))
             at += 1
             continue
         old = _run(rows, at, "-")
         new = _run(rows, at + len(old), "+")
         if old or new:
-            out += _changed(old, new)
+            out += _changed(old, new, words)
             at += len(old) + len(new)
         else:
             out.append(("", safe(rows[at][1:] or " ")))
             at += 1
+    return out
+
+
+def within(files: Sequence[dict[str, Any]], room: int = MAX_DIFFERENCES) -> list[dict[str, Any]]:
+    """Files with as much of their differences as a page has room for; it says what is left out."""
+    out: list[dict[str, Any]] = []
+    for file in files:
+        kept: list[tuple[str, Markup]] = []
+        for sign, text in file["rows"]:
+            room -= len(text) + 40
+            if room < 0:
+                left = plural(len(file["rows"]) - len(kept), "line")
+                kept.append(("h", Markup("{} more, not shown here").format(left)))
+                break
+            kept.append((sign, text))
+        out.append({**file, "rows": kept})
     return out
 
 
@@ -220,13 +249,13 @@ def _run(rows: Sequence[str], at: int, sign: str) -> list[str]:
     return found
 
 
-def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, Markup]]:
-    pairs = min(len(old), len(new))
-    words = [_words(old[n], new[n]) for n in range(pairs)]
+def _changed(old: Sequence[str], new: Sequence[str], words: bool) -> Iterator[tuple[str, Markup]]:
+    pairs = min(len(old), len(new)) if words else 0
+    marked = [_words(old[n], new[n]) for n in range(pairs)]
     for n, line in enumerate(old):
-        yield "r", words[n][0] if n < pairs else safe(line)
+        yield "r", marked[n][0] if n < pairs else safe(line)
     for n, line in enumerate(new):
-        yield "a", words[n][1] if n < pairs else safe(line)
+        yield "a", marked[n][1] if n < pairs else safe(line)
 
 
 def _words(old: str, new: str) -> tuple[Markup, Markup]:
@@ -257,6 +286,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": size,
     "plural": plural,
     "safely": safe,
+    "lines": lines,
     "cut": cut,
     "prose": prose,
     "evident": evident,

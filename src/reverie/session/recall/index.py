@@ -132,7 +132,7 @@ class MemoryIndex:
         """The memories that fit a text, best first; the file stays open until `settle`."""
         self._looking = True
         with self.opened() as index:
-            if self._took is None or self._took <= QUICK:
+            if not self._is_slow:
                 self.refresh()
             model = self._model()
             meant = meanings(model, text, now) if model is not None else []
@@ -142,6 +142,11 @@ class MemoryIndex:
                 self.refresh()
                 hits = index.about(text, now, k=LOOKED, exclude=without, meanings=meant)
         return Looked(self._seen, tuple(hits))
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether a refresh takes too long to do in front of a look."""
+        return self._took is not None and self._took > QUICK
 
     def settle(self) -> None:
         """Beside a look: what is too slow to do in front of it."""
@@ -162,10 +167,12 @@ class MemoryIndex:
         kinds: Sequence[HitKind] = ("memory",),
         without: Container[str] = (),
         meaning: Meaning | None = None,
+        beside: bool = False,
     ) -> list[RecallHit]:
-        """A search that somebody asked for: everything is brought up to date first."""
+        """A search that somebody asked for: everything is brought up to date first. With `beside`
+        somebody else does that where it is too slow to do in front of a search."""
         with self.opened() as index:
-            if "memory" in kinds:
+            if "memory" in kinds and not (beside and self._is_slow):
                 self.refresh()
             if "transcript" in kinds:
                 index.refresh_transcripts(self.transcripts)
@@ -174,5 +181,9 @@ class MemoryIndex:
                 fill(index, model, kinds)
                 (vector,) = model.encode([text])
                 meaning = Meaning(model.name, vector)
-            query = Query.of(text, now)
-            return index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)
+            query, begun = Query.of(text, now), index.begun
+            hits = index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)
+            if index.begun != begun:  # it was deleted, and is empty
+                self.refresh()
+                hits = index.search(query, k=k, kinds=kinds, exclude=without, meaning=meaning)
+            return hits

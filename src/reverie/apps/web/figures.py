@@ -1,0 +1,123 @@
+"""Figures that take longer than a request: worked out beside it, kept, and shown with their age.
+
+What reads every transcript is worked out by the command that shows it, in a process of its own at
+low priority. A page asks for what is kept and never waits; when it is older than a page may show
+it, it is worked out again, once at a time, and open pages are told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from reverie.errors import NotAvailable, ReverieError
+
+if TYPE_CHECKING:
+    from reverie.apps.web.desk import Desk
+
+FRESH = 30.0
+"""Seconds after which a figure is worked out again when somebody looks."""
+_LOW = 10
+_CLI = "reverie.apps.cli"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A figure as it was last worked out; `error` says why there is none."""
+
+    value: Any = None
+    at: float = 0.0
+    error: str = ""
+    do: str = ""
+
+
+class Figures:
+    """The figures of one project."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.fresh = FRESH
+
+    def get(self, makers: Mapping[str, Callable[[], Any]]) -> dict[str, Kept]:
+        """What is kept of each, from one query; what is old is worked out beside it."""
+        found = self._desk.base.facts([f"figure {name}" for name in makers])
+        kept = {name: _kept(found.get(f"figure {name}", "")) for name in makers}
+        for name, make in makers.items():
+            if time.time() - kept[name].at > self.fresh:
+                self._desk.start(f"figure {name}", partial(self.make, name, make))
+        return kept
+
+    def last(self, name: str) -> Kept:
+        """What is kept of one; nothing is worked out."""
+        return _kept(self._desk.base.fact(f"figure {name}"))
+
+    def make(self, name: str, make: Callable[[], Any]) -> None:
+        """Work one out, keep it, and tell open pages."""
+        try:
+            found = {"value": make(), "at": time.time()}
+        except ReverieError as error:
+            found = {"at": time.time(), "error": error.what, "do": error.do}
+        except (OSError, ImportError, ValueError) as error:  # a program or an extra is missing
+            found = {"at": time.time(), "error": str(error), "do": "`reverie doctor` may say more"}
+        if not self._desk.closed:
+            self._desk.base.note([(f"figure {name}", json.dumps(found))])
+            self._desk.hub.tell("health")
+
+    def outdated(self, *names: str) -> None:
+        """Forget what is kept: something was done that changes it."""
+        self._desk.base.note([(f"figure {name}", "") for name in names])
+
+
+def _kept(text: str) -> Kept:
+    return Kept(**json.loads(text)) if text else Kept()
+
+
+def by_command(desk: Desk, *words: str) -> Any:
+    """What a command answers with `--json`; None where it was stopped before it answered."""
+    text = desk.commands.run([*words, "--json", "--project", str(desk.place.root)])
+    found = json.loads(text) if text.strip() else None
+    if isinstance(found, dict) and (error := cast("dict[str, Any]", found).get("error")):
+        raise NotAvailable(str(error["what"]), do=str(error.get("do", "")))
+    return cast("Any", found)
+
+
+class Commands:
+    """Commands of ours in processes of their own, one at a time, behind everything else."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+        self._turn = threading.Lock()
+        self._running: subprocess.Popen[bytes] | None = None
+        self._over = False
+
+    def run(self, words: Sequence[str]) -> str:
+        """What a command prints; nothing once it was asked to stop."""
+        with self._turn:
+            return "" if self._over else self.started([sys.executable, "-m", _CLI, *words])
+
+    def started(self, line: Sequence[str]) -> str:
+        none, pipe = subprocess.DEVNULL, subprocess.PIPE
+        with subprocess.Popen(
+            line, stdin=none, stdout=pipe, stderr=none, env=self._environ
+        ) as process:
+            self._running = process
+            with contextlib.suppress(OSError):  # it is over already
+                os.setpriority(os.PRIO_PROCESS, process.pid, _LOW)
+            text, _ = process.communicate()
+        self._running = None
+        return text.decode("utf-8", "replace")
+
+    def stop(self) -> None:
+        """End what runs, and begin nothing more."""
+        self._over = True
+        if self._running is not None:
+            self._running.terminate()

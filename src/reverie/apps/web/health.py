@@ -1,0 +1,253 @@
+"""Health: is anything wrong, and what does it cost?
+
+Findings come from the lists' own index; what takes longer is worked out beside the page. What can
+be mended is shown as a difference first, and mended only as it was shown.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response
+
+from reverie.apps.web import show
+from reverie.apps.web.desk import Ask, Desk, to
+from reverie.apps.web.figures import Kept, by_command
+from reverie.apps.web.memories import by_user
+from reverie.apps.web.plots import bar, spark
+from reverie.apps.web.team import summary
+from reverie.errors import StoreError
+from reverie.text.counts import plural
+from reverie.upkeep.check import fix_memory, plan_fix
+from reverie.upkeep.doctor import FIX, Examination
+from reverie.upkeep.memory import find_memory
+from reverie.upkeep.rules import list_rules
+from reverie.upkeep.timeline import Values
+
+DAYS = 14
+MAX_FILES = 50
+MAX_RULES = 50
+FLEET = "REVERIE_FLEET_DATABASE"
+SOURCES = {
+    "main": ("k-user", "your conversation"),
+    "session_memory": ("k-sealed", "session notes"),
+    "extract_memories": ("k-memory", "learning"),
+    "compact": ("k-assistant", "compaction"),
+    "dream": ("k-results", "dreams"),
+    "agent_summary": ("k-head", "agent summaries"),
+    "agent": ("c-written", "agents"),
+    "recall": ("acc", "choosing what to recall"),
+}
+"""Who asks a model, in words, and its colour."""
+
+
+def shown(desk: Desk, ask: Ask) -> Response:
+    everything = ask.query.get("days", "") == "all"
+    stats = "stats all" if everything else "stats"
+    found = desk.figures.get(
+        {
+            stats: partial(_stats, desk, everything),
+            "doctor": partial(by_command, desk, "doctor"),
+            "rules": partial(_rules, desk),
+            "fleet": partial(_fleet, desk),
+            "team": partial(summary, desk),
+        }
+    )
+    sums = desk.memories.sums()
+    value = found[stats].value
+    doctor = found["doctor"].value
+    wrong = [one for one in doctor["checks"] if one["state"] == "problem"] if doctor else []
+    return desk.page(
+        "health.html",
+        screen="health",
+        everything=everything,
+        stats=value,
+        kept=found,
+        at=found[stats].at,
+        sums=sums,
+        findings=desk.memories.findings(),
+        lead=_lead(sums, wrong, value),
+        trend=_trend(value),
+        costs=_costs(value),
+        cost_bar=_cost_bar(value),
+        unasked=_unasked(desk, value),
+        doctor=_doctor(found["doctor"]),
+        rules=(found["rules"].value or [])[:MAX_RULES],
+        heard=desk.said,
+        said=ask.query.get("said", ""),
+        undo=ask.query.get("undo", "")[:40],
+    )
+
+
+def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str, str]:
+    """The sentence that a person could repeat: how it is, and the rest of it."""
+    if wrong:
+        return f"{plural(len(wrong), 'thing')} to put right.", "It says below how."
+    if stats and stats["breaker_trips"]:
+        return "Compaction gave up.", f"{plural(stats['breaker_trips'], 'trip')} of the breaker."
+    if not sums["findings"]:
+        return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
+    can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""
+    return "All is well.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
+
+
+def _trend(stats: Values | None) -> Any:
+    days = [one["score"] for one in (stats or {}).get("memory", [])][-DAYS:]
+    if len(days) < 2:
+        return ""
+    return spark(days, f"score of the last {len(days)} measured days, from {days[0]} to {days[-1]}")
+
+
+def _costs(stats: Values | None) -> list[Values]:
+    """What each source cost, the dearest first."""
+    cost: Mapping[str, float] = (stats or {}).get("cost", {})
+    whole = sum(cost.values()) or 1
+    rows: list[Values] = []
+    for name, price in sorted(cost.items(), key=lambda one: -one[1]):
+        colour, words = SOURCES.get(name, ("ghost2", name.replace("_", " ")))
+        calls = (stats or {})["requests"].get(name, 0)
+        row = {"name": name, "class": colour, "words": words, "requests": calls}
+        rows.append({**row, "cost": price, "share": price / whole})
+    return rows
+
+
+def _cost_bar(stats: Values | None) -> Any:
+    rows = _costs(stats)
+    words = ", ".join(f"{row['words']} {show.share(row['share'])}" for row in rows)
+    return bar([(row["class"], row["cost"]) for row in rows], f"cost by source: {words}")
+
+
+def _unasked(desk: Desk, stats: Values | None) -> Values:
+    """What ran unasked today, of what may."""
+    limit = desk.settings.background_tokens_per_day
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    days: list[Values] = (stats or {}).get("unasked", [])
+    spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
+    past = [sum(one["weighted"].values()) for one in reversed(days)]
+    words = f"{show.num(spent)} of {show.num(limit)}"
+    line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
+    return {
+        "spent": spent,
+        "limit": limit,
+        "bar": bar([("acc", spent)], words, limit),
+        "days": line,
+    }
+
+
+def _doctor(kept: Kept) -> Values | None:
+    """What is not well, the worst first, and apart from it what is."""
+    if not kept.value:
+        return None
+    checks: list[Values] = kept.value["checks"]
+    told = [{**one, "do": _HERE if one["do"] == FIX else one["do"]} for one in checks]
+    wrong = [one for one in told if one["state"] == "problem"]
+    return {
+        "wrong": wrong,
+        "notes": [one for one in told if one["state"] in ("note", "fixed")],
+        "well": [one for one in told if one["state"] == "ok"],
+        "here": any(one["do"] == _HERE for one in told),
+    }
+
+
+_HERE = "the button above does it"
+
+
+# --- what takes longer
+
+
+def _stats(desk: Desk, everything: bool) -> Values:
+    return by_command(desk, "stats", *(["--all"] if everything else []))
+
+
+def _rules(desk: Desk) -> list[Values]:
+    with find_memory(desk.place, desk.say) as memories:
+        rows = [] if memories is None else list_rules(memories, desk.place.root)
+    return [row.value() for row in rows]
+
+
+def _fleet(desk: Desk) -> Values | None:
+    """Where a fleet's database is named, or a plan was made here; else nothing is opened."""
+    from reverie.fleet.local import FILE, open_local
+    from reverie.fleet.status import fleet_status
+
+    url = desk.place.environ.get(FLEET, "")
+    if not url and not os.path.exists(desk.place.home / FILE):
+        return None
+    if url:
+        from reverie.fleet.engine import open_fleet
+
+        ledger = open_fleet(url)
+    else:
+        ledger = open_local(desk.place.home)
+    try:
+        ledger.check()
+        return fleet_status(ledger)
+    finally:
+        ledger.close()
+
+
+# --- mending
+
+
+def mending(desk: Desk, ask: Ask) -> Response:
+    """What would be changed, file by file; nothing is changed yet."""
+    del ask
+    with find_memory(desk.place, desk.say) as memories:
+        found = plan_fix(memories, desk.place) if memories else None
+    changes = found.changes if found else []
+    files = [
+        {
+            "key": key,
+            "change": "removed" if now is None else "added" if was is None else "changed",
+            "rows": show.difference(*(_text(side) for side in (was, now))),
+        }
+        for key, was, now in changes[:MAX_FILES]
+    ]
+    return desk.page(
+        "mend.html",
+        screen="health",
+        files=show.within(files),
+        more=max(0, len(changes) - MAX_FILES),
+        edits=found.edits if found else {},
+        dropped=found.dropped if found else (),
+        left=found.left if found else (),
+        plan=found.mark if found else "",
+        said="",
+    )
+
+
+def _text(side: bytes | None) -> str:
+    return (side or b"").decode("utf-8", "replace")
+
+
+def mend(desk: Desk, ask: Ask) -> Response:
+    """Mend it as it was shown, as one step that can be undone."""
+    with desk.changing() as memories:
+        done = fix_memory(memories, desk.place, by_user("check"), expect=ask.given("plan"))
+        if done.failed:
+            raise StoreError(done.failed, do="Look at what can be mended once more")
+        steps = [one.id for one in memories.history.log() if done.group in (one.id, one.group)]
+        desk.memories.check(memories)
+    if not done.group:
+        return to("/health", "nothing")
+    return to(f"/health?undo={steps[-1] if steps else done.group}", "mended")
+
+
+def put_right(desk: Desk, ask: Ask) -> Response:
+    """What `doctor --fix` does: rights, and files that were left over."""
+    del ask
+    for _ in Examination(desk.place, fix=True).checks():
+        pass
+    desk.figures.outdated("doctor")
+    return to("/health", "mended")
+
+
+GET = {"/health": shown, "/health/mend": mending}
+POST: dict[str, Callable[[Desk, Ask], Response]] = {
+    "/health/mend": mend,
+    "/health/doctor": put_right,
+}
