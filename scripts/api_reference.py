@@ -20,7 +20,7 @@ WIDTH = 88
 CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Long-term memory": ("What is kept beyond a conversation.", ("Memory",)),
     "Fitting a list": ("Context for a list of messages that you keep.", ("fit", "Fitter")),
-    "A client in use": ("Both, for an SDK's client.", ("wrap",)),
+    "A client in use": ("Memory and context for an SDK's client.", ("wrap",)),
     "Sessions and agents": (
         "A conversation on record, in your loop or in ours.",
         ("Session", "Agent", "blocking"),
@@ -135,9 +135,18 @@ def _entry(name: str, found: Any, level: int) -> str:
     if not isinstance(found, type) and not inspect.isroutine(found):
         parts = [parts[0], _value(name, found)]
     if isinstance(found, type):
-        parts.append(OTHERS.get(name, ""))
+        parts.append(OTHERS.get(name, "") or _kind(found))
         parts += [_member(name, member, value) for member, value in _members(found)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _kind(found: type) -> str:
+    """Of an error: what it is a kind of, and how a command that meets it ends."""
+    if not issubclass(found, errors.ReverieError):
+        return ""
+    above = " and ".join(f"`{one.__name__}`" for one in found.__bases__ if one is not Exception)
+    code = f"exit code {found.exit_code}"
+    return f"A kind of {above}; {code}." if above else f"The {code} where no kind has its own."
 
 
 def _value(name: str, found: Any) -> str:

@@ -7,9 +7,12 @@ import gzip
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 from click.testing import CliRunner, Result
@@ -20,7 +23,7 @@ from scripts.pages import pages
 from tests.cli.test_docs import SESSION, example
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SERVERS = ("chat", "proxy", "web", "mcp", "simulate", "team serve", "fleet work", "fleet status")
 """They run until they are stopped, or wait for a person: their words are read and not run."""
 
@@ -83,8 +86,13 @@ def stage(home: Path, project: Path) -> None:
         (project / name).write_text(recorded)
     for name in ("talk.jsonl.gz", "old.jsonl.gz"):
         (project / name).write_bytes(gzip.compress(recorded.encode()))
+    (project / "build.log").write_text("FAILED tests/test_queue.py\n")
     (project / "notes.md").write_text("Releases are tagged on Fridays.\n")
-    (project / "export.json").write_text(json.dumps({"results": [{"id": "1", "memory": "Tea."}]}))
+    (project / "export.json").write_text(
+        json.dumps(
+            {"results": [{"id": "1", "memory": "Staging deploys at noon, by the pipeline."}]}
+        )
+    )
 
 
 def _rows() -> Iterator[dict[str, object]]:
@@ -111,9 +119,15 @@ def is_server(words: list[str]) -> bool:
     return " ".join(words[1:3]) in SERVERS or words[1:2] == [] or words[1] in SERVERS
 
 
-def run(words: list[str]) -> Result:
-    """The program in this process; where it asks, the answer is yes."""
-    return CliRunner().invoke(build(), words[1:], input="y\ny\ny\n")
+def run(words: list[str], handed: str) -> Result | SimpleNamespace:
+    """The program in this process; one that reads from a pipe in a process of its own."""
+    if words[1] != "-p":
+        return CliRunner().invoke(build(), words[1:], input=handed)
+    line = [sys.executable, "-m", "reverie.apps.cli", *words[1:]]
+    done = subprocess.run(
+        line, input=handed, capture_output=True, text=True, timeout=60, check=False
+    )
+    return SimpleNamespace(exit_code=done.returncode, output=done.stdout + done.stderr)
 
 
 def parsed(words: list[str]) -> None:
