@@ -85,7 +85,7 @@ for name in sys.argv[2].split(","):
 
 def measured(session: str) -> list[dict[str, Any]]:
     """One recorded session under every manager: what it cost, request by request."""
-    from bench.__main__ import ROOT_SHARED
+    from bench.figures import ROOT_SHARED
     from bench.context_peers import PEERS, environment
 
     (path,) = (ROOT_SHARED / "data" / "sessions_dev").glob(f"{session}*.jsonl.gz")
