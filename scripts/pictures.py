@@ -5,7 +5,7 @@
     python -m scripts.pictures terminal   runs a few commands on a terminal of 100 columns
 
 `cost` needs the recorded sessions (`REVERIE_SHARED`) and installs what is missing of the peers
-under `CTX_VENVS`, each in an environment of its own. Its figures go to
+(`bench.peers`), each in an environment of its own. Its figures go to
 `docs/pictures/session-cost.json`, and nothing but those is drawn. Costs are those of a simulated
 prompt cache, in input tokens.
 """
