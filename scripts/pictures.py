@@ -34,16 +34,25 @@ TERMINAL = PICTURES / "terminal.svg"
 
 SESSION = "24a274a3"  # of the six longest the fourth by what Reverie makes of them
 OURS = "Reverie"
-NAMES = {
-    "naive-infinite": "everything, every time",
-    "langchain-clear": "LangChain, clearing tool uses",
-    "langchain-summary-full": "LangChain, summarization",
-    "deepagents": "deepagents",
-    "harness-tiered": "pydantic-ai-harness, tiered",
-    "strands-sliding": "Strands, sliding window",
-    "strands-auto": "Strands, auto",
+NAIVE = "everything, every time"
+PEERS = {
+    "langchain": {
+        "langchain-clear": "LangChain, clearing",
+        "langchain-summary": "LangChain, summaries",
+    },
+    "deepagents": {"deepagents": "deepagents"},
+    "pydantic-ai-harness": {
+        "harness-tiered": "pydantic-ai-harness",
+        "harness-tiered-40k": "the same, at 40 K",
+    },
+    "strands-agents": {
+        "strands-auto": "Strands, auto",
+        "strands-auto-40k": "Strands, at 40 K",
+    },
 }
-"""The managers of the shared bench that are drawn, as their makers ship them."""
+"""The managers of the shared bench that are drawn, by package: as their makers ship them, and the
+two that gain most by being made to act earlier."""
+NAMES = {"naive-infinite": NAIVE, **{k: v for one in PEERS.values() for k, v in one.items()}}
 
 # The bench's own run, which notes what was spent so far behind each request: what was billed, and
 # what it would take to get back or find again what a step needed and did not have.
@@ -86,15 +95,14 @@ for name in sys.argv[2].split(","):
 def measured(session: str) -> list[dict[str, Any]]:
     """One recorded session under every manager: what it cost, request by request."""
     from bench.figures import ROOT_SHARED
-    from bench.context_peers import PEERS, environment
+    from bench.peers import environment
 
     (path,) = (ROOT_SHARED / "data" / "sessions_dev").glob(f"{session}*.jsonl.gz")
     context, spec = str(ROOT_SHARED / "bench" / "context"), f"{session}={path}"
     rows = [by_us(context, spec), *by_others(sys.executable, ["naive-infinite"], context, spec)]
-    for package, known in PEERS.items():
-        names = [name for name in known if name in NAMES]
-        python = environment(package) if names else ""
-        rows += by_others(python, names, context, spec) if python else []
+    for package, names in PEERS.items():
+        python = environment(package)
+        rows += by_others(python, list(names), context, spec) if python else []
     return rows
 
 
@@ -157,7 +165,7 @@ STYLE = """
 def drawn(rows: Sequence[dict[str, Any]]) -> str:
     """What a session cost so far, request by request, a line for each manager."""
     rows = sorted(rows, key=lambda row: -row["cost"])
-    naive = next(row for row in rows if row["name"] == NAMES["naive-infinite"])
+    naive = next(row for row in rows if row["name"] == NAIVE)
     ours = next(row for row in rows if row["name"] == OURS)
     across, up = WIDE - LEFT - RIGHT, HIGH - TOP - BOTTOM
     top, long = max(max(row["curve"]) for row in rows), len(naive["curve"])
