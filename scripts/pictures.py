@@ -191,7 +191,10 @@ def drawn(rows: Sequence[dict[str, Any]]) -> str:
 def frame(alt: str, requests: int) -> list[str]:
     size = f'viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{html.escape(alt, quote=True)}"'
     title = f"One recorded coding session, {requests} requests: what it had cost so far"
-    about = "in million input tokens at cache prices; right: against sending everything"
+    about = (
+        "million input tokens at cache prices; right: share of sending everything,"
+        " and needed names that are lost"
+    )
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         f"<style>{STYLE}</style>",
@@ -216,7 +219,7 @@ def label(row: dict[str, Any], naive: dict[str, Any]) -> str:
     if row["failed"]:
         return f"{row['name']}: gives up"
     share = f"{row['cost'] / naive['cost']:.0%}"
-    lost = f", {row['lost']} lost" if row["lost"] else ""
+    lost = f", {row['lost']} names lost" if row["lost"] else ""
     return f"{row['name']} {share}{lost}"
 
 
