@@ -13,21 +13,25 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = tuple(
-    f"docs/{name}.md"
-    for name in (
-        "adapters", "agent", "fitting", "library", "mcp", "memory", "secrets", "telemetry",
-        "transcripts", "wrap",
-    )
+PAGES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in (
+            "adapters", "agent", "fitting", "library", "loop", "mcp", "memory", "secrets",
+            "telemetry", "transcripts", "wrap",
+        )
+    ),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/how-to").glob("*.md")),
 )  # fmt: skip
-LOOPS = ("README.md", "docs/loop.md")
-"""Pages whose examples stand in a loop of the reader's own: `await` at the top, tools of theirs."""
-FRAMEWORKS = "docs/adapters.md"
-"""A page whose subjects are not strict themselves: some of LangChain's types are unknown."""
-IN_A_LOOP = """from typing import Any
+INSIDE = "docs/loop.md"
+"""A page whose examples stand inside an `async def`, with names of the reader's own."""
+PREAMBLE = """
+from typing import Any
 TOOLS: list[Any] = []
 async def run(name: str, arguments: dict[str, Any]) -> str:
     return name
@@ -35,6 +39,8 @@ async def send(request: Any) -> object:
     return {}
 async def example() -> None:
 """
+FRAMEWORKS = "docs/adapters.md"
+"""A page whose subjects are not strict themselves: some of LangChain's types are unknown."""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = Path(sys.executable).parent
 
@@ -50,16 +56,12 @@ def write(folder: Path) -> dict[str, tuple[str, int]]:
     places: dict[str, tuple[str, int]] = {}
     for page in PAGES:
         for number, (line, code) in enumerate(examples(page)):
-            name = f"{Path(page).stem.lower()}_{number}.py"
-            mode = "# pyright: standard\n" if page == FRAMEWORKS else ""
-            (folder / name).write_text(code + mode, encoding="utf-8")
-            places[name] = (page, line)
-    for page in LOOPS:
-        for number, (line, code) in enumerate(examples(page)):
-            name = f"{Path(page).stem.lower()}_{number}.py"
-            inner = "".join(f"    {one}\n" if one else "\n" for one in code.splitlines())
-            (folder / name).write_text(f"{IN_A_LOOP}{inner}# pyright: standard\n", "utf-8")
-            places[name] = (page, line - IN_A_LOOP.count("\n"))
+            name = f"{Path(page).stem.lower().replace('-', '_')}_{number}.py"
+            mode = "# pyright: standard\n" if page in (FRAMEWORKS, INSIDE) else ""
+            above = PREAMBLE.lstrip() if page == INSIDE else ""
+            body = textwrap.indent(code, "    ") if above else code
+            (folder / name).write_text(above + body + mode, encoding="utf-8")
+            places[name] = (page, line - above.count("\n"))
     return places
 
 
@@ -120,7 +122,7 @@ def problems() -> list[str]:
 
 def main() -> int:
     found = problems()
-    print("\n".join(found) or f"examples of {len(PAGES + LOOPS)} pages: nothing found")
+    print("\n".join(found) or f"examples of {len(PAGES)} pages: nothing found")
     return 1 if found else 0
 
 

@@ -1,4 +1,4 @@
-"""The loops of the first screen and of docs/loop.md run as they stand, with the real clients."""
+"""The loops of docs/loop.md and docs/wrap.md run as they stand, with the real clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.api.talks import TOOLS, is_background, serve
 
 pytestmark = pytest.mark.spec("18.loop-docs")
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "loop.md").read_text(encoding="utf-8")
 WRAP = (ROOT / "docs" / "wrap.md").read_text(encoding="utf-8")
 
@@ -28,7 +27,6 @@ def blocks(text: str) -> list[str]:
 
 
 EXAMPLES = [
-    *((f"README.md, block {n}", code) for n, code in enumerate(blocks(README))),
     *((f"docs/loop.md, block {n}", code) for n, code in enumerate(blocks(PAGE))),
     *((f"docs/wrap.md, block {n}", code) for n, code in enumerate(blocks(WRAP))),
 ]
