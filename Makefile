@@ -7,7 +7,7 @@
 #   make test      every promise at small scale; 10 minutes at most on 2 cores
 #   make doors     programs of foreign make against ours; 35 minutes at most
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
-#   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
+#   make endurance PART=kills SEED=1   one part for hours, or all; goes on where it was stopped
 #   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
 #                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
@@ -87,7 +87,8 @@ proof: $(PROOF)
 	$(BIN)/python -m scripts.mutations --jobs $(WORKERS)
 
 endurance: $(PROOF)
-	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
+	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) \
+		$(if $(HOURS),--hours $(HOURS)) $(if $(SLICES),--slices $(SLICES))
 
 bench: $(DEV) $(MINILM)/.set-up
 	$(BIN)/python -m bench run $(if $(QUICK),--quick)

@@ -3,12 +3,15 @@
 A part is a list of test files. A slice is one run of them at proof scale: its seed is the
 one given plus its number, and the random examples double from slice to slice up to a bound.
 A finished slice is noted at once, so that a run that was stopped goes on with the slice it
-was in; and it adds a row to bench/RESULTS.md with what the tests say they have tried, and how much
-of it a minute. A slice that fails is noted too and ends the run; it is run again next time.
-Nothing else is written.
+was in; and it adds to the rows of bench/results/endurance.json, one for each thing that its tests
+say they have tried: how much of it, how much a minute, by which seeds, command and commit, and how
+many tests failed. `python -m bench report` shows them in bench/RESULTS.md.
+A slice that fails is noted too and ends the run; it is run again next time. Nothing else is
+written.
 
-    python -m scripts.endurance --part kills|cancels|power|faults|journals|properties --seed N
-                                [--hours H] [--slices N] [--jobs N]
+    python -m scripts.endurance --part kills|cancels|power|faults|courses|journals|simulation|
+                                       fuzz|stops|properties|all
+                                --seed N [--hours H] [--slices N] [--jobs N]
 """
 
 from __future__ import annotations
@@ -20,34 +23,34 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.tally import total
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = "bench/out/endurance.json"
-RESULTS = "bench/RESULTS.md"
+RESULTS = "bench/results/endurance.json"
 FIRST_EXAMPLES = 1_000
 MAX_EXAMPLES = 64_000
+FAILED = ("fail", "erro")
 PARTS = {
     "kills": re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\("),
     "cancels": re.compile(r"\bcancelled_at\("),
     "power": re.compile(r'\bcounted\("power-cut states"'),
     "faults": re.compile(r"\bevery_error\(|\bfailed_anywhere\("),
+    "courses": re.compile(r"^from tests\.breaking import", re.MULTILINE),
     "journals": re.compile(r'\bcounted\("journal mutations"'),
+    "simulation": re.compile(r"^from tests\.simulation\.running import", re.MULTILINE),
+    "fuzz": re.compile(r"^from tests\.fuzz\.fuzzing import", re.MULTILINE),
+    "stops": re.compile(r"\bSIGSTOP\b"),
     "properties": re.compile(r"^from hypothesis", re.MULTILINE),
 }
 TALLY = "bench/out/tally"
-HEAD = """# What ran for hours
-
-`make endurance` adds a row for each slice it finishes.
-
-| day | part | seed | slice | examples | seconds | tried | outcome |
-|---|---|---|---|---|---|---|---|
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +122,45 @@ def last_word(output: str) -> str:
     return ", ".join(dict.fromkeys(counts)) or "no test ran"
 
 
-def tried(tally: Path, seconds: float) -> str:
-    """What a slice tried, and how much of it a minute."""
-    found = total(tally).most_common()
-    parts = (f"{count:,} {what} ({count / seconds * 60:,.0f} a minute)" for what, count in found)
-    return "; ".join(parts) or "-"
+def add_rows(root: Path, one: Slice, seconds: float, bad: int) -> list[dict[str, Any]]:
+    """What a slice tried, one row for each thing, summed up with slices of the same commit."""
+    results, now = root / RESULTS, commit(root)
+    known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.is_file() else []
+    rows = {(row["part"], row["what"], row["commit"]): row for row in known}
+    added: list[dict[str, Any]] = []
+    for what, count in (total(root / TALLY) or Counter({"tests": 0})).most_common():
+        before = rows.get((one.part, what, now), {"count": 0, "bad": 0, "seconds": 0, "seeds": []})
+        done, used = before["count"] + count, before["seconds"] + round(seconds)
+        rows[one.part, what, now] = {
+            "part": one.part,
+            "what": what,
+            "count": done,
+            "bad": before["bad"] + bad,
+            "seconds": used,
+            "rate": round(60 * done / max(used, 1)),
+            "seeds": (seeds := [*before["seeds"], one.seed + one.number]),
+            "seed": ", ".join(map(str, dict.fromkeys(seeds))),
+            "command": f"python -m scripts.endurance --part {one.part} --seed {one.seed}",
+            "commit": now,
+            "day": datetime.now(UTC).date().isoformat(),
+        }
+        added.append({"what": what, "count": count, "rate": round(60 * count / max(seconds, 1))})
+    results.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"rows": list(rows.values())}, indent=1, ensure_ascii=False)
+    results.write_text(f"{text}\n", encoding="utf-8")
+    return added
 
 
-def add_row(results: Path, one: Slice, seconds: float, outcome: str) -> str:
-    """The row that a slice leaves; the file is begun where it is not there."""
-    did = tried(results.parent.parent / TALLY, max(seconds, 0.001))
-    day = datetime.now(UTC).date().isoformat()
-    row = f"| {day} | {one.part} | {one.seed} | {one.number} | {one.examples:,} |"
-    row += f" {seconds:.0f} | {did} | {outcome} |"
-    if not results.is_file():
-        results.write_text(HEAD, encoding="utf-8")
-    with results.open("a", encoding="utf-8") as file:
-        file.write(row + "\n")
-    return row
+def failures(word: str) -> int:
+    """How many tests failed, by pytest's last word."""
+    return sum(int(n) for n, what in re.findall(r"(\d+) (\w+)", word) if what[:4] in FAILED)
+
+
+def commit(root: Path) -> str:
+    """Which state of the tree this is; "" outside of a repository."""
+    asked = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def run(
@@ -149,7 +173,12 @@ def run(
         one = Slice(part, seed, done.get(name, 0))
         start = time.monotonic()
         code, outcome = run_slice(root, one, jobs)
-        print(add_row(root / RESULTS, one, time.monotonic() - start, outcome), flush=True)
+        bad = failures(outcome) or int(code != 0)
+        rows = add_rows(root, one, time.monotonic() - start, bad)
+        told = "; ".join(
+            f"{row['count']:,} {row['what']}, {row['rate']:,} a minute" for row in rows
+        )
+        print(f"{part} {seed}+{one.number}: {told}: {outcome}", flush=True)
         if code:
             return code
         done[name] = one.number + 1
@@ -160,22 +189,18 @@ def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run a part of the tests for hours.")
-    parser.add_argument("--part", choices=sorted(PARTS), required=True)
+    parser.add_argument("--part", choices=[*sorted(PARTS), "all"], required=True)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--hours", type=float, default=8.0, help="begin no slice after this")
+    parser.add_argument("--hours", type=float, default=8.0, help="of a part")
     parser.add_argument("--slices", type=int, help="how many at most")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    sys.exit(
-        run(
-            ROOT,
-            given.part,
-            given.seed,
-            hours=given.hours,
-            slices=given.slices,
-            jobs=given.jobs,
-        )
-    )
+    parts = list(PARTS) if given.part == "all" else [given.part]
+    codes = [
+        run(ROOT, one, given.seed, hours=given.hours, slices=given.slices, jobs=given.jobs)
+        for one in parts
+    ]
+    sys.exit(max(codes))
 
 
 if __name__ == "__main__":

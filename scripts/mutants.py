@@ -5,7 +5,15 @@ in each other's place, a number one off, a comparison moved by one, a result tha
 made in a copy of the tree and the module's own tests are run there; they must fail. One that makes
 them run without end counts as noticed. The same seed draws the same damages.
 
+Some damages change nothing that anybody could see: `equivalent_mutants.toml` beside this file names
+each with its reason, and they count neither way. A name that fits no damage any more is a fault of
+the list. What was found is written down by module, newest in place of older.
+
     python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
+                              [--write bench/results/mutants.json [--again]]
+
+With --again only those are tried that survived by the results so far: tests are added, not taken
+away, so what was noticed once is.
 
 Ends with 0 where at least nine of ten were noticed in every module; it prints those that were not.
 """
@@ -15,152 +23,29 @@ from __future__ import annotations
 import argparse
 import ast
 import itertools
+import json
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+import tomllib
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scripts import mutations
-from scripts.manifest import Mutation, Row
+from scripts.damaged import NAMED, TESTS
+from scripts.manifest import Row
 from scripts.mutations import LEFT_OUT, run_tests, unchanged
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "src/reverie"
+EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
-TESTS: dict[str, tuple[str, ...]] = {
-    "session/conversation": (
-        "tests/session/test_session.py",
-        "tests/session/test_power.py",
-        "tests/session/test_cancel.py",
-        "tests/session/test_hostile.py",
-        "tests/session/test_kept.py",
-        "tests/session/test_jobs.py",
-        "tests/session/test_crash.py",
-    ),
-    "store/journal": ("tests/store/test_journal.py", "tests/session/test_power.py"),
-    "store/history": (
-        "tests/memory/test_history.py",
-        "tests/store/test_power.py",
-        "tests/memory/test_growth.py",
-        "tests/memory/test_undo.py",
-    ),
-    "store/heads": ("tests/memory/test_growth.py",),
-    "store/growing": ("tests/memory/test_growth.py", "tests/store/test_power.py"),
-    "store/long_index": ("tests/memory/test_growth.py",),
-    "store/objects": (
-        "tests/store/test_objects.py",
-        "tests/memory/test_history.py",
-        "tests/memory/test_growth.py",
-    ),
-    "store/landing": (
-        "tests/session/test_landing.py",
-        "tests/memory/test_undo.py",
-        "tests/store/test_power.py",
-    ),
-    "transcript/fold": (
-        "tests/transcript/test_fold.py",
-        "tests/transcript/test_boundaries.py",
-        "tests/session/test_session.py",
-        "tests/session/test_kept.py",
-        "tests/layers",
-    ),
-    "store/files": (
-        "tests/store/test_folder.py",
-        "tests/store/test_crash.py",
-        "tests/store/test_power.py",
-    ),
-    "store/plain": (
-        "tests/store/test_folder.py",
-        "tests/store/test_journal.py",
-        "tests/store/test_power.py",
-    ),
-    "store/memory": (
-        "tests/memory/test_folder.py",
-        "tests/memory/test_growth.py",
-        "tests/memory/test_history.py",
-    ),
-    "store/memories": (
-        "tests/upkeep/test_forget.py",
-        "tests/memory/test_history.py",
-        "tests/memory/test_undo.py",
-        "tests/memory/test_growth.py",
-        "tests/store/test_power.py",
-        "tests/cli/test_memory.py",
-    ),
-    "store/keys": ("tests/store/test_names.py", "tests/store/test_folder.py"),
-    "store/lock": ("tests/store/test_lock.py", "tests/memory/test_held_up.py"),
-    "store/consolidation": ("tests/store/test_consolidation.py", "tests/store/test_power.py"),
-    "store/lists": (
-        "tests/store/test_lists.py",
-        "tests/upkeep/test_forget.py",
-        "tests/store/test_power.py",
-        "tests/cli/test_memory.py",
-    ),
-    "store/home": ("tests/store/test_home.py",),
-}
-_POWER = ("tests/store/test_power.py",)
-NAMED = (
-    Mutation(
-        "what an editor wrote is noted, but not on the disk",
-        "src/reverie/store/history.py",
-        "        self.append(lines, durable=True)\n",
-        "        self.append(lines)\n",
-        _POWER,
-    ),
-    Mutation(
-        "the plan of a landing is not on the disk",
-        "src/reverie/store/landing.py",
-        "memories.beside.write(PLAN, plan.encode())",
-        "memories.beside.write(PLAN, plan.encode(), durable=False)",
-        _POWER,
-    ),
-    Mutation(
-        "the lock of a dream is not on the disk",
-        "src/reverie/store/consolidation.py",
-        "                    os.fsync(fd)\n",
-        "                    pass\n",
-        _POWER,
-    ),
-    Mutation(
-        "the name of a dream's lock is not on the disk",
-        "src/reverie/store/consolidation.py",
-        "                flush_folder(self.path.parent)\n",
-        "                pass\n",
-        _POWER,
-    ),
-    Mutation(
-        "a new root folder is not on the disk",
-        "src/reverie/store/keys.py",
-        "        flush_directory(above)\n",
-        "        pass\n",
-        _POWER,
-    ),
-    Mutation(
-        "a removal is not on the disk",
-        "src/reverie/store/files.py",
-        "            if durable:\n                flush_directory(at)\n",
-        "",
-        _POWER,
-    ),
-    Mutation(
-        "a line is added before the log says so for good",
-        "src/reverie/store/long_index.py",
-        "history.append([encode(step)], durable=True)",
-        "history.append([encode(step)])",
-        _POWER,
-    ),
-    Mutation(
-        "a line that was added is not on the disk",
-        "src/reverie/store/growing.py",
-        "        append_whole(fd, line)\n        flush_file(fd)\n",
-        "        append_whole(fd, line)\n",
-        _POWER,
-    ),
-)
-"""Damages that a disk alone would show, beside those of the manifest."""
+LEAST_S, SLOWER = 60.0, 5.0  # how long damaged tests may take: so much, and so often their time
 _OTHER = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -174,6 +59,10 @@ _OTHER = {
     ast.IsNot: ast.Is,
 }
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+Name = tuple[str, str, str, str]
+"""A module, a kind of damage, the line that it stands in, and what becomes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +80,16 @@ class Mutant:
         return source[: self.start] + self.text + source[self.end :]
 
     def told(self, source: str) -> str:
+        return f"{self.module}:{self.line} {self.kind}: {self.change(source)}"
+
+    def change(self, source: str) -> str:
         before = " ".join(source[self.start : self.end].split())
-        after = " ".join(self.text.split())
-        return f"{self.module}:{self.line} {self.kind}: {before[:70]} -> {after[:70]}"
+        return f"{before[:70]} -> {' '.join(self.text.split())[:70]}"
+
+    def name(self, source: str) -> Name:
+        """What it is called whatever stands above it: the text of its line, and the change."""
+        row = source.splitlines()[self.line - 1].strip()
+        return self.module, self.kind, row, self.change(source)
 
 
 class _Places:
@@ -283,19 +179,53 @@ def _is_read(source: str) -> bool:
     return True
 
 
-def run(root: Path, module: str, each: int, seed: int) -> Iterator[tuple[Mutant, str, str]]:
-    """Each damage with its description and what became of it: noticed or not."""
+def explained(root: Path) -> dict[Name, str]:
+    """Why nobody could see some damages, by name."""
+    rows = tomllib.loads((root / EQUIVALENT).read_text(encoding="utf-8")).get("mutant", [])
+    return {(row["module"], row["kind"], row["line"], row["change"]): row["why"] for row in rows}
+
+
+def run(
+    root: Path, module: str, each: int, seed: int, known_killed: Container[str] = ()
+) -> Iterator[tuple[Mutant, str, str]]:
+    """Each damage with its description and what became of it: noticed, not, or explained."""
+    known = explained(root)
     with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
         path = tree / SOURCE / f"{module}.py"
         source = path.read_text(encoding="utf-8")
+        began = time.monotonic()
         if trouble := unchanged(tree, TESTS[module]):
             raise SystemExit(f"the tests of {module} fail before anything is damaged:\n{trouble}")
+        limit = LEAST_S + SLOWER * (time.monotonic() - began)
         for one in drawn(module, source, each, seed):
+            if one.name(source) in known:
+                yield one, one.told(source), "explained"
+                continue
+            if one.told(source) in known_killed:
+                yield one, one.told(source), "killed"
+                continue
             path.write_text(one.of(source), encoding="utf-8")
-            code, _ = run_tests(tree, TESTS[module])
+            code, _ = run_tests(tree, TESTS[module], limit)
             yield one, one.told(source), "survived" if code == 0 else "killed"
+
+
+def write_down(path: Path, row: dict[str, Any]) -> None:
+    """Put a module's row into the results, in place of an older one."""
+    known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.is_file() else []
+    rows = {one["module"]: one for one in known} | {row["module"]: row}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = {"rows": [rows[name] for name in sorted(rows)]}
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def commit(root: Path) -> str:
+    """Which state of the tree this is; "" outside of a repository."""
+    asked = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def all_noticed(only: str) -> bool:
@@ -314,6 +244,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="modules whose name holds this text")
     parser.add_argument("--list", action="store_true", help="name them and stop")
     parser.add_argument("--named", action="store_true", help="those that are written down here")
+    parser.add_argument("--write", type=Path, help="the file that keeps the results by module")
+    parser.add_argument("--again", action="store_true", help="those that survived so far")
     given = parser.parse_args()
     if given.named:
         sys.exit(not all_noticed(given.only))
@@ -323,15 +255,39 @@ def main() -> None:
             source = (ROOT / SOURCE / f"{module}.py").read_text(encoding="utf-8")
             for one in drawn(module, source, given.each, given.seed):
                 print(one.told(source))
-            continue
-        outcomes: list[str] = []
-        for _, told, outcome in run(ROOT, module, given.each, given.seed):
-            outcomes.append(outcome)
-            print(f"{outcome:9} {told}", flush=True)
-        killed = outcomes.count("killed")
-        print(f"{module}: {killed} of {len(outcomes)} noticed", flush=True)
-        few += [module] if killed < SHARE * len(outcomes) else []
+        elif not is_noticed(module, given.each, given.seed, given.write, again=given.again):
+            few.append(module)
     sys.exit(bool(few))
+
+
+def killed_before(written: Path | None, module: str, seed: int) -> list[str]:
+    """What was noticed in a module by the results so far."""
+    if written is None or not written.is_file():
+        return []
+    rows = json.loads(written.read_text(encoding="utf-8"))["rows"]
+    found = [row for row in rows if (row["module"], row["seed"]) == (module, seed)]
+    return found[0]["noticed"] if found else []
+
+
+def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again: bool) -> bool:
+    """Damages one module and says what became of it; whether enough was noticed."""
+    began, outcomes = time.monotonic(), list[str]()
+    survived: list[str] = []
+    noticed: list[str] = []
+    before = killed_before(written, module, seed) if again else []
+    for _, told, outcome in run(ROOT, module, each, seed, before):
+        noticed += [told] if outcome == "killed" else []
+        outcomes.append(outcome)
+        survived += [told] if outcome == "survived" else []
+        print(f"{outcome:9} {told}", flush=True)
+    killed, counted = outcomes.count("killed"), len(outcomes) - outcomes.count("explained")
+    print(f"{module}: {killed} of {counted} noticed", flush=True)
+    if written is not None:
+        row = {"module": module, "seed": seed, "drawn": len(outcomes), "killed": killed}
+        row |= {"explained": len(outcomes) - counted, "survived": survived, "noticed": noticed}
+        seconds = round(time.monotonic() - began)
+        write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})
+    return killed >= SHARE * counted
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ class Outcome:
         return f"{text}\n{self.detail}" if self.detail else text
 
 
-def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
+def run_tests(
+    tree: Path, tests: Sequence[str], limit: float | None = None
+) -> tuple[int | None, str]:
     """Runs some tests in a copy; the exit code, or None where time ran out."""
     environment = {
         **os.environ,
@@ -66,7 +68,7 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
         "REVERIE_SHARED": os.environ.get("REVERIE_SHARED") or str(ROOT.parent / "shared"),
     }
     options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=line")
-    limit = LIMIT_S * len(tests)
+    limit = limit or LIMIT_S * len(tests)
     with tempfile.TemporaryFile() as out:  # not a pipe: what a test leaves running would hold it
         tests_run = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
@@ -79,7 +81,7 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
         try:
             code = tests_run.wait(limit)
         except subprocess.TimeoutExpired:
-            return None, f"no end within {limit} s"
+            return None, f"no end within {limit:.0f} s"
         finally:  # and all that a broken test did not close
             with suppress(ProcessLookupError):
                 os.killpg(tests_run.pid, signal.SIGKILL)

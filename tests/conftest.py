@@ -85,6 +85,8 @@ class Scale:
 
     proof: bool
     seed: int = 0
+    times: int = 1
+    """How much longer than in `make proof`: it doubles from slice to slice of `make endurance`."""
 
     def pick(self, small: T, proof: T) -> T:
         return proof if self.proof else small
@@ -92,7 +94,8 @@ class Scale:
 
 @pytest.fixture(scope="session")
 def scale() -> Scale:
-    return Scale(PROOF, int(os.environ.get("REVERIE_SEED", "0")))
+    times = max(1, int(os.environ.get("REVERIE_EXAMPLES", "1000")) // 1000)
+    return Scale(PROOF, int(os.environ.get("REVERIE_SEED", "0")), times)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

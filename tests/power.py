@@ -103,7 +103,7 @@ class DiskState:
 
 def recorded(root: Path, work: Callable[[Ack], object]) -> Record:
     """Do a piece of work and record what it does below `root`."""
-    shim = _Shim(root)
+    shim = Shim(root)
     with shim.watching():
         work(shim.record.ack)
     return shim.record
@@ -184,7 +184,7 @@ def _filled(old: Inode, op: Filled, *, torn: bool) -> Inode:
     return Inode(head + new + data[op.at + len(new) :], time.time_ns())
 
 
-class _Shim:
+class Shim:
     """Sees the calls of `os` below one folder. The folder itself is number 0, and durable."""
 
     def __init__(self, root: Path) -> None:
@@ -262,6 +262,34 @@ class _Shim:
             if inode is not None:
                 self._names[parent, name] = inode
         self.record.ops.append(Named(changes))
+
+    # What was done past `os`, by path
+
+    def made(self, path: str) -> None:
+        """A file was opened, and made where it was not there."""
+        place = self._place(path, None)
+        if place is not None and place not in self._names:
+            self._change((*place, self._new()))
+
+    def wrote(self, path: str, at: int, data: bytes) -> None:
+        if (inode := self._here(path, None)) is not None:
+            self.record.ops.append(Filled(inode, at, data))
+
+    def sized(self, path: str, size: int) -> None:
+        if (inode := self._here(path, None)) is not None:
+            self.record.ops.append(Filled(inode, size=size))
+
+    def synced(self, path: str, *, with_name: bool) -> None:
+        """A file's bytes are durable, and its name where its folder was synced too."""
+        place, inode = self._place(path, None), self._here(path, None)
+        if place is not None and inode is not None:
+            self.record.ops += [Synced(inode), *([Synced(place[0])] if with_name else [])]
+
+    def gone(self, path: str, *, synced: bool) -> None:
+        place = self._place(path, None)
+        if place is not None:
+            self._change((*place, None))
+            self.record.ops += [Synced(place[0])] if synced else []
 
     # The calls
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,10 @@ def specimen(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rows(specimen: Path) -> list[list[str]]:
-    text = (specimen / endurance.RESULTS).read_text()
-    cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| 2")]
-    assert all(row[6].startswith(("3 kills (", "6 kills (")) for row in cells)
-    return [[*row[1:5], row[7]] for row in cells]
+def rows(specimen: Path) -> list[list[object]]:
+    found = json.loads((specimen / endurance.RESULTS).read_text())["rows"]
+    assert all(row["rate"] > 0 for row in found)
+    return [[row["part"], row["what"], row["seed"], row["bad"]] for row in found]
 
 
 def ran(specimen: Path, slices: int) -> int:
@@ -47,12 +47,9 @@ def test_it_goes_on_where_it_was_stopped_and_tells_of_each_slice(specimen: Path)
     assert ran(specimen, 2) == 1
     (specimen / "broken").unlink()
     assert ran(specimen, 1) == 0
-    assert rows(specimen) == [
-        ["properties", "7", "0", "1,000", "1 passed"],
-        ["properties", "7", "1", "2,000", "1 passed"],
-        ["properties", "7", "2", "4,000", "1 failed"],
-        ["properties", "7", "2", "4,000", "1 passed"],
-    ]
+    assert rows(specimen) == [["properties", "kills", "7, 8, 9", 1]]
+    (row,) = json.loads((specimen / endurance.RESULTS).read_text())["rows"]
+    assert row["count"] == 3 * len((specimen / "seen").read_text().splitlines())
     seen = (specimen / "seen").read_text().splitlines()
     assert list(dict.fromkeys(seen)) == ["7 1000", "8 2000", "9 4000"]
 
@@ -66,4 +63,11 @@ def test_each_part_has_its_tests(root: Path) -> None:
     assert "tests/session/test_power.py" in endurance.test_files(root, "power")
     assert "tests/store/test_power.py" in endurance.test_files(root, "power")
     assert "tests/memory/test_undo.py" in endurance.test_files(root, "faults")
+    courses = endurance.test_files(root, "courses")
+    assert {one.split("/")[1] for one in courses} >= {"agent", "fleet", "proxy", "team"}
+    assert endurance.test_files(root, "fuzz") == [
+        "tests/fuzz/test_findings.py",
+        "tests/fuzz/test_fuzz.py",
+    ]
+    assert endurance.test_files(root, "simulation") == ["tests/simulation/test_simulation.py"]
     assert endurance.test_files(root, "journals") == ["tests/session/test_hostile.py"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 
 from scripts import mutants
@@ -50,3 +51,25 @@ def test_each_module_and_test_that_is_named_is_there(root: Path) -> None:
         assert all((root / one).exists() for one in tests), module
     for one in mutants.NAMED:
         assert (root / one.file).read_text(encoding="utf-8").count(one.find) == 1, one.name
+
+
+def test_each_damage_that_is_explained_is_still_one_that_could_be_drawn(root: Path) -> None:
+    known = mutants.explained(root)
+    assert known
+    for module in {name[0] for name in known}:
+        source = (root / mutants.SOURCE / f"{module}.py").read_text(encoding="utf-8")
+        possible = {one.name(source) for one in mutants.mutants_of(module, source)}
+        assert {name for name in known if name[0] == module} <= possible, module
+    assert all(len(why) > 20 for why in known.values())
+
+
+def test_what_survived_once_is_tried_again_and_the_rest_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "mutants.json"
+    row = {"module": "m", "seed": 1, "noticed": ["m:4 turned round: a -> b"]}
+    mutants.write_down(path, {**row, "noticed": []})
+    mutants.write_down(path, {**row, "module": "n"})
+    mutants.write_down(path, row)
+    assert mutants.killed_before(path, "m", 1) == ["m:4 turned round: a -> b"]
+    assert mutants.killed_before(path, "m", 2) == []
+    assert mutants.killed_before(None, "m", 1) == []
+    assert [one["module"] for one in json.loads(path.read_text())["rows"]] == ["m", "n"]

@@ -15,6 +15,7 @@ from reverie.errors import SecretFound
 from reverie.memory import branch, secrets
 from reverie.memory.echo import Passages
 from reverie.memory.ranking import IndexLimits
+from reverie.memory.secrets.scanner import ScanWork, scan, tellable
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.session.extraction.files import Draft
@@ -140,3 +141,16 @@ def test_the_command_line(home: Path, tmp_path: Path, template: str) -> None:
     )
     assert done.exit_code != 0
     untold(secret, done.output, str(done.exception))
+
+
+def test_a_name_is_told_where_no_six_letters_of_it_are_the_texts() -> None:
+    assert tellable("team/deploy-key-x.md", "the deploy key x is") == ""
+    assert tellable("zzzzz-hunte.md", "hunte") == "zzzzz-hunte.md"
+    assert tellable("zzzzz-hunter.md", "hunter") == ""
+
+
+def test_a_plain_text_is_read_once_and_its_name_once() -> None:
+    for name, views in (("", 1), ("a.md", 2)):
+        work = ScanWork()
+        assert scan("hello there", name, work) == ()
+        assert work.views == views

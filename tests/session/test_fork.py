@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reverie.errors import BudgetExceeded, ForkRefused, Incomplete, ProviderError
+from reverie.errors import BudgetExceeded, ForkRefused, Incomplete, ProviderError, Refused
 from reverie.session.fork import PLACEHOLDER
 from reverie.session.session import Session
 from reverie.settings import DEFAULTS
@@ -253,3 +253,13 @@ def test_usage_adds_up():
     tally.count(Usage(1, 2, 3, 4, 1))
     tally.count(Usage(10, 20, 30, 40, 2))
     assert tally.usage == Usage(11, 22, 33, 44, 3)
+
+
+async def test_a_child_whose_model_refuses_says_so(home: Path, project: Path):
+    model = ScriptedModel([replace(reply("I cannot."), stop_reason="refusal"), reply("Notes.")])
+    async with opened(home, project, model=model) as s:
+        await a_turn(s)
+        await s.observe(reply("Done."))
+        with pytest.raises(Refused):
+            await s.run_fork(NOTES)
+        assert (await s.run_fork(NOTES)).text == "Notes."

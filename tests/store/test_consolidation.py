@@ -377,3 +377,10 @@ def check_fence(rows: list[tuple[float, int, str, str]]) -> None:
         elif what == "landed":
             assert token == landing
             landing = ""
+
+
+def test_a_start_of_twelve_digits_tells_processes_apart(tmp_path: Path) -> None:
+    clock = Hand()
+    (tmp_path / NAME).write_text(f"{os.getpid()}\n\n{10**12 - 1}\ntoken\n")
+    os.utime(tmp_path / NAME, (clock.at, clock.at))
+    assert lock(tmp_path, clock).look().state == "dead"

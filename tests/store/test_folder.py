@@ -20,7 +20,7 @@ from reverie.errors import Held, NotFound, PathRefused, StoreError, WriteFailed
 from reverie.store import lock
 from reverie.store.files import Changed, Folder, Refusal, Survey
 from reverie.store.lock import take
-from reverie.store.plain import digest, is_being_written, read_plain, temporary
+from reverie.store.plain import digest, is_being_written, open_plain, read_plain, temporary
 from tests.conftest import Scale
 from tests.faults import Plan, open_files, run_with_error, shim
 
@@ -483,3 +483,20 @@ def test_where_a_full_sync_is_known_it_is_asked_for_first(
     assert isinstance(ran.error, WriteFailed) == (outcome == "error")
     # The folder's own sync is always a plain one.
     assert ran.calls.count("os.fsync") == {"full": 1, "plain": 2, "error": 0}[outcome]
+
+
+def test_no_descriptor_stays_open_where_a_root_is_made_gone_or_unreadable(tmp_path: Path) -> None:
+    before = open_files()
+    folder = Folder(tmp_path / "a" / "b" / "c")
+    assert open_files() == before
+    (tmp_path / "a" / "b" / "c").rename(tmp_path / "gone")
+    (tmp_path / "a" / "b" / "c").mkdir()
+    with pytest.raises(NotFound):
+        folder.read("x.md")
+    assert open_files() == before
+    (tmp_path / "plain").write_bytes(b"x")
+    outcome = run_with_error(
+        lambda: open_plain(tmp_path / "plain"), 1, errno.EIO, calls=["os.fstat"]
+    )
+    assert isinstance(outcome.error, OSError)
+    assert open_files() == before

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import StoreError
+from reverie.store import lists
 from reverie.store.lists import FILE, learn_window, learned_window
 
 pytestmark = pytest.mark.spec("B10")
@@ -77,3 +78,12 @@ def test_what_others_learn_at_the_same_time_stays(home: Path):
     assert all(worker.exitcode == 0 for worker in workers)
     found = [learned_window(home, f"m{n}-{k}") for n in range(4) for k in range(30)]
     assert found == [10_000 + n for n in range(4) for _ in range(30)]
+
+
+def test_a_model_that_is_learned_again_is_the_newest(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lists, "_MOST_MODELS", 3)
+    for name in ("a", "b", "c"):
+        assert learn_window(home, name, 100_000)
+    assert learn_window(home, "a", 90_000)
+    assert learn_window(home, "d", 100_000)
+    assert [learned_window(home, name) for name in "abcd"] == [90_000, None, 100_000, 100_000]

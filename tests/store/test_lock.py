@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import Held, PathRefused, StoreError
+from reverie.store import lock
 from reverie.store.lock import FileLock, Holder, alive, holder_of, process_start, take
 from tests.conftest import Scale
 from tests.faults import open_files, run_with_error
@@ -337,3 +338,16 @@ def test_what_the_kernel_says_of_locks_is_read_with_care(
     finally:
         os.close(fd)
     assert (holder and holder.pid) == pid
+
+
+def test_a_lock_that_is_free_names_nobody(path: Path) -> None:
+    with FileLock(path):
+        assert path.stat().st_size > 0
+    assert path.read_bytes() == b""
+
+
+def test_the_first_process_of_a_container_can_hold_a_lock() -> None:
+    found = lock._process(1)  # pyright: ignore[reportPrivateUsage]
+    assert found is not None
+    assert found.pid == 1
+    assert lock._process(0) is None  # pyright: ignore[reportPrivateUsage]

@@ -136,3 +136,9 @@ def test_a_key_of_the_greatest_size_can_be_written(tmp_path: Path) -> None:
         key = "/".join(["d" * 60] * (DEPTH - 1) + ["n" * NAME_BYTES])
         folder.write(key, b"x")
         assert folder.list() == (key,)
+
+
+@pytest.mark.parametrize("key", ["\u0301a.md", "d/\u0301\u0301.md"])
+def test_a_name_does_not_begin_with_a_mark_of_another_letter(key: str) -> None:
+    with pytest.raises(PathRefused, match="begins with a combining mark"):
+        check_key(key)

@@ -87,3 +87,17 @@ def test_batches_keep_their_order_and_limits(sizes: list[int]) -> None:
     for batch in made:
         assert sum(one.size for one in batch) <= BATCH_BYTES
         assert len(batch) <= BATCH_ENTRIES
+
+
+def test_an_index_that_both_changed_is_merged_and_any_other_file_is_the_servers() -> None:
+    here, known = dict.fromkeys(("MEMORY.md", "a.md"), "ours"), {"MEMORY.md": "old", "a.md": "old"}
+    found = plan(here, known, RemoteState("t", {"MEMORY.md": "theirs", "a.md": "theirs"}))
+    assert (found.merge, found.take, found.lost) == (["MEMORY.md"], ["a.md"], ["a.md"])
+
+
+def test_a_batch_may_be_full_to_the_last_byte() -> None:
+    half = Draft("a.md", "x" * (BATCH_BYTES // 2 - 4), "")
+    other = Draft("b.md", "x" * (BATCH_BYTES - half.size - 4), "")
+    assert half.size + other.size == BATCH_BYTES
+    assert list(batches([half, other])) == [[half, other]]
+    assert list(batches([half, other, Draft("c", "", "")])) == [[half, other], [Draft("c", "", "")]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from reverie.team.database import open_database
 from reverie.team.round import SyncReport, sync
 from reverie.team.store import TeamStore
 from reverie.team.sync import SyncMode
-from reverie.team.values import Draft, sha256_of
+from reverie.team.values import Draft, KeptVersion, RemoteState, sha256_of
 
 from .conftest import Hand
 
@@ -345,3 +345,43 @@ def test_a_push_of_more_batches_than_a_token_may_write_waits_and_goes_on(
     assert waited == [1.0, 1.0]
     assert len(store.hashes(("acme", REPO)).checksums) == 45
     store.close()
+
+
+class Interrupted:
+    """The server, and somebody who saves here while its answer is on its way."""
+
+    def __init__(self, client: TeamClient, saves: list[Callable[[], None]]) -> None:
+        self._client, self._saves = client, saves
+        self.url, self.repo = client.url, client.repo
+
+    def state(self, known: str = "") -> RemoteState | None:
+        found = self._client.state(known)
+        if self._saves:
+            self._saves.pop(0)()
+        return found
+
+    def hashes(self, known: str = "") -> RemoteState | None:
+        return self._client.hashes(known)
+
+    def put(self, drafts: Sequence[Draft], expected: str) -> str:
+        return self._client.put(drafts, expected)
+
+    def log(self, most: int = 100) -> list[KeptVersion]:
+        return self._client.log(most)
+
+
+def test_what_is_saved_while_a_conflict_is_settled_is_kept_too(mates: list[Mate]) -> None:
+    """A sync that has to begin again keeps the newer words aside, not only those it saw first."""
+    ines, tomas = mates
+    ines.write("a.md", "Ines' words.\n")
+    ines.sync()
+    tomas.write("a.md", "Tomas' first words.\n")
+    link = Interrupted(tomas.client, [lambda: tomas.write("a.md", "Tomas' second words.\n")])
+    done = sync(tomas.memories, link, now=tomas.hand)
+    assert tomas.read("a.md") == "Ines' words.\n"
+    assert done.conflicts == ["a.md"]
+    kept = tomas.memories.beside.root.glob("team-lost/*/a.md")
+    assert sorted(one.read_text() for one in kept) == [
+        "Tomas' first words.\n",
+        "Tomas' second words.\n",
+    ]

@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from reverie.errors import StoreError
+from reverie.store.plain import digest
+from reverie.tools import places
 from tests.conftest import Scale
+from tests.faults import run_with_error
 from tests.tools.kit import Place, snapshot, use
 
 pytestmark = pytest.mark.spec("13")
@@ -338,3 +342,28 @@ async def test_a_working_folder_that_disappears(place: Place) -> None:
         assert found.is_error, name
         assert "Traceback" not in found.text
     assert not place.root.exists()
+
+
+def test_a_file_that_was_put_has_its_bytes_and_then_its_name_on_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"old")
+    done = run_with_error(lambda: places.put(path, b"new", digest(b"old")), sys.maxsize, None)
+    assert path.read_bytes() == b"new"
+    kept = [one for one in done.calls if one in ("os.write", "os.fsync", "os.rename")]
+    assert kept == ["os.write", "os.fsync", "os.rename", "os.fsync"]
+
+
+def test_what_an_editor_writes_while_a_file_is_put_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "a.txt", os.fsync
+    path.write_bytes(b"old")
+
+    def saved_meanwhile(fd: int) -> None:
+        real(fd)
+        path.write_bytes(b"an editor's")
+
+    monkeypatch.setattr(os, "fsync", saved_meanwhile)
+    with pytest.raises(StoreError):
+        places.put(path, b"new", digest(b"old"))
+    assert path.read_bytes() == b"an editor's"

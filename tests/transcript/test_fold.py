@@ -13,7 +13,7 @@ from reverie.transcript.codec import BLOBS, blob_name, blobs, decode, encode
 from reverie.transcript.fold import apply, branch, fold
 from reverie.transcript.records import Entry, HeadSet, Started, Unknown, UserMessage
 from reverie.transcript.request import Request, chain_at, render
-from reverie.transcript.view import View
+from reverie.transcript.view import EMPTY, View
 
 from .histories import Builder, build, histories
 
@@ -223,3 +223,9 @@ def test_a_lost_blob_makes_the_head_unknown_not_wrong():
     damaged = decode(line, lambda _: "changed").record
     assert isinstance(damaged, Unknown)
     assert set(blobs(head)) == {blob_name(getattr(head, part)) for part in BLOBS}
+
+
+def test_an_entry_that_is_applied_again_changes_nothing() -> None:
+    first = Entry("e1", "", 1.0, UserMessage((text_block("once"),)))
+    view = apply(EMPTY, first)
+    assert apply(view, first) is view

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Generator
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from anyio import to_thread
@@ -17,6 +17,7 @@ from reverie.api.wrapping import Exchange, Wrapping, form_of
 from reverie.middleware.callers import SWITCH
 from reverie.middleware.hidden import round_of
 from reverie.middleware.streams import joined
+from reverie.wire.sse import BadStream
 
 STREAM = "text/event-stream"
 _CHANGED = ("content-length", "content-encoding", "transfer-encoding")
@@ -44,6 +45,15 @@ def _like(answer: httpx2.Response, **content: Any) -> httpx2.Response:
 
 def _is_stream(answer: httpx2.Response) -> bool:
     return answer.headers.get("content-type", "").startswith(STREAM)
+
+
+def _value(data: bytes) -> dict[str, Any] | None:
+    """An answer in one piece; None where it is none, which is for the SDK to say."""
+    try:
+        found: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def _taken(exchange: Exchange, value: Any) -> bool:
@@ -76,7 +86,10 @@ class WrappedTransport(httpx2.BaseTransport):
                 return answer
             if _is_stream(answer):
                 return _like(answer, stream=_Pieces(self._joined(request, answer, exchange)))
-            value = json.loads(answer.read())
+            value = _value(answer.read())
+            if value is None:
+                exchange.failed()
+                return _like(answer, content=answer.content)
             if not _taken(exchange, value):
                 exchange.finish()
                 return _like(answer, content=json.dumps(exchange.answer(value)).encode())
@@ -102,6 +115,9 @@ class WrappedTransport(httpx2.BaseTransport):
                 stream.again()
             exchange.finish()
             yield stream.end(exchange.rounds)
+        except BadStream as error:
+            exchange.failed()
+            raise httpx2.RemoteProtocolError(str(error)) from error
         finally:
             answer.close()
 
@@ -143,7 +159,10 @@ class AsyncWrappedTransport(httpx2.AsyncBaseTransport):
                 return answer
             if _is_stream(answer):
                 return _like(answer, stream=_AsyncPieces(self._joined(request, answer, exchange)))
-            value = json.loads(await answer.aread())
+            value = _value(await answer.aread())
+            if value is None:
+                exchange.failed()
+                return _like(answer, content=answer.content)
             if not await to_thread.run_sync(_taken, exchange, value):
                 exchange.finish()
                 return _like(answer, content=json.dumps(exchange.answer(value)).encode())
@@ -169,6 +188,9 @@ class AsyncWrappedTransport(httpx2.AsyncBaseTransport):
                 stream.again()
             exchange.finish()
             yield stream.end(exchange.rounds)
+        except BadStream as error:
+            exchange.failed()
+            raise httpx2.RemoteProtocolError(str(error)) from error
         finally:
             await answer.aclose()
 

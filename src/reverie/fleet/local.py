@@ -2,7 +2,7 @@
 
 The ledger is a SQLite file in home. Several workers take jobs from it, one memory each; a run that
 was killed is taken up by the next one: jobs whose process is gone wait again. Two runs at once
-share the jobs between them.
+share the jobs between them. One that is cancelled gives its jobs back.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from reverie.fleet.jobs import JobEnd, TakenJob
 from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
+from reverie.store.keys import make_folder
 from reverie.store.lock import FileLock, alive, process_start
 from reverie.team.database import open_database
 
 FILE = "fleet/fleet.sqlite3"
 LOCK = "fleet/fleet.lock"
+STOPPED = JobEnd("queued", "stopped", counted=False)
 OnEnd = Callable[[TakenJob, JobEnd], None]
 
 
 def open_local(home: Path) -> FleetLedger:
     """The ledger of this host; on a disk without locks it is refused by name."""
-    (home / "fleet").mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(home / "fleet")
     with FileLock(home / LOCK):  # says which disk has no locks
         ledger = FleetLedger(open_database(str(home / FILE)))
         ledger.make()
@@ -77,7 +79,8 @@ async def run_local(
         nonlocal cost, busy, freed
         name, host = worker_name(), socket.gethostname()
         while True:
-            taken = await to_thread.run_sync(ledger.claim, name, host)
+            with anyio.CancelScope(shield=True):  # else a job could be taken that nobody has
+                taken = await to_thread.run_sync(ledger.claim, name, host)
             if taken is None and not busy:
                 return
             if taken is None:  # a job that ends may free the memory of another
@@ -86,6 +89,10 @@ async def run_local(
             busy += 1
             try:
                 end = await shop.work(taken)
+            except BaseException:  # whoever runs this goes on: the job must not wait for its end
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(ledger.end, taken, STOPPED)
+                raise
             finally:
                 busy -= 1
                 freed.set()

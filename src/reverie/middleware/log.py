@@ -1,7 +1,8 @@
 """The log of decisions on disk: one line each, whole or not at all, synced before it counts.
 
 Several processes may use one home: what another one decided is read before anything is decided
-here, under the lock of the file. A file that was written anew (words were forgotten) is read anew.
+here, under the lock of the file, and synced too, since its writer may have died before that. A file
+that was written anew (words were forgotten) is read anew.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from reverie.errors import InvalidMessage
+from reverie.errors import InvalidMessage, WriteFailed
 from reverie.middleware.decisions import Decisions
 from reverie.store.files import Folder
 from reverie.store.lock import release, take_soon
+from reverie.store.plain import flush_file, words, write_whole
 from reverie.transcript.blocks import Json, dump, parse
 
 FILE = "decisions.jsonl"
@@ -35,6 +37,7 @@ class DecisionLog:
         self.decisions = Decisions()
         self._trim()
         with self._open() as fd:
+            self._folder.flush(FILE)
             self._read(fd)
 
     def close(self) -> None:
@@ -43,11 +46,17 @@ class DecisionLog:
     def refresh(self) -> None:
         """Take in what others have written meanwhile; where nobody has, this is one look."""
         with self._turn:
-            found = os.stat(self._folder.path(FILE))
-            if (found.st_ino, found.st_size) == (self._file, self._at):
+            if self._is_known():
                 return
             with self._open() as fd:
                 self._read(fd)
+
+    def _is_known(self) -> bool:
+        try:
+            found = os.stat(self._folder.path(FILE))
+        except OSError:
+            return False
+        return (found.st_ino, found.st_size) == (self._file, self._at)
 
     def _trim(self) -> None:
         """Let the older half of a very long log go: no cache remembers those conversations."""
@@ -69,9 +78,7 @@ class DecisionLog:
             if not lines:
                 return
             text = "".join(f"{dump(line)}\n" for line in lines).encode()
-            _write(fd, text)
-            if durable:
-                os.fsync(fd)
+            _write(fd, text, durable=durable)
             self._at += len(text)
             for line in lines:
                 self.decisions.take(line)
@@ -82,6 +89,9 @@ class DecisionLog:
         try:
             take_soon(fd, FILE)
             yield fd
+        except OSError as error:
+            where = str(self._folder.path(FILE))
+            raise WriteFailed(f"Nothing could be decided: {words(error)}", where=where) from error
         finally:
             release(fd)
 
@@ -99,6 +109,8 @@ class DecisionLog:
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             os.ftruncate(fd, self._at + whole)
+        if whole:
+            flush_file(fd)
         for line in data[:whole].splitlines():
             self._take(line)
         self._at += whole
@@ -112,12 +124,13 @@ class DecisionLog:
             return  # one line that was damaged; its thing passes as it is
 
 
-def _write(fd: int, data: bytes) -> None:
+def _write(fd: int, data: bytes, *, durable: bool) -> None:
+    """Add lines at the end; on an error none of them stays."""
     at = os.lseek(fd, 0, os.SEEK_END)
-    done = 0
     try:
-        while done < len(data):
-            done += os.write(fd, data[done:])
+        write_whole(fd, data)
+        if durable:
+            flush_file(fd)
     except OSError:
         os.ftruncate(fd, at)
         raise

@@ -2,22 +2,24 @@
 
 What the model says passes as it comes; only calls of our tools are held back, and the end, until
 it is known whether another round follows. Numbers of blocks and items run on from round to round.
-A stream that breaks off in any round ends for the caller without an end. Pure: bytes in, bytes
-out.
+A stream that breaks off in any round ends for the caller without an end; one that makes no sense is
+a `BadStream`. Pure: bytes in, bytes out.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
+from reverie.errors import InvalidMessage
 from reverie.middleware import chain
 from reverie.middleware.hidden import Round, round_of, summed
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.messages import Assembly
 from reverie.wire.reading import Format
-from reverie.wire.sse import Events, ServerEvent
+from reverie.wire.sse import BadStream, Events, ServerEvent
 
 Value = dict[str, Any]
 DONE = "[DONE]"
@@ -52,7 +54,8 @@ def joined(form: Format, names: frozenset[str]) -> Joined:
 
 def event(name: str, value: object) -> bytes:
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {value if value == DONE else dump(value)}\n\n".encode()
+    text = f"{head}data: {value if value == DONE else dump(value)}\n\n"
+    return text.encode("utf-8", "replace")
 
 
 class _Stream(ABC):
@@ -64,14 +67,38 @@ class _Stream(ABC):
         self.events = Events()
 
     def feed(self, piece: bytes) -> bytes:
-        return b"".join(out for one in self.events.feed(piece) for out in self._taken(one))
+        with _sense():
+            return b"".join(out for one in self.events.feed(piece) for out in self._taken(one))
+
+    def ended(self) -> Round | None:
+        with _sense():
+            return self._ended()
+
+    def end(self, rounds: list[Round]) -> bytes:
+        with _sense():
+            return self._end(rounds)
 
     @abstractmethod
     def _taken(self, one: ServerEvent) -> Iterator[bytes]: ...
 
+    @abstractmethod
+    def _ended(self) -> Round | None: ...
+
+    @abstractmethod
+    def _end(self, rounds: list[Round]) -> bytes: ...
+
     def again(self) -> None:
         self.round += 1
         self.events = Events()
+
+
+@contextmanager
+def _sense() -> Generator[None]:
+    """What no provider would send is a fault of the stream, wherever it is noticed."""
+    try:
+        yield
+    except (InvalidMessage, TypeError, KeyError, AttributeError, ValueError) as error:
+        raise BadStream(f"an event of the stream makes no sense: {error}") from error
 
 
 class MessagesStream(_Stream):
@@ -92,9 +119,12 @@ class MessagesStream(_Stream):
         self._begin()
 
     def _taken(self, one: ServerEvent) -> Iterator[bytes]:
-        self.taken.take(one.data)
         value = chain.as_value(parse(one.data))
         kind = str(value.get("type"))
+        if kind == "error":  # the caller's own client knows what to do about it
+            yield event(kind, value)
+            return
+        self.taken.take(one.data)
         if kind == "message_start":
             if self.round == 0:
                 yield event(kind, value)
@@ -112,13 +142,13 @@ class MessagesStream(_Stream):
         elif kind != "message_stop":
             yield event(kind, value)
 
-    def ended(self) -> Round | None:
+    def _ended(self) -> Round | None:
         if not self.taken.done:
             return None
         content = [block.value for block in self.taken.reply().blocks]
         return round_of("messages", {"content": content, "usage": self.taken.usage}, self.names)
 
-    def end(self, rounds: list[Round]) -> bytes:
+    def _end(self, rounds: list[Round]) -> bytes:
         delta = {**chain.as_value(self.last.get("delta"))}
         if rounds[-1].is_hidden:
             delta["stop_reason"] = "end_turn"
@@ -200,7 +230,7 @@ class ChatStream(_Stream):
                 out.append({**call, "index": self.places[at]})
         return out
 
-    def ended(self) -> Round | None:
+    def _ended(self) -> Round | None:
         if not (self.done or self.finish):
             return None
         message: Value = {"role": "assistant", "content": "".join(self.text) or None}
@@ -209,7 +239,7 @@ class ChatStream(_Stream):
         found = {"choices": [{"message": message}], "usage": self.usage}
         return round_of("chat", found, self.names)
 
-    def end(self, rounds: list[Round]) -> bytes:
+    def _end(self, rounds: list[Round]) -> bytes:
         out = b""
         if self.finish:
             choice = chain.as_value(self.finish["choices"][0])
@@ -270,11 +300,11 @@ class ResponsesStream(_Stream):
         self.number += 1
         return event(kind, made)
 
-    def ended(self) -> Round | None:
+    def _ended(self) -> Round | None:
         response = chain.as_value(self.last[1].get("response"))
         return round_of("responses", response, self.names) if self.last[0] else None
 
-    def end(self, rounds: list[Round]) -> bytes:
+    def _end(self, rounds: list[Round]) -> bytes:
         kind, value = self.last
         response = {
             **chain.as_value(value.get("response")),

@@ -26,7 +26,7 @@ from reverie.memory.versions import ABSENT, SeenFile, Version, decode
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
 from reverie.store.keys import fold_key
-from reverie.store.plain import SAFE, words
+from reverie.store.plain import SAFE, close, words
 
 if TYPE_CHECKING:
     import sqlite3
@@ -129,7 +129,7 @@ class Heads:
             what = f"The history could not be read: {words(error)}"
             raise StoreError(what, where=str(self._files.root / self._log)) from error
         finally:
-            os.close(fd)
+            close(fd)
         if info.st_size > self._end:
             for line in Journal.open(self._files, self._log, write=False).read(self._end):
                 if not isinstance(line, BadLine):
@@ -284,7 +284,7 @@ class Heads:
         try:
             mark = _mark(fd, self._end)
         finally:
-            os.close(fd)
+            close(fd)
         with contextlib.suppress(OSError, StoreError):
             try:
                 self._store(mark)

@@ -43,7 +43,7 @@ from reverie.store.heads import Heads
 from reverie.store.journal import BadLine, Journal
 from reverie.store.memory import MAX_KEPT, FileChange, MemoryFolder
 from reverie.store.objects import LARGEST, Objects
-from reverie.store.plain import digest, words
+from reverie.store.plain import close, digest, words
 from reverie.transcript.blocks import dump
 from reverie.world import Notice, Say, say_nothing
 
@@ -292,8 +292,11 @@ class History:
 
     def _read_on(self) -> None:
         fd = self.files.open_read(LOG)
-        inode, size = os.fstat(fd).st_ino, os.fstat(fd).st_size
-        os.close(fd)
+        try:
+            info = os.fstat(fd)
+        finally:
+            close(fd)
+        inode, size = info.st_ino, info.st_size
         if inode != self._read[0] or size < self._read[1]:  # rewritten
             self.state, self.faults = HistoryState(self._content_or_nothing), {}
             self._read = (inode, 0)

@@ -171,7 +171,7 @@ class FolderWalk:
         """A root by its path, which whoever gives it answers for."""
         try:
             if create:
-                _make(path)
+                make_folder(path)
             return cls(path, os.open(path, _ROOT))
         except FileNotFoundError as error:
             raise NotFound("The folder does not exist", where=str(path)) from error
@@ -363,7 +363,8 @@ def parts_of(key: str) -> list[str]:
     return key.split("/")
 
 
-def _make(path: Path) -> None:
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing; their names are on the disk then."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -371,7 +372,7 @@ def _make(path: Path) -> None:
     except FileNotFoundError:
         if path.parent == path:
             raise
-        _make(path.parent)
+        make_folder(path.parent)
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
     above = os.open(path.parent, _ROOT)

@@ -142,13 +142,7 @@ class FileLock:
         )
 
     def _failed(self, error: OSError) -> StoreError:
-        if error.errno in NO_LOCKS:
-            return without_locks(str(self.path))
-        return StoreError(
-            f"The lock could not be taken: {os.strerror(error.errno or 0)}",
-            where=str(self.path),
-            do="See that the folder exists and can be written",
-        )
+        return not_locked(error, str(self.path))
 
     def __enter__(self) -> FileLock:
         self.acquire()
@@ -156,6 +150,17 @@ class FileLock:
 
     def __exit__(self, *ended: object) -> None:
         self.release()
+
+
+def not_locked(error: OSError, where: str) -> StoreError:
+    """What a lock that the system did not give is called."""
+    if error.errno in NO_LOCKS:
+        return without_locks(where)
+    return StoreError(
+        f"The lock could not be taken: {os.strerror(error.errno or 0)}",
+        where=where,
+        do="See that the folder exists and can be written",
+    )
 
 
 def take(fd: int, timeout: float = 0.0) -> bool:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from reverie.errors import InvalidInput, ReverieError
 from reverie.providers.extras import extra
+from reverie.store.keys import make_folder
+from reverie.store.plain import flush_folder
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -105,8 +107,9 @@ class Sqlite:
         self._lock = threading.Lock()
         self._closed = False
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path.parent)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            flush_folder(path.parent)
         except OSError as error:
             raise InvalidInput(
                 f"The database cannot be opened: {error.strerror}",

@@ -20,7 +20,7 @@ from reverie.errors import ReverieError
 from reverie.memory.format.entry import TEAM
 from reverie.memory.merge import merge
 from reverie.store.files import Changed
-from reverie.store.lock import release, wait_turn
+from reverie.store.lock import not_locked, release, wait_turn
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.team import folder
@@ -56,6 +56,8 @@ class SyncReport:
     conflicts: list[str] = field(default_factory=list[str])
     lost: dict[str, str] = field(default_factory=dict[str, str])
     """Of each conflict that the server won, where our bytes are kept."""
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+    """Of each conflict, which bytes those are."""
     returned: list[str] = field(default_factory=list[str])
     removed: list[str] = field(default_factory=list[str])
     unlisted: list[str] = field(default_factory=list[str])
@@ -176,8 +178,11 @@ def _pull(
 ) -> None:
     """Land what is new there, and note what is agreed on."""
     for key in found.lost:
-        if key not in report.lost:
+        name = digest(here.data[key])
+        if report.kept.get(key) != name:  # a try before this one may have kept an older text
             report.lost[key] = folder.keep_lost(memories, key, here.data[key], now)
+            report.kept[key] = name
+        if key not in report.conflicts:
             report.conflicts.append(key)
     for key in found.merge:
         if key not in report.conflicts:
@@ -269,7 +274,10 @@ def _decline(
 def _alone(memories: Memories) -> Generator[None]:
     fd = memories.beside.open_append(LOCK)
     try:
-        wait_turn(fd, str(memories.root), 3.0, PATIENCE)
+        try:
+            wait_turn(fd, str(memories.root), 3.0, PATIENCE)
+        except OSError as error:
+            raise not_locked(error, str(memories.beside.root / LOCK)) from error
         yield
     finally:
         release(fd)

@@ -92,7 +92,7 @@ def _is_lines(start: str) -> bool:
     line = start.partition("\n")[0]
     try:
         value: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     return bool(_text(found)) and not any(isinstance(found.get(name), list) for name in LISTS)
@@ -195,15 +195,18 @@ def _time(value: Mapping[str, Any]) -> float:
 def time_of(given: object) -> float:
     """Seconds since the epoch from a time as people write it to JSON; 0 where it is none."""
     if isinstance(given, (int, float)) and not isinstance(given, bool):
+        if not 0 < given < 1e14:
+            return 0.0
         seconds = given / 1000 if given > 1e11 else float(given)
-        return seconds if 0 < seconds < 1e10 else 0.0
+        return seconds if seconds < 1e10 else 0.0
     if not isinstance(given, str):
         return 0.0
     try:
         found = datetime.fromisoformat(given.strip().replace("Z", "+00:00"))
-    except ValueError:
+        at = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         return 0.0
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return max(at, 0.0)
 
 
 # --- Letta

@@ -109,7 +109,8 @@ def format_of(
 
 
 def _telling(message: Mapping[str, Any]) -> Format | None:
-    if message.get("type") in ITEMS and (message["type"] != "message" or "usage" not in message):
+    kind = message.get("type")
+    if isinstance(kind, str) and kind in ITEMS and (kind != "message" or "usage" not in message):
         return "responses"
     if message.get("role") in ("system", "developer", "tool", "function"):
         content = message.get("content")

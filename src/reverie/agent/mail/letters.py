@@ -146,7 +146,8 @@ def decode(data: bytes, keys: MailKeys, sender: str, to: str, number: int) -> Le
     key = keys.key(sender, to)
     if key is None or not isinstance(signed, str):
         raise InvalidMessage("nobody of that name may write here")
-    if not hmac.compare_digest(signed.encode(), _signature(fields, key).encode()):
+    made = _signature(fields, key)
+    if not hmac.compare_digest(signed.encode("utf-8", "replace"), made.encode()):
         raise InvalidMessage("its signature is not the sender's")
     try:
         letter = Letter(**fields)

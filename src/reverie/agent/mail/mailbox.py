@@ -29,10 +29,10 @@ from reverie.agent.mail.letters import (
     encode,
     named,
 )
-from reverie.errors import InvalidMessage, NotAvailable, NotFound, ReverieError
+from reverie.errors import InvalidMessage, NotAvailable, NotFound, PathRefused, StoreError
 from reverie.store.files import Folder
 from reverie.store.lock import FileLock
-from reverie.store.plain import close, read_open
+from reverie.store.plain import close, read_open, words
 from reverie.text.terminal import clean
 from reverie.world import Notice, Say, say_nothing
 
@@ -45,6 +45,7 @@ MAX_TAKEN_CHARACTERS = 40_000
 MAX_SET_ASIDE = 20
 PATIENCE = 10.0
 CURSOR = "cursor"
+_REFUSED = (InvalidMessage, PathRefused)
 _FILE = re.compile(r"(\d{12})\.json")
 _SET_ASIDE = ".refused"
 
@@ -97,7 +98,9 @@ class Mailbox:
         return next(own, taken)
 
     def _is_ours(self, sender: str, number: int) -> bool:
-        with contextlib.suppress(ReverieError, OSError):
+        """Whether this sender's own letter stands there; what cannot be read now is not decided,
+        since a number that is given again would take the place of a letter."""
+        with contextlib.suppress(*_REFUSED, NotFound):
             self._read(sender, number)
             return True
         return False
@@ -106,21 +109,27 @@ class Mailbox:
 
     def waiting(self, delivered: Mapping[str, int], *, bounded: bool = True) -> list[Letter]:
         """Messages behind those that were delivered, in each sender's order; a bounded number.
-        What is not to be trusted is set aside."""
+        What is not to be trusted is set aside. Where a disk fails, that sender's wait."""
         found: list[Letter] = []
         characters = 0
-        for sender in self._senders():
-            after = max(self._cursor(sender), delivered.get(sender, 0))
-            for number in (n for n in self._numbers(sender) if n > after):
-                letter = self._trusted(sender, number)
-                if letter is None:
-                    continue
-                characters += len(letter.text)
-                full = len(found) >= MAX_TAKEN or characters > MAX_TAKEN_CHARACTERS
-                if bounded and found and full:
-                    return found
-                found.append(letter)
+        for letter in self._letters(delivered):
+            characters += len(letter.text)
+            full = len(found) >= MAX_TAKEN or characters > MAX_TAKEN_CHARACTERS
+            if bounded and found and full:
+                return found
+            found.append(letter)
         return found
+
+    def _letters(self, delivered: Mapping[str, int]) -> Generator[Letter]:
+        for sender in self._senders():
+            try:
+                after = max(self._cursor(sender), delivered.get(sender, 0))
+                for number in (n for n in self._numbers(sender) if n > after):
+                    letter = self._trusted(sender, number)
+                    if letter is not None:
+                        yield letter
+            except StoreError as error:
+                self._say(Notice("mail", f"messages of {sender} wait: {error}", "warning"))
 
     def clear(self, delivered: Mapping[str, int]) -> None:
         """What was delivered is not needed any more: the cursor first, then the files. Where the
@@ -141,10 +150,9 @@ class Mailbox:
             return self._read(sender, number)
         except NotFound:
             return None
-        except (ReverieError, OSError) as error:
-            what = error.what if isinstance(error, ReverieError) else str(error)
+        except _REFUSED as error:
             place = clean(str(self._root.path(self._key(sender, number))))
-            self._say(Notice("mail", f"a message was refused, {what}: {place}", "warning"))
+            self._say(Notice("mail", f"a message was refused, {error.what}: {place}", "warning"))
             self._set_aside(sender, number)
             return None
 
@@ -163,6 +171,9 @@ class Mailbox:
             if os.fstat(fd).st_uid != os.getuid():
                 raise InvalidMessage("it belongs to another user")
             data = read_open(fd, MAX_BYTES + 1)
+        except OSError as error:
+            where = str(self._root.path(self._key(sender, number)))
+            raise StoreError(f"It could not be read: {words(error)}", where=where) from error
         finally:
             close(fd)
         return decode(data, self._keys, sender, self.owner, number)
@@ -203,7 +214,12 @@ class Mailbox:
 
 
 def _names(folder: Path) -> list[str]:
+    """What is in a folder; nothing where there is none. A disk that fails is not an empty one: a
+    number that is given again would take the place of a letter."""
     try:
         return os.listdir(folder)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        what = f"The mail could not be looked at: {words(error)}"
+        raise StoreError(what, where=str(folder)) from error

@@ -10,6 +10,8 @@ from reverie.light import dataclass
 from reverie.transcript.blocks import Block, Json, Object, block_from, elements, members, parse
 from reverie.transcript.records import Entry
 
+LATEST = 253_402_300_799  # the last second of the year 9999
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedRow:
@@ -83,10 +85,12 @@ def rows_of(lines: Iterable[str]) -> tuple[list[RecordedRow], list[str]]:
 
 
 def when(value: Json) -> float:
-    """A time as seconds since the epoch; 0 where there is none."""
-    if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(value).timestamp()
-        except ValueError:
-            return 0.0
-    return float(value) / 1000 if isinstance(value, (int, float)) else 0.0
+    """A time as seconds since the epoch; 0 where there is none that could be written again."""
+    try:
+        if isinstance(value, str):
+            at = datetime.fromisoformat(value).timestamp()
+        else:
+            at = float(value) / 1000 if isinstance(value, (int, float)) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+    return at if 0 <= at <= LATEST else 0.0

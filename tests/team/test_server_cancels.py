@@ -1,0 +1,91 @@
+"""A write whose request is cancelled at any point where the server waits: it is there whole, or
+not at all, and the one who sent it sees which."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from reverie.apps.team.server import app
+from reverie.team.database import open_database
+from reverie.team.store import TeamStore
+from tests.cancels import cancelled_at
+from tests.conftest import Scale
+from tests.faults import quick_folder
+
+from .test_store_faults import PLACE, draft
+
+pytestmark = [pytest.mark.spec("1.courses")]
+
+
+def asked(token: str, tag: str, body: bytes) -> dict[str, Any]:
+    headers = {
+        "authorization": f"Bearer {token}",
+        "if-match": tag,
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+    }
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "PUT",
+        "path": "/api/team_memory",
+        "raw_path": b"/api/team_memory",
+        "root_path": "",
+        "scheme": "http",
+        "query_string": f"repo={PLACE[1]}".encode(),
+        "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+
+
+async def course(base: Path, at: int, hops: int) -> bool:
+    store = TeamStore(open_database(str(base / "team.sqlite3")), now=lambda: 1_700_000_000.0)
+    token, one = store.create_token(org=PLACE[0], repo=PLACE[1], author="a")
+    tag = store.put(PLACE, [draft("a.md", "before")], store.tag(PLACE), one)
+    new = [draft(key, "after") for key in ("a.md", "b.md")]
+    sent = {
+        "entries": {one.key: one.content for one in new},
+        "checksums": {one.key: one.sha256 for one in new},
+    }
+    body, said = json.dumps(sent).encode(), list[dict[str, Any]]()
+
+    async def receive() -> dict[str, Any]:
+        await checkpoint()
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        await checkpoint()
+        said.append(message)
+
+    served = app(store)
+    hit = await cancelled_at(lambda: served(asked(token, tag, body), receive, send), at, hops)
+    texts, now = store.contents(PLACE).contents, store.tag(PLACE)
+    assert texts in ({"a.md": "before"}, {"a.md": "after", "b.md": "after"})
+    assert (now == tag) == (len(texts) == 1), "the tag says something else"
+    if said:
+        assert said[0]["status"] == 200, said
+        assert len(texts) == 2, "acknowledged, and not there"
+    store.put(PLACE, [draft("c.md", "next")], now, one)
+    store.close()
+    return hit
+
+
+def test_a_write_that_is_cancelled_is_there_whole_or_not_at_all(scale: Scale) -> None:
+    chance = Random(f"team cancels:{scale.seed}")
+    tried = 0
+    for hops in (0, *(int(chance.lognormvariate(2, 2)) for _ in range(scale.pick(1, 60)))):
+        for at in range(1, 100):
+            with quick_folder() as base:
+                if not anyio.run(course, base, at, hops):
+                    break
+            tried += 1
+    assert tried >= 4
