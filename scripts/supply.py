@@ -97,7 +97,7 @@ def closure(texts: list[str], known: Mapping[str, Locked]) -> list[str]:
 def licence(name: str) -> str:
     """A package's licence in its own words, short."""
     try:
-        found = metadata.metadata(name)
+        found: Any = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return "not installed here"
     kinds = [kind[1] for one in found.get_all("Classifier") or () if (kind := _FREE.match(one))]

@@ -227,7 +227,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", action="append", choices=VERSIONS, help="these alone")
     given = parser.parse_args(arguments)
-    asked = given.python or list(VERSIONS)
+    asked: list[str] = given.python or [*VERSIONS]
     there = dict(pythons(asked))
     failed = [SURE] if SURE in asked and SURE not in there else []
     with tempfile.TemporaryDirectory() as name:
