@@ -8,15 +8,17 @@
 #   make doors     programs of foreign make against ours; 35 minutes at most
 #   make proof     the promises at full scale, then the mutations; 75 minutes at most
 #   make endurance PART=kills SEED=1   one part for hours; goes on where it was stopped
-#   make bench     ratios and times, written to bench/out
-#   make check     format, lint, types (of the docs' examples too), import rules, manifest, tree
+#   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
+#                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
+#   make docs      the site, to docs/_build/html; open its index.html
+#   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: install run chat test doors proof endurance bench check lock clean \
-	format check-format check-lint check-types check-examples check-imports check-manifest check-tree
+.PHONY: install run chat test doors proof endurance bench docs check lock clean format \
+	check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -38,9 +40,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # they stay as they are, a new installation as soon as one of them changes.
 stamp = $(VENV)/.set-up/$(1)-$(shell cat locks/$(1).txt pyproject.toml | cksum | tr ' ' '-')
 RUN := $(call stamp,run)
+DOCS := $(call stamp,docs)
 DEV := $(call stamp,dev)
 PROOF := $(call stamp,proof)
 INSTALL := $(if $(EXTRAS),$(call stamp,$(EXTRAS)),$(RUN))
+TERMINAL := $(call stamp,terminal)
 CLIENTS := $(VENV)/clients
 MINILM := $(VENV)/minilm
 
@@ -59,17 +63,18 @@ install: $(INSTALL)
 run: $(RUN)
 	$(BIN)/reverie demo
 
-chat: $(RUN)
+chat: $(TERMINAL)
 	$(BIN)/reverie chat
 
 test: $(DEV)
 	REVERIE_BUDGET=600 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
 		--durations=50 --durations-min=0.05 $(PYTEST_ARGS)
 
-# One at a time: a client starts slowly, and two of them would wait for each other.
+# One at a time: a client starts slowly, and two of them would wait for each other. One that fails
+# is run once more by itself, and named at the end.
 doors: $(DEV) $(CLIENTS)/.set-up $(MINILM)/.set-up
 	PATH="$(CURDIR)/$(CLIENTS)/bin:$$PATH" PYTHONPATH="$(CURDIR)/$(MINILM)" REVERIE_BUDGET=2100 \
-		$(BIN)/python -m pytest -m doors --timeout 600 --durations=0 --durations-min=1 $(PYTEST_ARGS)
+		$(BIN)/python -m scripts.doors --durations=0 --durations-min=1 $(PYTEST_ARGS)
 
 proof: $(PROOF)
 	REVERIE_SCALE=proof REVERIE_BUDGET=3600 \
@@ -79,10 +84,15 @@ proof: $(PROOF)
 endurance: $(PROOF)
 	$(BIN)/python -m scripts.endurance --part $(PART) --seed $(SEED) $(if $(HOURS),--hours $(HOURS))
 
-bench: $(DEV)
-	$(BIN)/python -m bench
+bench: $(DEV) $(MINILM)/.set-up
+	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
-check: check-format check-lint check-types check-examples check-imports check-manifest check-tree
+# A warning ends it, and so does anything that a browser would fetch from elsewhere.
+docs: $(DOCS)
+	$(BIN)/python -m scripts.site
+	@echo "docs/_build/html/index.html is ready"
+
+check: check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
 
 check-format: $(DEV)
 	$(BIN)/ruff format --check .
@@ -101,6 +111,11 @@ check-imports: $(DEV)
 
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
+	$(BIN)/python -m scripts.threats
+
+check-docs: $(DEV)
+	$(BIN)/python -m scripts.pages
+	$(BIN)/python -m scripts.reference --check
 
 check-tree: $(DEV)
 	$(BIN)/python -m scripts.tree
@@ -114,7 +129,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
-	rm -rf bench/out dist
+	rm -rf bench/out dist docs/_build
 	find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN):
@@ -128,13 +143,23 @@ $(INSTALL):
 	@touch $(RUN) $@
 endif
 
+ifneq ($(EXTRAS),terminal)
+$(TERMINAL):
+	$(call set-up,terminal)
+	@touch $(RUN) $@
+endif
+
+$(DOCS):
+	$(call set-up,docs)
+	@touch $(RUN) $@
+
 $(DEV):
 	$(call set-up,dev)
-	@touch $(RUN) $@
+	@touch $(RUN) $(DOCS) $@
 
 $(PROOF):
 	$(call set-up,proof)
-	@touch $(RUN) $(DEV) $@
+	@touch $(RUN) $(DOCS) $(DEV) $@
 
 # The weights that recall by meaning is tested with, beside the environment and not in it: without
 # them nothing may change.

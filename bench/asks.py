@@ -5,7 +5,7 @@ had not read the rules. A turn counts as saved where the embedded extraction wri
 holds the words without which the fact is lost. Half of the turns are held back, by the sha256 of
 their id: whoever changes a rule looks at the others alone.
 
-    python -m bench asks
+    python -m bench run asks
     python -m bench.asks          # and the turns of the dev half that went wrong
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, Row
 from bench.extraction import Outcome, one_case, share
+from bench.figures import HERE, Figure, Row, at_least, at_most
 
 ASKS = HERE / "asks.jsonl"
 SAVED = 0.9
@@ -78,10 +78,28 @@ def figures(
     yield f"{what}: saves that must not be", share(len(wrong), saves), limit, met
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
     rows = cases()
-    yield from judged(rows, outcomes(rows))
+    found = outcomes(rows)
+    english = [row for row in rows if row["save"] and row["language"] == "en"]
+    saved = [row for row in rows if found[row["id"]].types]
+    shares = {
+        "asks.saved": ("plain requests to remember that are kept, English", english, SAVED),
+        "asks.saved.held": (
+            "the same, the half that was held back",
+            [row for row in english if row["held"]],
+            SAVED,
+        ),
+    }
+    for key, (what, of, bound) in shares.items():
+        kept = sum(keeps(row, found[row["id"]]) for row in of) / len(of)
+        why = "requests worded in ways that no rule of the embedded model knows; a model reads them"
+        yield at_least(key, what, kept, bound, "share", len(of), why)
+    wrong = sum(not row["save"] for row in saved) / len(saved)
+    what = "saves of what must not be kept, among all saves"
+    yield at_most("asks.wrong", what, wrong, WRONG, "share", len(saved))
+    yield from judged(rows, found)
 
 
 def main() -> None:

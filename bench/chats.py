@@ -12,7 +12,7 @@ sha256.
 
 The yardstick is a table of the same messages: `unicode61`, BM25, any of the query's words.
 
-    python -m bench chats
+    python -m bench run recall_more
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Figure, Row, against_peers
 from reverie.memory.recall.passages import passages
 from reverie.memory.recall.ranking import Query
 from reverie.store.recall.index import RecallIndex
@@ -82,30 +82,38 @@ class Chats:
     asked: Sequence[Asked]
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
     if not (DATA / "locomo_dev.json.gz").is_file():
         yield "dialogues and sessions", f"not found under {ROOT_SHARED.name}", "", None
         return
-    yield from compared("dialogues with roles", [with_roles(one) for one in dialogues()])
+    yield from compared("roles", "dialogues with roles", [with_roles(one) for one in dialogues()])
     for role in ("user", "assistant"):
         what = f"dialogues as long chats, the {role} said it"
-        yield from compared(what, [as_long(one, role) for one in dialogues()])
-    yield from compared("recorded sessions", [recorded_chats()])
+        yield from compared(f"long.{role}", what, [as_long(one, role) for one in dialogues()])
+    yield from compared("recorded", "recorded sessions", [recorded_chats()])
 
 
 # Searching
 
 
-def compared(what: str, chats: Sequence[Chats]) -> Iterator[Row]:
+def compared(key: str, what: str, chats: Sequence[Chats]) -> Iterator[Figure | Row]:
     found = [row for one in chats for row in searched(one)]
     for half in HALVES:
         here = [row for row in found if row.asked.half == half]
         for depth in DEPTHS:
             own = statistics.mean(share(row.ours[:depth], row.asked.wanted) for row in here)
             plain = statistics.mean(share(row.theirs[:depth], row.asked.wanted) for row in here)
-            name = f"{what}, {half}, {len(here)} queries: share of evidence, top {depth}"
-            yield name, f"{own:.3f}", f"FTS5: {plain:.3f}", own >= plain
+            name = f"{what}: evidence in the first {depth}, {half} half"
+            yield against_peers(
+                f"chats.{key}.{half}.{depth}",
+                name,
+                own,
+                {"FTS5": plain},
+                better="higher",
+                unit="share",
+                n=len(here),
+            )
 
 
 @dataclass(frozen=True, slots=True)

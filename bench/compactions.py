@@ -24,8 +24,8 @@ from typing import Any
 
 import anyio
 
-from bench.__main__ import ROOT_SHARED, Row
 from bench.adapter import bench_modules
+from bench.figures import ROOT_SHARED, Figure, Row, against_peers, at_least, at_most
 from bench.plain_words import plain_words
 from bench.plain_words import share as plain_share
 from reverie.embedded import ANSWERS, EmbeddedModel
@@ -88,7 +88,7 @@ class Outcome:
         return what, got, f"{self.room:,} tokens", None
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
     folder = ROOT_SHARED / "data" / "sessions_dev"
     if not folder.is_dir() or not (ROOT_SHARED / "bench" / "context").is_dir():
@@ -104,42 +104,48 @@ def measure(out: Path) -> Iterator[Row]:
                 counted.append(outcome)
             yield outcome.row()
     yield from bars(counted)
-    yield plain_row(counted)
 
 
-def bars(found: Sequence[Outcome]) -> Iterator[Row]:
+def bars(found: Sequence[Outcome]) -> Iterator[Figure]:
     judged = [o for o in found if o.needed + o.facts]
     better = sum(o.better for o in judged) / max(1, len(judged))
-    total = f"{sum(o.better for o in judged)} of {len(judged)}, {better:.0%}"
-    what = "more of it in context than recorded, or all of it in both"
-    yield what, total, f"{BETTER:.0%}", better >= BETTER
+    what = "compactions with more of the names in context than recorded, or all of them in both"
+    yield at_least("compaction.ahead", what, better, BETTER, "share", len(judged))
     weights = sum(o.needed + o.facts for o in judged)
-    for name, limit in (("ours", None), ("recorded", None), ("reached", REACHED)):
-        share = sum(getattr(o, name) * (o.needed + o.facts) for o in judged) / max(1, weights)
-        least = min((getattr(o, name) for o in judged), default=0.0)
-        met = None if limit is None else share >= limit
-        shown = f"{limit:.0%}" if limit else ""
-        what = f"all {weights} names, {name if name != 'ours' else 'in our context'}"
-        yield what, f"{share:.1%}, the least {least:.0%}", shown, met
-    widest = max((o.tokens / (o.room / ROOM) for o in found), default=0.0)
-    yield (
-        "tokens against the recorded summary's, at most",
-        f"{widest:.2f} x",
-        f"{ROOM} x",
-        (widest <= ROOM),
+
+    def share_of(name: str) -> float:
+        return sum(getattr(o, name) * (o.needed + o.facts) for o in judged) / max(1, weights)
+
+    theirs = {"the agent's own summary": share_of("recorded")}
+    what = f"names that {len(judged)} recorded continuations need, in our summary without a model"
+    yield against_peers(
+        "compaction.names",
+        what,
+        share_of("ours"),
+        theirs,
+        better="higher",
+        unit="share",
+        n=weights,
     )
-
-
-def plain_row(found: Sequence[Outcome]) -> Row:
-    """Who has more of the plain words, and how many in sum."""
-    judged = [o for o in found if o.words >= WORDS]
-    ahead = sum(o.worded > o.worded_recorded for o in judged)
-    behind = sum(o.worded < o.worded_recorded for o in judged)
-    total = max(1, sum(o.words for o in judged))
-    ours = sum(o.worded * o.words for o in judged) / total
-    recorded = sum(o.worded_recorded * o.words for o in judged) / total
-    got = f"{ours:.1%}, recorded {recorded:.1%}; ahead in {ahead}, behind in {behind}"
-    return f"all {total} plain words, in our context", got, "not behind in sum", ours >= recorded
+    what = "the same, with what its references read back"
+    yield at_least("compaction.reached", what, share_of("reached"), REACHED, "share", weights)
+    widest = max((o.tokens / (o.room / ROOM) for o in found), default=0.0)
+    what = "tokens of our summary, in those of the recorded one, at most"
+    yield at_most("compaction.tokens", what, widest, ROOM, "x", len(found))
+    worded = [o for o in found if o.words >= WORDS]
+    total = max(1, sum(o.words for o in worded))
+    ours = sum(o.worded * o.words for o in worded) / total
+    recorded = sum(o.worded_recorded * o.words for o in worded) / total
+    what = "plain words that the continuations say again, in our summary"
+    yield against_peers(
+        "compaction.words",
+        what,
+        ours,
+        {"the agent's own summary": recorded},
+        better="higher",
+        unit="share",
+        n=total,
+    )
 
 
 # --- one session

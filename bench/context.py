@@ -1,12 +1,12 @@
 """What a long session costs and shows: ours, bounds and peers through the shared replay bench.
 
 Score = cost + recovery + refind against sending everything with an infinite window, from
-a simulated prompt cache. By itself it runs our policies, the bounds, naive and a simulated
-observation log; `REVERIE_PEERS=1` adds the peers' own code. Ours are read request by request by
-`judge`, which shares no code with the layers: gates come before the score. Sessions are in three
-groups by their length, and in two halves by a hash of their names: rules were made on the first
-half, the second was only looked at. Rows of every run go to `context.jsonl`, the tables to
-`context-tables.md`, a plot to `context.svg`.
+a simulated prompt cache. Ours, the bounds and a simulated observation log run here, the peers' own
+code in their environments (`bench/context_peers`), on the six longest sessions. Ours are read
+request by request by `judge`, which shares no code with the layers: gates come before the score.
+Sessions are in three groups by their length, and in two halves by a hash of their names: rules were
+made on the first half, the second was only looked at. What a session came to is kept below
+bench/out, so that a run that was stopped goes on; the tables go to `context-tables.md`.
 
 A replay's course is fixed: it measures missing names, not whether a model thinks worse.
 Needs the recorded sessions and the shared bench (`REVERIE_SHARED`).
@@ -23,10 +23,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.__main__ import ROOT_SHARED, Row
 from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
 from bench.context_peers import TAILS, peer_rows
+from bench.figures import OUT, ROOT_SHARED, Figure, Row, against_peers, at_most, code
 from bench.judge import judged, marked
+from bench.peers import MISSING
 from reverie.settings import DEFAULTS
 
 Figures: TypeAlias = "dict[str, Any]"
@@ -51,53 +52,61 @@ COLUMNS = (
 # fmt: on
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     folder = ROOT_SHARED / "data" / "sessions_dev"
     if not folder.is_dir() or not (ROOT_SHARED / "bench" / "context").is_dir():
         yield "recorded sessions", f"not found under {os.fspath(ROOT_SHARED.name)}", "", None
         return
     bench_modules(ROOT_SHARED)
-    paths = {path.name[:8]: path for path in sorted(folder.glob("*.jsonl.gz"))}
+    paths = session_files()
     rows = list(replayed(paths))
     groups = grouped(rows)
-    asked = os.environ.get("REVERIE_PEERS")
-    wanted = dict.fromkeys([*SIX, *groups[MIDDLE]])
-    peers = list(peer_rows(paths, list(wanted))) if asked else []
-    every = [*rows, *peers]
-    (out / "context.jsonl").write_text("".join(json.dumps(r) + "\n" for r in every), "utf-8")
+    every = [*rows, *peer_rows(paths, list(SIX))]
     tables = [table(name, chosen(every, ids), ids) for name, ids in groups.items()]
     (out / "context-tables.md").write_text("\n".join(tables), encoding="utf-8")
-    (out / "context.svg").write_text(plot(chosen(every, SIX), SIX), encoding="utf-8")
+    yield from headline(every, groups)
+    for name, why in MISSING.items():
+        yield f"peer {name}", f"could not be installed: {why}", "", None
     for group, ids in groups.items():
         yield from gates(rows, group, ids)
     yield from tails(rows, groups)
-    yield from against(every, {"the six longest": SIX, MIDDLE: groups[MIDDLE]})
-    yield from never_above(rows, "classic", 1.0)
-    yield from never_above(rows, OURS, ABOVE)
     yield from processor()
+
+
+def session_files() -> dict[str, Path]:
+    """The recorded sessions, by the beginning of their names."""
+    folder = ROOT_SHARED / "data" / "sessions_dev"
+    return {path.name[:8]: path for path in sorted(folder.glob("*.jsonl.gz"))}
 
 
 def replayed(paths: dict[str, Path]) -> Iterator[Figures]:
     """Our policies, the sketch and the bounds, over every session."""
+    for name, path in paths.items():
+        kept = OUT / "context-ours" / f"{name}-{code('adapter', 'judge')}.jsonl"
+        if not kept.is_file():
+            rows = [json.dumps(row) + "\n" for row in of_session(name, path)]
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text("".join(rows), encoding="utf-8")
+        yield from map(json.loads, kept.read_text("utf-8").splitlines())
+
+
+def of_session(name: str, path: Path) -> Iterator[Figures]:
     traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
     known = importlib.import_module("adapters").ALL
     run = judged(replay.Run, traces.identifiers)
-    ours = [
-        manager(replay.Manager, collapsed(tail), f"collapse {tail // 1000} K") for tail in TAILS
-    ]
-    ours.append(manager(replay.Manager, CLASSIC_SETTINGS, "classic"))
-    plain = [known[name] for name in BOUNDS]
+    trace = marked(traces.load(f"{name}={path}"), path)
+    if not trace["steps"]:
+        return
+    for tail in TAILS:
+        cls = manager(replay.Manager, collapsed(tail), f"collapse {tail // 1000} K")
+        yield run(trace, cls(trace)).play()
+    yield run(trace, manager(replay.Manager, CLASSIC_SETTINGS, "classic")(trace)).play()
+    plain = [known[one] for one in BOUNDS]
     others = [getattr(importlib.import_module(f"adapters.{m}"), c) for m, c, _ in plain]
     observed = importlib.import_module("observational").ALL
-    for name, path in paths.items():
-        trace = marked(traces.load(f"{name}={path}"), path)
-        if not trace["steps"]:
-            continue
-        for cls in ours:
-            yield run(trace, cls(trace)).play()
-        more = [cls for cls in observed if cls.name.startswith(OBSERVED)] if name in SIX else []
-        for cls in (*others, *more):
-            yield replay.replay(trace, cls, getattr(cls, "window", 200_000))
+    more = [cls for cls in observed if cls.name.startswith(OBSERVED)] if name in SIX else []
+    for cls in (*others, *more):
+        yield replay.replay(trace, cls, getattr(cls, "window", 200_000))
 
 
 def grouped(rows: Iterable[Figures]) -> dict[str, tuple[str, ...]]:
@@ -229,35 +238,74 @@ def tails(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[R
             yield f"{group}, {name}", f"{found[name].score:.4f}", "", None
 
 
-def against(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[Row]:
-    """Everybody else, their model calls billed. Ours makes none: notes are off."""
-    ours = {"classic", *(f"collapse {tail // 1000} K" for tail in TAILS)}
-    for group, ids in groups.items():
-        found = summed(chosen(rows, ids))
-        others = {n: f for n, f in found.items() if n not in ours and n not in BOUNDS}
-        for kind in ("observational", ""):
-            some = {n: f for n, f in others.items() if n.startswith("observational") == bool(kind)}
-            whole = {n: f.score for n, f in some.items() if not f.failed}
-            if whole:
-                best = min(whole, key=lambda n: whole[n])
-                mine, calls = found[OURS].score, some[best].summaries
-                what = f"{group}: best of {len(some)} {kind or 'peers'} ({best}, {calls} calls)"
-                yield what, f"{whole[best]:.3f}, ours {mine:.3f}", "ours below", mine < whole[best]
-
-
-def never_above(rows: list[Figures], name: str, most: float) -> Iterator[Row]:
-    """A policy against naive: in all, and session by session."""
+def headline(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterator[Figure]:
+    """Ours beside everybody else, their model calls billed. Ours makes none: notes are off."""
+    found = summed(chosen(rows, SIX))
+    policies = {f"collapse {tail // 1000} K" for tail in TAILS} | {"classic"}
+    peers = {
+        name: one.score
+        for name, one in found.items()
+        if name not in policies and name not in BOUNDS and not one.failed
+    }
+    what = f"score of the {len(SIX)} longest sessions (cost, reading back, finding again)"
+    ours = found[OURS]
+    yield against_peers(
+        "context.score", what, ours.score, peers, better="lower", unit="share", n=len(SIX)
+    )
+    best = min(peers, key=lambda name: peers[name])
+    for key, told in (
+        ("summaries", "model calls for summaries and observations"),
+        ("lost", "names that a later step needs and nothing can bring back"),
+    ):
+        value, against = float(getattr(ours, key)), float(getattr(found[best], key))
+        what = f"the same: {told}"
+        yield Figure(f"context.{key}", what, value, against, best, "lower", n=len(SIX))
+    yield Figure(
+        "context.near",
+        "the same: names that a next step needs, in the request",
+        ours.near,
+        found[best].near,
+        best,
+        "higher",
+        "share",
+        len(SIX),
+        f"{best} keeps more in the request and costs {found[best].score / ours.score:.2f} x",
+    )
+    for key, group in (("long", LONG), ("middle", MIDDLE)):
+        some = summed(chosen(rows, groups[group]))
+        bound = some["oracle"].score * LIMITS[group][0]
+        yield Figure(
+            f"context.{key}",
+            f"score of sessions of {group}, against {LIMITS[group][0]} x a bound that knows"
+            " the future",
+            some[OURS].score,
+            bound,
+            f"oracle {some['oracle'].score:.3f} x {LIMITS[group][0]}",
+            "lower",
+            "share",
+            len(groups[group]),
+            why="keeping what a next step needs in the request costs more in sessions this short",
+            others={
+                "Reverie": some[OURS].score,
+                "Reverie, classic": some["classic"].score,
+                **{name: some[name].score for name in ("sketch", "oracle", "oracle-once")},
+                "sending everything": 1.0,
+            },
+        )
     naive = {r["trace"]: r["cost"] for r in rows if r["manager"] == REFERENCE}
-    cost = {r["trace"]: r["cost"] for r in rows if r["manager"] == name}
-    whole = sum(cost.values()) / sum(naive.values())
-    yield f"{name} against naive, all sessions", f"{whole:.3f}", "1", whole <= 1
-    each = sorted(cost[n] / naive[n] for n in naive)
-    above = [share for share in each if share > most]
-    told = f"{len(above)} of {len(naive)}, the dearest {each[-1]:.3f} x"
-    yield f"sessions where {name} costs over {most:g} x", told, "0", not above
+    for key, name, most in (("classic", "classic", 1.0), ("collapse", OURS, ABOVE)):
+        cost = {r["trace"]: r["cost"] for r in rows if r["manager"] == name}
+        what = f"cost of all recorded sessions under the policy {key}"
+        whole = sum(cost.values()) / sum(naive.values())
+        yield Figure(
+            f"context.{key}", what, whole, 1.0, "sending everything", "lower", "share", len(naive)
+        )
+        above = sum(cost[n] > most * naive[n] for n in naive)
+        what = f"sessions in which {key} costs over {most:g} x of sending everything"
+        yield Figure(f"context.{key}.above", what, above, 0.0, "none", "lower", n=len(naive))
 
 
-def processor() -> Iterator[Row]:
+def processor() -> Iterator[Figure]:
     """CPU of the three calls, in units of one json.dumps of what naive would send."""
     traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
     folder = ROOT_SHARED / "data" / "sessions_dev"
@@ -271,15 +319,14 @@ def processor() -> Iterator[Row]:
             for _ in range(RUNS)
         ]
 
-    hashed = runs(DEFAULT, digests=True)
-    told = f"{min(hashed):.2f}, at most {max(hashed):.2f}"
-    yield "CPU a round with the journal's digests, json.dumps = 1", told, "0.5", min(hashed) <= 0.5
-    yield "the same without", f"{min(runs(DEFAULT)):.2f}", "", None
+    hashed = min(runs(DEFAULT, digests=True))
+    what = "CPU a round with the journal's digests, in `json.dumps` of what naive would send"
+    yield at_most("context.cpu", what, hashed, 0.5, "x", RUNS)
     cls = manager(replay.Manager, collapsed(DEFAULT))
     short, long = (traces.synthetic(7, calls) for calls in (200, 2_000))
     each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(RUNS)) for t in (short, long)]
-    grows = each[1] / each[0]
-    yield "the same in a session ten times longer", f"{grows:.2f} x", "0.8-1.2 x", grows <= 1.2
+    what = "CPU a round in a session ten times longer"
+    yield at_most("context.cpu.growth", what, each[1] / each[0], 1.2, "x", RUNS)
 
 
 def naive_dump(trace: Trace) -> float:
@@ -294,32 +341,3 @@ def naive_dump(trace: Trace) -> float:
             count += 1
         messages.append({"role": "user", "content": step["blocks"]})
     return 1_000 * spent / max(1, count)
-
-
-# --- the plot
-
-
-def plot(by: dict[str, list[Figures]], ids: Sequence[str]) -> str:
-    """Score and user-visible retention of each manager, as a bar chart in SVG."""
-    found = {n: f for n, f in summed(by).items() if n not in (REFERENCE, "naive")}
-    order = sorted(found, key=lambda n: (found[n].failed, found[n].score))
-    left, unit, high = 190, 420, 22
-    height = 60 + high * len(order)
-    size = f'width="760" height="{height}" font-family="sans-serif" font-size="12"'
-    title = f"Score over {len(ids)} sessions (sending everything = 1); near needs at the right"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
-        f'<text x="8" y="20">{title}</text>',
-    ]
-    for n, name in enumerate(order):
-        figures, y = found[name], 40 + high * n
-        colour = "#2b6cb0" if name.startswith(("collapse", "classic")) else "#a0aec0"
-        width = min(unit, unit * figures.score)
-        score = "fails" if figures.failed else f"{figures.score:.3f}"
-        parts += [
-            f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{name}</text>',
-            f'<rect x="{left}" y="{y}" width="{width:.1f}" height="{high - 6}" fill="{colour}"/>',
-            f'<text x="{left + width + 6:.1f}" y="{y + 12}">{score}</text>',
-            f'<text x="750" y="{y + 12}" text-anchor="end">{figures.near:.1%}</text>',
-        ]
-    return "\n".join([*parts, "</svg>"]) + "\n"

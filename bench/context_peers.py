@@ -1,28 +1,34 @@
 """Other context managers on the same sessions: their own code, stock and tuned.
 
-Each package has an environment of its own under `CTX_VENVS` (or the temporary folder), which is
-installed where it is missing. One that cannot be installed is left out, and that is said.
+Each package has an environment of its own (`bench/peers`). One that cannot be installed is left
+out, and that is said.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import subprocess
 import sys
-import tempfile
-import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.__main__ import ROOT_SHARED
+from bench.figures import OUT, ROOT_SHARED
+from bench.peers import LOCKS, environment
 
 Figures: TypeAlias = "dict[str, Any]"
 
 TAILS = (10_000, 20_000, 40_000, 80_000)
+EARLY = (40_000,)
+"""Tokens at which a peer is made to act, beside its own setting: the best found for any of them."""
 PEERS = {
-    "langchain": ("langchain-clear", "langchain-summary", "langchain-summary-full"),
+    "langchain": (
+        "langchain-clear",
+        "langchain-clear-batch",
+        "langchain-summary",
+        "langchain-summary-full",
+    ),
     "deepagents": ("deepagents",),
     "pydantic-ai-harness": ("harness-tiered",),
     "strands-agents": ("strands-sliding", "strands-summary", "strands-auto"),
@@ -40,8 +46,8 @@ def tuned(cls, name, at):
     known = {"name": f"{name} at {at // 1000} K"}
     if name.startswith("harness"):
         known["target"] = at
-    elif name == "langchain-clear":
-        known["options"] = {"trigger": at}
+    elif name.startswith("langchain-clear"):
+        known["options"] = {**cls.options, "trigger": at}
     elif name.startswith("langchain"):
         known["trigger"] = ("tokens", at)
     elif name == "strands-auto":
@@ -66,36 +72,43 @@ for spec in sys.argv[3:]:
 
 
 def peer_rows(paths: dict[str, Path], wanted: Sequence[str]) -> Iterator[Figures]:
-    """The peers' own code, stock and made to act at each of the tails' sizes."""
-    specs = [f"{name}={paths[name]}" for name in wanted]
-    yield from run_peer(sys.executable, list(NO_PACKAGE), specs)
-    for package, names in PEERS.items():
-        python = environment(package)
-        if python:
-            tuned = [f"{name}:{at}" for name in names for at in TAILS]
-            yield from run_peer(python, [*names, *tuned], specs)
+    """The peers' own code, as it comes and made to act early."""
+    for package in ("", *PEERS):
+        yield from one_peer(package, paths, wanted)
 
 
-def environment(package: str) -> str:
-    """The interpreter with this package, installed if need be; empty where that fails."""
-    base = Path(os.environ.get("CTX_VENVS") or tempfile.gettempdir())
-    folder = base / f"ctx-{package.partition('-')[0]}"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        command = [str(python), "-m", "pip", "install", "-q", package]
-        if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode:
-            print(f"{package} could not be installed; it is left out")
-            return ""
-    return str(python)
+def one_peer(package: str, paths: dict[str, Path], wanted: Sequence[str]) -> list[Figures]:
+    """A package's managers on some sessions. What they came to is kept below bench/out: the same
+    versions on the same sessions come to the same."""
+    names = PEERS[package] if package else NO_PACKAGE
+    python = environment(package) if package else sys.executable
+    if not python:
+        return []
+    given = [*names, *(f"{name}:{at}" for name in names for at in EARLY if package)]
+    lock = (LOCKS / f"{package}.txt").read_text("utf-8") if package else ""
+    stamp = hashlib.sha256(repr((given, list(wanted), lock, TUNED)).encode()).hexdigest()[:16]
+    kept = OUT / "context-peers" / f"{package or 'plain'}-{stamp}.jsonl"
+    if not kept.is_file():
+        rows = run_peer(python, given, [f"{name}={paths[name]}" for name in wanted])
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
 
 
-def run_peer(python: str, names: Sequence[str], specs: Sequence[str]) -> Iterator[Figures]:
-    with tempfile.TemporaryDirectory() as folder:
-        runner = Path(folder) / "runner.py"
-        runner.write_text(TUNED, encoding="utf-8")
-        context = str(ROOT_SHARED / "bench" / "context")
-        command = [python, "-B", str(runner), context, ",".join(names), *specs]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    for line in done.stdout.splitlines():
-        yield json.loads(line)
+def run_peer(python: str, names: Sequence[str], specs: Sequence[str]) -> list[Figures]:
+    context = str(ROOT_SHARED / "bench" / "context")
+    command = [python, "-B", "-c", TUNED, context, ",".join(names), *specs]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def main(asked: Sequence[str]) -> None:
+    """One peer after the other, to be kept for the report."""
+    from bench.context import SIX, session_files
+
+    for package in asked or PEERS:
+        print(package, len(one_peer(package, session_files(), SIX)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.__main__ import Row
+from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_most
+from bench.peers import ENVIRONMENTS, environment, size_of
 from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
@@ -25,30 +26,53 @@ from reverie.transcript.records import AssistantMessage, Entry, Record, Sent, Us
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 
-ROOT = Path(__file__).resolve().parent.parent
 RECORDS = 4_500
+MEMORY = "from reverie import Memory"
 SESSION = "00000000-0000-4000-8000-000000000000"
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
-    ratio = importing("import reverie") / importing("pass")
-    yield "CPU of `import reverie` against bare Python", f"{ratio:.2f} x", "8 x", ratio <= 8
-    used = importing("from reverie import Session") / importing("pass")
-    yield "the same with `Session` in use", f"{used:.2f} x", "", None
-    size = install_size() / 1e6
-    yield "core install: the package and what it needs", f"{size:.1f} MB", "12 MB", size <= 12
+    yield from beside_peers()
     with tempfile.TemporaryDirectory() as folder:
         yield from resuming(Path(folder))
     yield from one_more()
 
 
-def importing(code: str, times: int = 15) -> float:
+def beside_peers() -> Iterator[Figure | Row]:
+    """Import and size against other context managers and memories, each in its own environment."""
+    wanted = {} if QUICK else ENVIRONMENTS
+    loads: dict[str, float] = {}
+    sizes: dict[str, float] = {}
+    for name, (_, code) in wanted.items():
+        python = environment(name)
+        if not python or not code:
+            continue
+        loads[name] = importing(code, 5, python) / importing("pass", 5, python)
+        sizes[name] = size_of(python) / 1e6
+    for name, code in (("session", "from reverie import Session"), ("memory", MEMORY)):
+        ratio = importing(code) / importing("pass")
+        what = f"CPU of `{code.partition(';')[0]}`, in bare Pythons"
+        yield against_peers(f"import.{name}", what, ratio, loads, better="lower", unit="x", n=15)
+    what = "installed size: the package and all it needs"
+    size = install_size() / 1e6
+    yield against_peers("install.size", what, size, sizes, better="lower", unit="MB")
+    yield at_most(
+        "install.limit",
+        "the same, against our own limit",
+        size,
+        12.0,
+        "MB",
+        why="our own package has grown; Pygments alone, which rich needs, is 4.6 MB",
+    )
+
+
+def importing(code: str, times: int = 15, python: str = sys.executable) -> float:
     """CPU seconds of a fresh interpreter, the least of several."""
     best = float("inf")
     for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], check=True)
+        subprocess.run([python, "-c", code], check=True, stdout=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         best = min(best, cpu)
@@ -121,7 +145,7 @@ def entries(records: int) -> list[Entry]:
     return out
 
 
-def resuming(folder: Path) -> Iterator[Row]:
+def resuming(folder: Path) -> Iterator[Figure]:
     lines = [encode(e) for e in entries(RECORDS)]
     log = Journal.open(Folder(folder), f"{SESSION}.jsonl")
     log.append(lines)
@@ -130,8 +154,14 @@ def resuming(folder: Path) -> Iterator[Row]:
     whole = timed(lambda: library.read(SESSION))
     bare = timed(lambda: [json.loads(line) for line in lines])
     size = sum(len(line) for line in lines) / 1e6
-    what = f"resume of a {RECORDS:,}-record transcript ({size:.0f} MB) against json.loads of it"
-    yield what, f"{whole / bare:.1f} x ({whole * 1000:.0f} ms)", "", None
+    yield at_most(
+        "resume.time",
+        f"resume of a transcript of {RECORDS:,} records, {size:.0f} MB: CPU, in `json.loads` of it",
+        whole / bare,
+        6.0,
+        "x",
+        n=RECORDS,
+    )
 
 
 def timed(work: Callable[[], object], times: int = 5) -> float:
@@ -143,14 +173,15 @@ def timed(work: Callable[[], object], times: int = 5) -> float:
     return best
 
 
-def one_more() -> Iterator[Row]:
+def one_more() -> Iterator[Figure]:
     """A round more on a short and on a ten times longer transcript."""
     short, long = Growing(RECORDS), Growing(RECORDS * 10)
-    ratio = ratio_of(long.grow, short.grow)
-    what = f"applying one more record at {RECORDS * 10:,} records against {RECORDS:,}"
-    yield what, f"{ratio:.2f} x", "1.2 x", ratio <= 1.2
-    ratio = ratio_of(long.render, short.render)
-    yield "rendering and marking the request, the same", f"{ratio:.2f} x", "1.2 x", ratio <= 1.2
+    for key, what, ratio in (
+        ("record", "applying one more record", ratio_of(long.grow, short.grow)),
+        ("render", "rendering and marking a request", ratio_of(long.render, short.render)),
+    ):
+        told = f"{what} at {RECORDS * 10:,} records, against {RECORDS:,}"
+        yield at_most(f"one_more.{key}", told, ratio, 1.2, "x", n=15)
 
 
 def ratio_of(one: Callable[[], object], other: Callable[[], object], times: int = 15) -> float:

@@ -14,7 +14,7 @@ a share over both halves owes most to `tune`, and only `test` tells what turns u
 The synthetic sets were written by whoever wrote the rules, and the rules have seen all of them:
 they show what is covered, not how well.
 
-    python -m bench extraction
+    python -m bench run asks
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, ROOT_SHARED, Row
+from bench.figures import HERE, ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.labels import HALVES, Labelled, Turn, locomo, recorded, sessions, spoken, typed
 from reverie.embedded.extraction.answer import answer
 from reverie.memory.format import entry as entries
@@ -292,8 +292,8 @@ def case_rows() -> Iterator[Row]:
     held = [row for row in rows if row.get("says")]
     kept = sum(any(row["says"] in text for text in found[row["id"]].texts) for row in held)
     yield "synthetic: dates and reasons written as expected", share(kept, len(held)), "", None
-    wrong = [row["id"] for row in rows if bool(found[row["id"]].types) != row["save"]]
-    yield "synthetic: judged differently", ", ".join(wrong) or "none", "", None
+    wrong = sum(bool(found[row["id"]].types) != row["save"] for row in rows)
+    yield "synthetic: judged differently", str(wrong), "", None
 
 
 def correction_rows() -> Iterator[Row]:
@@ -343,7 +343,29 @@ def session_rows(talk: Sequence[Labelled], outcomes: dict[str, Outcome]) -> Iter
     )
 
 
-def measure(out: Path) -> Iterator[Row]:
+def told(got: Figures) -> Iterator[Figure]:
+    """The half whose texts the rules were made without."""
+    yield at_least(
+        "extraction.precision",
+        "labelled turns: saves of the embedded extraction that are worth a memory",
+        got.precision,
+        PRECISION,
+        "share",
+        got.saved,
+    )
+    yield at_least(
+        "extraction.recall",
+        "labelled turns worth a memory that the embedded extraction saves",
+        got.right / max(1, got.wanted),
+        0.5,
+        "share",
+        got.wanted,
+        why="it saves what it is plainly told and guesses at nothing said in passing, for the sake "
+        "of precision; a model in its place reads those",
+    )
+
+
+def measure(out: Path) -> Iterator[Figure | Row]:
     yield from case_rows()
     yield from correction_rows()
     if not (ROOT_SHARED / "data" / "sessions_dev").is_dir():
@@ -359,6 +381,16 @@ def measure(out: Path) -> Iterator[Row]:
             here = [one for one in labels if one.half == half]
             yield from rows_of(f"{name}, {half}", figures(here, everything), bar=half == "test")
     yield from session_rows(talk, outcomes)
+    yield from told(figures([one for one in talk + lives if one.half == "test"], everything))
+    whole = figures(talk, outcomes)
+    yield at_most(
+        "extraction.junk",
+        "junk among what the embedded extraction saved of recorded sessions",
+        whole.junk / max(1, whole.saved),
+        MAX_JUNK,
+        "share",
+        whole.saved,
+    )
     leaked = secrets_in(everything.values())
     yield "secrets in what was written", str(leaked), "0", leaked == 0
     most = max(one.rounds for one in everything.values())

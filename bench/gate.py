@@ -12,7 +12,7 @@ project is public. A prompt is what a person typed in the session that a commit 
 right where a memory of one of the session's commits is injected. Prompts that no commit's words
 could answer ("yes", "go on") are left out by length alone: below 60 characters.
 
-    python -m bench gate
+    python -m bench run gate
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 import anyio
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.labels import typed
 from bench.prepared import Home, Note
 
@@ -67,7 +67,7 @@ ORDERS = (
 )
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
     if not (DATA / "memory_docs_dev.jsonl.gz").is_file():
         yield "documents and prompts", f"not found under {ROOT_SHARED.name}", "", None
@@ -165,12 +165,13 @@ def share(hits: int, of: int) -> str:
     return f"{hits}/{of} = {hits / of:.3f}" if of else "0/0"
 
 
-def false_rows(folder: Folder) -> Iterator[Row]:
+def false_rows(folder: Folder) -> Iterator[Figure | Row]:
     asked = [text for text, _ in prompts()][:PROMPTS]
     wrong = [bool(found) for found in folder.injected(asked)]
     hits = sum(wrong)
-    met = hits <= FALSE * len(asked)
-    yield "prompts of another project: something injected", share(hits, len(asked)), "0.05", met
+    what = "prompts that people typed in another project: something is injected"
+    rate = hits / len(asked)
+    yield at_most("gate.false", what, rate, FALSE, "share", len(asked))
     rates: dict[str, float] = {}
     for name, (least, most) in LENGTHS.items():
         here = [bad for text, bad in zip(asked, wrong, strict=True) if least <= len(text) < most]
@@ -180,11 +181,11 @@ def false_rows(folder: Folder) -> Iterator[Row]:
     what = "below 60 characters: at most twice the rate above 200 (or 0.05)"
     yield what, f"{short:.3f}", f"{bound:.3f}", short <= bound
     ordered = [text for text, found in zip(ORDERS, folder.injected(ORDERS), strict=True) if found]
-    told = f"{len(ordered)} of {len(ORDERS)}" + (f": {'; '.join(ordered)}" if ordered else "")
-    yield "short orders that inject", told, "0", not ordered
+    what = "short orders ('run the tests') that inject something"
+    yield Figure("gate.orders", what, len(ordered), 0.0, "none", "lower", n=len(ORDERS))
 
 
-def right_rows(folder: Folder) -> Iterator[Row]:
+def right_rows(folder: Folder) -> Iterator[Figure | Row]:
     pairs = situations(folder.lines)
     for words, least in ((0, BARE), (20, WITH_20), (40, WITH_40)):
         asked = [around(line, words) for line, _ in pairs]
@@ -194,7 +195,9 @@ def right_rows(folder: Folder) -> Iterator[Row]:
         what = "situations that inject their document, " + (
             f"with {words} words around" if words else "bare"
         )
-        yield what, share(hits, len(pairs)), f"{least:.2f}", hits >= least * len(pairs)
+        got = hits / len(pairs)
+        key = f"gate.right.{words}"
+        yield at_least(key, what, got, least, "share", len(pairs))
         yield "the same: other documents beside, each", f"{wrong / len(pairs):.2f}", "", None
 
 
@@ -234,7 +237,7 @@ def prompts_of_words() -> list[tuple[str, str]]:
     return _LONG
 
 
-def related_rows(folder: Folder) -> Iterator[Row]:
+def related_rows(folder: Folder) -> Iterator[Figure | Row]:
     made: dict[str, set[str]] = defaultdict(set)
     for one in labels():
         for session in one["relevant_sessions"]:
@@ -247,6 +250,15 @@ def related_rows(folder: Folder) -> Iterator[Row]:
     found = folder.injected([text for text, _ in pairs])
     hits = sum(bool(keys & wanted) for (_, wanted), keys in zip(pairs, found, strict=True))
     some = sum(bool(keys) for keys in found)
-    what = "real related prompts: a memory of their own work injected"
-    yield what, share(hits, len(pairs)), f"{RELATED}", hits >= RELATED * len(pairs)
+    what = "prompts of the same project: a memory of the very work they led to is injected"
+    yield at_least(
+        "gate.related",
+        what,
+        hits / len(pairs),
+        RELATED,
+        "share",
+        len(pairs),
+        why="a prompt often shares no rare word with the commit it led to; more finds would"
+        " also be more wrong ones",
+    )
     yield "the same: anything injected", share(some, len(pairs)), "", None

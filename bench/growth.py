@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 import shutil
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.__main__ import Row
+from bench.figures import Figure
 from reverie.memory.format.entry import new
 from reverie.memory.hygiene import reading
 from reverie.memory.hygiene.faults import junk
@@ -31,6 +32,8 @@ SIZE = 1_000
 SIZES = (SIZE, 10 * SIZE, 100 * SIZE)
 TIMES = 5
 FLAT = 0.1
+FLAT_TIME = 0.25  # times have noise that bytes have not
+FLAT_MOST = 0.25
 LINEAR = 1.2
 
 
@@ -121,26 +124,42 @@ def of_texts(count: int) -> dict[str, Cost]:
     }
 
 
-def exponent(costs: list[float]) -> float:
-    """The exponent between the first size and the last."""
-    return math.log(max(costs[-1], 1e-9) / max(costs[0], 1e-9)) / math.log(SIZES[-1] / SIZES[0])
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """The slope of the cost by the size, both as logarithms, fitted to all sizes."""
+    across = [math.log(size) for size in sizes]
+    up = [math.log(max(cost, 1e-9)) for cost in costs]
+    middle, high = statistics.mean(across), statistics.mean(up)
+    spread = sum((x - middle) ** 2 for x in across)
+    return sum((x - middle) * (y - high) for x, y in zip(across, up, strict=True)) / spread
 
 
-def rows_of(work: Callable[[int], Mapping[str, Cost]], *, counted: bool) -> Iterable[Row]:
+def grown(
+    key: str, what: str, sizes: Sequence[float], costs: Sequence[float], bound: float, unit: str
+) -> Figure:
+    """The exponent of a cost, with the points that it was fitted to."""
+    told = " / ".join(f"{cost:,.3g}" for cost in costs)
+    whole = f"{what}: exponent ({told} {unit} at {sizes[0]:,.0f} × 1, 10, 100)"
+    points = list(zip(sizes, costs, strict=True))
+    return Figure(
+        f"growth.{key}", whole, exponent(sizes, costs), bound,
+        "our bound: flat" if bound <= FLAT_MOST else "our bound: linear", "lower", "exponent",
+        len(sizes), points=points,
+    )  # fmt: skip
+
+
+def rows_of(work: Callable[[int], Mapping[str, Cost]], *, counted: bool) -> Iterable[Figure]:
+    sizes = [float(size) for size in SIZES]
     found = [work(size) for size in SIZES]
-    at = f"at {SIZE:,} × 1, 10, 100"
     for name in found[0]:
         costs = [one[name] for one in found]
-        power = exponent([one.ms for one in costs])
-        shown = " / ".join(f"{one.ms:,.2f}" for one in costs)
-        limit, met = ("", None) if counted else (f"{LINEAR:g}", power <= LINEAR)
-        yield f"{name} {at}", f"{shown} ms, exponent {power:.2f}", limit, met
+        key = name.replace(" ", "_")
+        bound = FLAT_TIME if counted else LINEAR
+        yield grown(key, f"{name}, CPU", sizes, [one.ms for one in costs], bound, "ms")
         if counted and any(one.size for one in costs):
-            power = exponent([float(one.size) for one in costs])
-            shown = " / ".join(f"{one.size:,} in {one.calls}" for one in costs)
-            yield "… bytes in calls", f"{shown}, exponent {power:.2f}", f"{FLAT:g}", power <= FLAT
+            read = [float(one.size) for one in costs]
+            yield grown(f"{key}.bytes", f"{name}, bytes", sizes, read, FLAT, "bytes")
 
 
-def measure(_: Path) -> Iterable[Row]:
+def measure(_: Path) -> Iterable[Figure]:
     yield from rows_of(of_memory, counted=True)
     yield from rows_of(of_texts, counted=False)

@@ -1,7 +1,7 @@
 """How the cost of sessions grows: opening one, listing them, beginning one more.
 
 Each is measured at a size, at 10 times and at 100 times that; the exponent is that of the cost
-by the size between the last two: 1 is linear, 0 is flat.
+by the size, fitted: 1 is linear, 0 is flat.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from uuid import uuid4
 
 import anyio
 
+from bench.figures import Figure, at_most
+from bench.growth import grown
 from reverie.session.library import Library
 from reverie.session.session import Session
 from reverie.store.journal import seal
@@ -35,12 +37,12 @@ from reverie.transcript.records import (
     UserMessage,
 )
 
-Row = tuple[str, str, str, bool | None]
 RECORDS = (2_000, 20_000, 200_000)
 SESSIONS = (20, 200, 2_000)  # that are listed
 BEGUN = (500, 5_000, 50_000)  # that are there when one more begins
 OPENS = 6.0  # times `json.loads` of the same lines
 FLAT = 0.25
+LINEAR = 1.2
 LIST_LENGTH = 40  # records in a session that is listed
 
 
@@ -83,16 +85,11 @@ def seconds(work: Callable[[], object], times: int = 1) -> float:
     return best
 
 
-def exponent(sizes: tuple[int, ...], costs: list[float]) -> float:
-    return math.log(costs[-1] / costs[-2]) / math.log(sizes[-1] / sizes[-2])
+def in_ms(key: str, what: str, sizes: tuple[int, ...], costs: list[float], bound: float) -> Figure:
+    return grown(key, what, [*map(float, sizes)], [1_000 * one for one in costs], bound, "ms")
 
 
-def told(sizes: tuple[int, ...], costs: list[float], power: float) -> str:
-    parts = [f"{n:,}: {cost * 1_000:,.1f} ms" for n, cost in zip(sizes, costs, strict=True)]
-    return f"{'; '.join(parts)}; exponent {power:.2f}"
-
-
-def _opening(base: Path) -> Iterable[Row]:
+def _opening(base: Path) -> Iterable[Figure]:
     costs: list[float] = []
     ratio = 0.0
     library = Library(base / "opening", base)
@@ -102,17 +99,12 @@ def _opening(base: Path) -> Iterable[Row]:
         plain = seconds(lambda lines=lines: [json.loads(line) for line in lines], 2)
         costs.append(seconds(lambda session=session: library.read(session), 2))
         ratio = costs[-1] / plain
-    yield (
-        "opening a session, by its records",
-        told(RECORDS, costs, exponent(RECORDS, costs)),
-        "",
-        None,
-    )
-    met = ratio <= OPENS
-    yield f"… of {RECORDS[-1]:,} records, against json.loads", f"{ratio:.1f} x", f"{OPENS:g} x", met
+    yield in_ms("open", "opening a session, by its records", RECORDS, costs, LINEAR)
+    what = f"opening a session of {RECORDS[-1]:,} records, in `json.loads` of its lines"
+    yield at_most("open.time", what, ratio, OPENS, "x", RECORDS[-1])
 
 
-def _listing(base: Path) -> Iterable[Row]:
+def _listing(base: Path) -> Iterable[Figure]:
     first: list[float] = []
     again: list[float] = []
     data = b"".join(lines_of(LIST_LENGTH))
@@ -122,16 +114,10 @@ def _listing(base: Path) -> Iterable[Row]:
             library.folder.write(f"{uuid4()}.jsonl", data, durable=False)
         first.append(seconds(lambda library=library: _list_all(library.path)))
         again.append(seconds(lambda library=library: _list_all(library.path), 3))
-    power = exponent(SESSIONS, first)
-    yield "the first list, by sessions", told(SESSIONS, first, power), "", None
-    yield "a list after it", told(SESSIONS, again, exponent(SESSIONS, again)), "", None
-    share = again[-1] / first[-1]
-    yield (
-        f"… of {SESSIONS[-1]:,} sessions, against the first",
-        f"{share:.2f} x",
-        "0.2 x",
-        share <= 0.2,
-    )
+    yield in_ms("list", "the first list of sessions, by their number", SESSIONS, first, LINEAR)
+    yield in_ms("list.again", "a list after it", SESSIONS, again, LINEAR)
+    what = f"a second list of {SESSIONS[-1]:,} sessions, in the first"
+    yield at_most("list.again", what, again[-1] / first[-1], 0.2, "x")
 
 
 def _list_all(path: Path) -> None:
@@ -141,7 +127,7 @@ def _list_all(path: Path) -> None:
     library.keep_summaries()
 
 
-def _beginning(base: Path) -> Iterable[Row]:
+def _beginning(base: Path) -> Iterable[Figure]:
     costs: list[float] = []
     for count in BEGUN:
         place = base / f"begin-{count}"
@@ -151,8 +137,7 @@ def _beginning(base: Path) -> Iterable[Row]:
         for _ in range(count):
             (path / f"{uuid4()}.jsonl").touch()
         costs.append(seconds(lambda place=place: anyio.run(_begun, place), 5))
-    power = exponent(BEGUN, costs)
-    yield "a new session, by those there are", told(BEGUN, costs, power), f"{FLAT:g}", power <= FLAT
+    yield in_ms("begin", "a new session, by those there are", BEGUN, costs, FLAT)
 
 
 async def _begun(place: Path) -> Path:
@@ -165,7 +150,7 @@ async def _begun(place: Path) -> Path:
         return session.library.path
 
 
-def measure(out: Path) -> Iterable[Row]:
+def measure(out: Path) -> Iterable[Figure]:
     del out
     with tempfile.TemporaryDirectory() as folder:
         for part in (_opening, _listing, _beginning):

@@ -19,7 +19,7 @@ from typing import Any
 
 import anyio
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.hygiene_dream import Dreaming, state, task_of, written
 from bench.lost import losses
 from bench.planted import INDEX, NOW, Fault, Planted, documents, memory, planted, untouched
@@ -135,17 +135,48 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[\w-]+", text.lower())
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     if not (ROOT_SHARED / "data" / "memory_docs_dev.jsonl.gz").is_file():
         yield "memory documents", "not found", "", None
         return
     docs = documents(ROOT_SHARED)
     yield from _alarms(untouched(docs), out)
+    shares: dict[str, list[float]] = {}
     for seed in SEEDS:
         made = planted(Random(seed).sample(docs, DOCUMENTS), seed)
-        yield from _finding(made, seed)
-        yield from _mending(made, seed)
+        yield from _finding(made, seed, shares)
+        yield from _mending(made, seed, shares)
+    yield from summed(shares)
     yield from _growing(docs)
+
+
+def summed(shares: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
+    """The worst of the seeds, in each respect."""
+    faults = int(shares["faults"][0])
+    yield at_least(
+        "hygiene.found",
+        f"planted faults that the check finds, the least of {len(SEEDS)} seeds",
+        min(shares["found"]),
+        0.95,
+        "share",
+        faults,
+        others={f"seed {n}": one for n, one in zip(SEEDS, shares["found"], strict=True)},
+    )
+    yield at_least(
+        "hygiene.repaired",
+        "planted faults that the embedded dream repairs, the least of them",
+        min(shares["repaired"]),
+        0.9,
+        "share",
+        faults,
+        others={f"seed {n}": one for n, one in zip(SEEDS, shares["repaired"], strict=True)},
+    )
+    lost = sum(shares["lost"])
+    what = "facts of these folders that a dream loses, by a judge of its own"
+    sentences = int(sum(shares["sentences"]))
+    yield Figure("hygiene.lost", what, lost, 0.0, "none", "lower", n=sentences)
+    what = "files that a second dream changes"
+    yield Figure("hygiene.again", what, sum(shares["again"]), 0.0, "none", "lower", n=len(SEEDS))
 
 
 def _growing(docs: Sequence[dict[str, Any]]) -> Iterator[Row]:
@@ -172,12 +203,14 @@ def _cpu(look: CheckInput) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
 
 
-def _finding(made: Planted, seed: int) -> Iterator[Row]:
+def _finding(made: Planted, seed: int, shares: dict[str, list[float]]) -> Iterator[Row]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     report = check(given(made))
     took = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before
     hit = {n: is_found(fault, report, made) for n, fault in enumerate(made.faults)}
     share = sum(hit.values()) / len(hit)
+    shares.setdefault("found", []).append(share)
+    shares.setdefault("faults", []).append(len(hit))
     yield f"seed {seed}: found of {len(hit)} planted faults", f"{share:.1%}", "95 %", share >= 0.95
     for name, numbers in sorted(groups(made.faults).items()):
         got = sum(hit[n] for n in numbers)
@@ -185,7 +218,7 @@ def _finding(made: Planted, seed: int) -> Iterator[Row]:
     yield f"seed {seed}: CPU for {report.memories} memories", f"{took:.1f} s", "", None
 
 
-def _mending(made: Planted, seed: int) -> Iterator[Row]:
+def _mending(made: Planted, seed: int, shares: dict[str, list[float]]) -> Iterator[Row]:
     look = given(made)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "memory"
@@ -199,6 +232,8 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
     ours = [(n, one) for n, one in enumerate(made.faults) if one.kind not in _FOR_PEOPLE]
     mended = {n: is_repaired(fault, new) for n, fault in ours}
     share = sum(mended.values()) / len(mended)
+    shares.setdefault("repaired", []).append(share)
+    shares.setdefault("again", []).append(same)
     yield (
         f"seed {seed}: repaired by a dream, of {len(mended)}",
         f"{share:.1%}",
@@ -213,6 +248,8 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
     found = verdict(look.files, new, reasons_in(text), limits=IndexLimits(), now=look.now)
     yield f"seed {seed}: changes left out", f"{len(found.left)}", "", None
     judged = losses(made.files, found.work, text)
+    shares.setdefault("lost", []).append(gone + len(judged.atoms) + len(judged.words))
+    shares.setdefault("sentences", []).append(judged.sentences)
     for what, lost in (("atoms", judged.atoms), ("words", judged.words)):
         told = f"seed {seed}: of {judged.sentences:,} sentences, {what} lost"
         yield told, f"{len(lost)}", "0", not lost
@@ -220,7 +257,7 @@ def _mending(made: Planted, seed: int) -> Iterator[Row]:
     yield f"seed {seed}: files that a second dream changes", f"{same}", "0", not same
 
 
-def _alarms(made: Planted, out: Path) -> Iterator[Row]:
+def _alarms(made: Planted, out: Path) -> Iterator[Figure | Row]:
     """What the check says of documents that nothing was done to, against the judged list."""
     report = check(given(made))
     judged = dict(
@@ -234,7 +271,9 @@ def _alarms(made: Planted, out: Path) -> Iterator[Row]:
     share = len(files) / report.memories
     yield f"alarms on {report.memories} untouched documents", f"{len(verdicts)}", "", None
     yield "of them judged real", f"{len(verdicts) - len(wrong)}", "", None
-    yield "documents with a false alarm", f"{len(files)} ({share:.1%})", "2 %", share <= 0.02
+    what = "untouched documents with a false alarm"
+    count = report.memories
+    yield at_most("hygiene.alarms", what, share, 0.02, "share", count)
 
 
 def ident(one: Finding) -> str:

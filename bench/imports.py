@@ -8,11 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.__main__ import Row
 from bench.core import importing
+from bench.figures import ROOT, Figure, at_most
 
-ROOT = Path(__file__).resolve().parent.parent
-NAMES = {"Memory": 10.0, "fit": 8.0, "Session": 12.0}
+NAMES = {"fit": 8.0}
 """What a name may cost, in bare Pythons."""
 VERSION = (
     "import os, sys; sys.stdout = open(os.devnull, 'w'); sys.argv[1:] = ['--version'];"
@@ -23,20 +22,21 @@ ADDED = "m = Memory('shop', home={home!r}); m.add('The shop sells zebras'); m.se
 FITTED = "fit([{'role': 'user', 'content': 'x'}], model='gpt-5')"
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure]:
     del out
     compileall.compile_dir(str(ROOT / "src"), quiet=2)
     bare = importing("pass", 7)
     for name, most in NAMES.items():
-        yield row(f"`from reverie import {name}`", f"from reverie import {name}", bare, most)
-    yield row("`reverie --version`", VERSION, bare, VERSION_MOST)
-    yield row("a list fitted, in a fresh process", f"from reverie import fit; {FITTED}", bare, 8.0)
+        code = f"from reverie import {name}"
+        yield row(f"import.{name}", f"`{code}`", code, bare, most)
+    yield row("start.version", "`reverie --version`", VERSION, bare, VERSION_MOST)
+    code = f"from reverie import fit; {FITTED}"
+    yield row("start.fit", "a list fitted, in a fresh process", code, bare, 8.0)
     with tempfile.TemporaryDirectory() as home:
         code = f"from reverie import Memory; {ADDED.format(home=home)}"
-        yield row("a text added and found, in a fresh process", code, bare, None)
+        yield row("start.memory", "a text added and found, in a fresh process", code, bare, 15.0)
 
 
-def row(what: str, code: str, bare: float, most: float | None) -> Row:
-    ratio = importing(code, 7) / bare
-    limit = "" if most is None else f"{most:g} x"
-    return f"CPU of {what}", f"{ratio:.1f} x", limit, None if most is None else ratio <= most
+def row(key: str, what: str, code: str, bare: float, most: float) -> Figure:
+    told = f"CPU of {what}, in bare Pythons"
+    return at_most(key, told, importing(code, 7) / bare, most, "x", n=7)

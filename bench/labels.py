@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import HERE, ROOT_SHARED
+from bench.figures import HERE, ROOT_SHARED
 from reverie.transcript.blocks import Block
 from reverie.transcript.recorded import Recorded, read
 from reverie.transcript.records import AssistantMessage, Entry, UserMessage

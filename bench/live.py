@@ -32,7 +32,7 @@ from typing import Any
 
 import anyio
 
-from bench.__main__ import OUT, Row, table
+from bench.figures import OUT, Figure, Row, at_most
 from bench.live_course import (
     COURSE,
     DENIAL,
@@ -273,19 +273,26 @@ def _blocks(request: str) -> Iterator[dict[str, Any]]:
             yield from message["content"]
 
 
+def behind_share(done: Sequence[Exchange], sessions: frozenset[int] | None = None) -> float:
+    """What runs behind the conversation, but for dreams, against it; in the classic sessions."""
+    of = sessions or {n for n, one in enumerate(COURSE, 1) if one.policy == "classic"}
+    here = [one for one in done if one.session in of]
+    whole = _cost(one for one in here if one.source == "main")
+    beside = _cost(one for one in here if one.source != "main" and not _dreams(one))
+    return beside / whole if whole else 0.0
+
+
 def _costs(done: Sequence[Exchange]) -> Iterator[Row]:
-    classic = {n for n, one in enumerate(COURSE, 1) if one.policy == "classic"}
+    classic = frozenset(n for n, one in enumerate(COURSE, 1) if one.policy == "classic")
     behind = [one for one in done if one.source != "main"]
     awake = [one for one in behind if not _dreams(one)]
     main = [one for one in done if one.source == "main"]
-    for what, of in (("classic", classic), ("collapse", {3})):
-        whole = _cost(one for one in main if one.session in of)
-        beside = _cost(one for one in awake if one.session in of)
-        share = beside / whole if whole else 0.0
+    for what, of in (("classic", classic), ("collapse", frozenset({3}))):
+        share = behind_share(done, of)
         met = share <= BACKGROUND_SHARE if what == "classic" else None
         limit = f"{BACKGROUND_SHARE}" if what == "classic" else ""
-        text = f"{share:.2f} ({beside:,.0f} of {whole:,.0f})"
-        yield f"notes, extraction and recall against the conversation, {what}", text, limit, met
+        name = f"notes, extraction and recall against the conversation, {what}"
+        yield name, f"{share:.2f}", limit, met
     for source in sorted({one.source for one in behind}):
         of = [one for one in behind if one.source == source]
         yield f"requests and cost of {source}", f"{len(of)}, {_cost(of):,.0f}", "", None
@@ -347,15 +354,27 @@ async def replay(lines: Iterable[str], home: Home) -> tuple[Course, int]:
     return course, model.unused
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
-    if not RECORDED.is_file():
-        yield "the recorded course", "not found", "", None
-        return
     with folder() as home:
         course, unused = anyio.run(replay, RECORDED.read_text("utf-8").splitlines(), home)
-        yield from figures(course)
-        yield "recorded answers that nobody asked for", str(unused), "0", not unused
+        rows = list(figures(course))
+    done = course.model.exchanges
+    limits = [met for _, _, _, met in rows if met is not None]
+    yield Figure(
+        "live.held",
+        "recorded course with a person as the model: what must hold, does",
+        sum(limits),
+        len(limits),
+        "all",
+        "higher",
+        n=len(done),
+    )
+    share = behind_share(done)
+    what = "notes, extraction and recall, as a share of what the conversation cost"
+    yield at_most("live.background", what, share, BACKGROUND_SHARE, "share")
+    yield from rows
+    yield "recorded answers that nobody asked for", str(unused), "0", not unused
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -380,7 +399,8 @@ def main(arguments: Sequence[str]) -> int:
         course = anyio.run(play, model, home, given.budget, lambda _: None)
         _write(course, given.record)
         rows = list(figures(course))
-    page = table("live", rows)
+    lines = [f"| {what} | {got} | {limit} | {met} |" for what, got, limit, met in rows]
+    page = "\n".join(["| what | measured | limit | met |", "|---|---|---|---|", *lines, ""])
     (OUT / "live.md").write_text(page, encoding="utf-8")
     print(page)
     for one in course.notices:

@@ -7,7 +7,7 @@ The judge knows the rules alone (an object and a pattern) and nothing of the pro
 where one sentence of a memory names its literal part and, there or in the memory's head, its
 object. A sentence's words behind "instead of", "no longer" and the like are told as old.
 
-    python -m bench memorycode
+    python -m bench run memorycode
     python -m bench.memorycode --most 72 --show
 """
 
@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import ROOT_SHARED, Row
+import reverie
+from bench.figures import ROOT_SHARED, Figure, Row, at_least, at_most
 from bench.memorycode_rules import Page, Rule, rule_of, speaks_of, told
 
 DATA = ROOT_SHARED / "data" / "memorycode_dev.jsonl.gz"
@@ -38,6 +39,7 @@ REPLACED = 0.02
 MOST = 54
 """Dialogues that are played unless more are asked for: those of up to 30 sessions."""
 HALVES = ("dev", "held")
+TOP = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,21 @@ class Outcome:
     dialogue: Dialogue
     pages: tuple[Page, ...]
     queued: int = 0
+    found: tuple[frozenset[str], ...] = ()  # files that recall gives for each final rule's object
 
     @property
     def held(self) -> list[Rule]:
         return [
             rule for rule in self.dialogue.final if any(page.states(rule) for page in self.topics)
+        ]
+
+    @property
+    def retrieved(self) -> list[Rule]:
+        """Rules that a memory keeps, and that recall finds when their object is written of."""
+        return [
+            rule
+            for rule, files in zip(self.dialogue.final, self.found, strict=True)
+            if any(page.states(rule) for page in self.topics if page.key in files)
         ]
 
     @property
@@ -155,7 +167,15 @@ def played(dialogue: Dialogue) -> Outcome:
         done = learn(home, project, files)
         queued = sum(len(one["queued"]) for one in done["sessions"])
         texts = {path.name: path.read_text("utf-8") for path in sorted(memory_files(home))}
-    return Outcome(dialogue, tuple(Page.of(*one) for one in texts.items()), queued)
+        with reverie.Memory(project, home=home) as memory:
+            found = tuple(asked(memory, thing) for thing, _ in dialogue.final)
+    return Outcome(dialogue, tuple(Page.of(*one) for one in texts.items()), queued, found)
+
+
+def asked(memory: reverie.Memory, thing: str) -> frozenset[str]:
+    """What recall gives to somebody who is about to write such a thing."""
+    hits = memory.search(f"I am writing a {thing} in Python. How should it be?", limit=TOP)
+    return frozenset(Path(hit.file).name for hit in hits)
 
 
 def learn(home: Path, project: Path, files: Sequence[str]) -> Any:
@@ -240,12 +260,53 @@ def play(chosen: Iterable[Dialogue]) -> list[Outcome]:
         return list(pool.map(played, chosen))
 
 
-def measure(out: Path, most: int = MOST) -> Iterator[Row]:
+def measure(out: Path, most: int = MOST) -> Iterator[Figure | Row]:
     del out
     if not DATA.is_file():
         yield "dialogues", f"not found under {ROOT_SHARED.name}", "", None
         return
-    yield from rows_of(play(dialogues()[:most]))
+    outcomes = play(dialogues()[:most])
+    for half in HALVES:
+        here = [one for one in outcomes if one.dialogue.half == half]
+        yield from followed(here, half)
+    yield from rows_of(outcomes)
+
+
+def followed(outcomes: Sequence[Outcome], half: str) -> Iterator[Figure]:
+    """Rules put in, stored and retrieved, counted apart."""
+    final = sum(len(one.dialogue.final) for one in outcomes)
+    held = sum(len(one.held) for one in outcomes)
+    got = sum(len(one.retrieved) for one in outcomes)
+    stale = sum(len(one.stale) for one in outcomes)
+    gone = sum(len(one.dialogue.replaced) for one in outcomes)
+    name = f"MemoryCode, {half} half ({len(outcomes)} dialogues)"
+    key = f"memorycode.{half}"
+    yield at_least(
+        f"{key}.stored",
+        f"{name}: rules that hold and are in memory (the rest is lost at writing)",
+        held / max(1, final),
+        HOLDS,
+        "share",
+        final,
+    )
+    yield at_least(
+        f"{key}.retrieved",
+        f"{name}: of these, in the first {TOP} when such code is written (lost at recall)",
+        got / max(1, held),
+        0.9,
+        "share",
+        held,
+        "a question that names the object alone shares a common word with many",
+    )
+    yield at_most(
+        f"{key}.stale",
+        f"{name}: replaced rules that are told as current",
+        stale / max(1, gone),
+        REPLACED,
+        "share",
+        gone,
+        "two replaced rules were worded so that no sign tells them from their heirs",
+    )
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import anyio
 
-from bench.__main__ import Row
+from bench.figures import Row
 from reverie.apps.web.desk import Ask, Desk
 from reverie.apps.web.dream import shown as dream
 from reverie.apps.web.health import shown as health

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import ROOT_SHARED
+from bench.figures import ROOT_SHARED
 from reverie.memory.format import frontmatter
 from reverie.memory.recall.passages import Utterance, passages
 from reverie.store.recall.index import RecallIndex

@@ -5,7 +5,7 @@ people word them, what each speaks of, calls that break it and calls that follow
 writes what a rule speaks of into the head of a memory file, as a person would, asks the product
 what it holds, and counts. It shares no code with the matcher.
 
-    python -m bench rules
+    python -m bench run rules
     python -m bench.rules FILE [--missed]     one table; names what was missed
 """
 
@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import ROOT_SHARED, Figure, at_least, at_most
 from reverie.memory.rules.book import RuleBook
 
 HERE = Path(__file__).resolve().parent
@@ -176,37 +176,60 @@ def hook(count: int) -> tuple[float, float]:
         return bare, cpu(argv, json.dumps(event).encode(), environ)
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure]:
     del out
-    for path in (TABLES / "first.json", TABLES / "second.json"):
-        told, alone = figures(path)
-        found, false = share(told["found"], told["broken"]), share(told["false"], told["fine"])
-        yield (
-            f"{path.stem}: calls found, conditions given",
-            f"{found:.3f}",
-            f"{FOUND}",
-            found >= FOUND,
-        )
-        yield f"{path.stem}: others held", f"{false:.4f}", f"{FALSE}", false <= FALSE
-        part = share(alone["compiled"], alone["literal"])
-        yield (
-            f"{path.stem}: rules read from the sentence",
-            f"{part:.3f}",
-            f"{SENTENCE}",
-            part >= SENTENCE,
-        )
-        yield f"{path.stem}: others held", f"{alone['false']}", "0", alone["false"] == 0
+    for path, half in ((TABLES / "first.json", ""), (TABLES / "second.json", ", held back")):
+        yield from table_figures(path, half)
     sessions = ROOT_SHARED / "data" / "sessions_dev"
     if sessions.is_dir():
         rows = json.loads((TABLES / "other_projects.json").read_text(encoding="utf-8"))
         got = foreign(rows, sessions)
-        part = share(got["held"], got["calls"])
-        what = f"{got['rules']} rules of other projects, {got['calls']:,} calls: held"
-        yield what, f"{part:.4%}", f"{FOREIGN:.1%}", part <= FOREIGN
+        yield at_most(
+            "rules.foreign",
+            f"{got['rules']} rules of other projects: calls of recorded sessions that are held",
+            share(got["held"], got["calls"]),
+            FOREIGN,
+            "share",
+            got["calls"],
+            why="two rules ('never npm', 'npx forbidden') meet projects that use just these",
+        )
     for count in (10, 10_000):
         bare, spent = hook(count)
-        what = f"the hook at {count:,} rules: CPU against a bare interpreter"
-        yield what, f"{spent / bare:.1f} x ({spent:.0f} ms)", f"{HOOK:.0f} ms", spent <= HOOK
+        what = f"the hook at {count:,} rules: CPU, in bare interpreters"
+        most = HOOK / bare
+        yield Figure(f"rules.hook.{count}", what, spent / bare, most, f"{HOOK:g} ms", "lower", "x")
+
+
+def table_figures(path: Path, half: str) -> Iterator[Figure]:
+    told, alone = figures(path)
+    key = f"rules.{path.stem}"
+    yield at_least(
+        f"{key}.found",
+        f"calls that break a rule whose conditions are given, found{half}",
+        share(told["found"], told["broken"]),
+        FOUND,
+        "share",
+        told["broken"],
+    )
+    yield at_most(
+        f"{key}.false",
+        f"calls that follow it, held{half}",
+        share(told["false"], told["fine"]),
+        FALSE,
+        "share",
+        told["fine"],
+    )
+    yield at_least(
+        f"{key}.sentence",
+        f"rules read from their sentence alone{half}",
+        share(alone["compiled"], alone["literal"]),
+        SENTENCE,
+        "share",
+        alone["literal"],
+        why="silence beats a guess: a wider reading held calls that break nothing",
+    )
+    what = f"calls held by mistake where the sentence alone was read{half}"
+    yield at_most(f"{key}.sentence.false", what, alone["false"], 0.0, n=alone["fine"])
 
 
 def main(given: list[str]) -> None:

@@ -5,7 +5,7 @@ Each request is the first of an agent's session; its bytes are read. The same fi
 among many memories of another code base, where a folder is no longer small: there is no limit on
 what is found there, but what is sent of the others is bounded, so that sending all is no answer.
 
-    python -m bench young
+    python -m bench run young
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import anyio
 
-from bench.__main__ import ROOT_SHARED, Row
+from bench.figures import QUICK, ROOT_SHARED, Figure, Row, at_most
 from bench.prepared import Home, Note, stands
 
 DATA = ROOT_SHARED / "data"
@@ -31,18 +31,18 @@ OTHERS = 5
 """Memories of another code base that one request may hold: as many as a turn may recall."""
 
 
-def measure(out: Path) -> Iterator[Row]:
+def measure(out: Path) -> Iterator[Figure | Row]:
     del out
     if not YOUNG.is_file():
         yield "the young project", f"not found under {ROOT_SHARED.name}", "", None
         return
     given = json.loads(YOUNG.read_text("utf-8"))
     own = [Note(**one) for one in given["memories"]]
-    for count in AMONG:
+    for count in AMONG[:1] if QUICK else AMONG:
         yield from asked(own, given["requests"], fillers(count))
 
 
-def asked(own: Sequence[Note], requests: Sequence[Any], others: Sequence[Note]) -> Iterator[Row]:
+def asked(own: Sequence[Note], requests: Sequence[Any], others: Sequence[Note]) -> Iterator[Figure]:
     bodies = {one.file: one.body for one in own}
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))
@@ -54,11 +54,13 @@ def asked(own: Sequence[Note], requests: Sequence[Any], others: Sequence[Note]) 
     ]
     what = "alone" if not others else f"among {len(others)} others"
     found, whole = sum(right), len(right)
-    limit, met = (f"{whole}", found == whole) if not others else ("", None)
-    yield f"young project, {what}: the right bodies stand in the request", f"{found}", limit, met
+    told = f"five memories, {what}: requests that hold the right ones"
+    why = "among so many, a request that has none of the memory's words does not bring it up"
+    yield Figure(f"young.{len(others)}", told, found, whole, "all", "higher", n=whole, why=why)
     if others:
         most = max(sum(stands(one.body, text) for one in others) for text in texts)
-        yield f"{what}: others sent whole, at most", f"{most}", f"{OTHERS}", most <= OTHERS
+        told = f"the same, {what}: wrong ones sent whole, at most"
+        yield at_most(f"young.{len(others)}.others", told, most, OTHERS)
 
 
 def fillers(count: int) -> list[Note]:

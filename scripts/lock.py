@@ -23,6 +23,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "proof": ("--group", "proof", *EXTRAS),
     "dev": ("--group", "dev", *EXTRAS, "--constraint", "locks/proof.txt"),
     "run": ("--group", "build", "--constraint", "locks/proof.txt"),
+    "docs": ("--group", "docs", "--constraint", "locks/proof.txt"),
     "anthropic": ("--group", "build", "--extra", "anthropic", "--constraint", "locks/proof.txt"),
     "openai": ("--group", "build", "--extra", "openai", "--constraint", "locks/proof.txt"),
     "semantic": ("--group", "build", "--extra", "semantic", "--constraint", "locks/proof.txt"),

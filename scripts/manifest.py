@@ -88,6 +88,8 @@ class Threat:
     title: str
     state: str
     tests: tuple[str, ...] = ()
+    outcome: str = ""  # what must happen
+    note: str = ""  # a figure, or a limit
 
 
 class Malformed(Exception):
@@ -128,12 +130,12 @@ def load_threats(root: Path) -> list[Threat]:
     found: list[Threat] = []
     for one in raw.get("threat", ()):
         where = f"threat {one.get('id', '?')}"
-        if odd := sorted(set(one) - {"id", "title", "state", "tests"}):
+        if odd := sorted(set(one) - {"id", "title", "state", "tests", "outcome", "note"}):
             raise Malformed(f"{where}: unknown keys {', '.join(odd)}")
         try:
-            found.append(Threat(one["id"], one["title"], one["state"], tuple(one.get("tests", ()))))
-        except KeyError as missing:
-            raise Malformed(f"{where}: {missing} is missing") from None
+            found.append(Threat(**{**one, "tests": tuple(one.get("tests", ()))}))
+        except TypeError as missing:
+            raise Malformed(f"{where}: {missing}") from None
     return found
 
 
@@ -260,6 +262,8 @@ def _threat_problems(threats: list[Threat], found: Found) -> Iterator[str]:
             yield f"threat {one.id}: there is no such number"
         if one.state not in ("planned", "built"):
             yield f"threat {one.id}: state is `planned` or `built`, not `{one.state}`"
+        if not one.outcome:
+            yield f"threat {one.id}: it does not say what must happen"
         if (one.state == "built") != bool(one.tests):
             yield f"threat {one.id}: a built one has tests, a planned one none"
         for entry in one.tests:

@@ -14,12 +14,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -29,7 +33,10 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.processes import children, end
+
 T = TypeVar("T")
+pytest_plugins = ["tests.postgres"]
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = frozenset(filter(None, os.environ.get("REVERIE_REQUIRE", "").split(",")))
 DOORS = os.environ.get("REVERIE_DOORS", "") == "1"
@@ -173,9 +180,13 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _refuse_skip(report)
+    if report.failed:
+        item.stash[_FAILED] = True
     return report
 
 
@@ -184,6 +195,39 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _refuse_skip(report)
     return report
+
+
+# -- failures ------------------------------------------------------------------------
+
+_FAILED = pytest.StashKey[bool]()
+_BEFORE = pytest.StashKey[set[int]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[_BEFORE] = children()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that failed takes no other one down: what it left running is ended, and what it left
+    open is put away before the next begins, which would be warned of it and fail."""
+    done = yield
+    if item.stash.get(_FAILED, False):
+        _put_away(item.stash.get(_BEFORE, None))
+    return done
+
+
+def _put_away(before: set[int] | None) -> None:
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        sys.__dict__.pop(name, None)  # they hold every frame of the failure
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for one in gc.get_objects() if before is not None else ():
+            if issubclass(type(one), subprocess.Popen) and one.pid not in before:
+                end(one)
+        gc.collect()
 
 
 def _cpu() -> float:

@@ -503,7 +503,8 @@ def test_home(home):
 def outcome(root: Path, tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
     """Runs a few tests below our conftest in a process of their own."""
     write(tmp_path, {"tests/test_skips.py": SKIPS, "tests/test_module.py": ""})
-    shutil.copy(root / "tests/conftest.py", tmp_path / "tests")
+    for name in ("conftest.py", "processes.py", "postgres.py"):
+        shutil.copy(root / "tests" / name, tmp_path / "tests")
     shutil.copy(root / "pyproject.toml", tmp_path)
 
     def run(*options: str, **environment: str) -> tuple[int, list[str]]:

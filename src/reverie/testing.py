@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anyio
 
-from reverie.errors import NotAvailable, NotFound, ProviderError, StoreError
+from reverie.errors import NotFound, ProviderError, StoreError
 from reverie.transcript.blocks import Block, block_of, dump, parse, text_block
 from reverie.transcript.records import Usage
 from reverie.transcript.request import Request
@@ -72,13 +72,16 @@ class ScriptedModel:
 
     @property
     def name(self) -> str:
+        """As it was given."""
         return self._name
 
     @property
     def capabilities(self) -> Capabilities:
+        """As they were given; four cache marks if none were."""
         return self._capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Keep the request and give the next answer."""
         self.requests.append(request)
         answer = self._ask(request) if self._ask else next(self._answers, None)
         if answer is None:
@@ -119,12 +122,14 @@ class MemoryDisk:
     error: StoreError | None = None
 
     async def write(self, key: str, data: bytes) -> str:
+        """Keep a file; its path as a model would read it."""
         if self.error is not None:
             raise self.error
         self.files[key] = data
         return f"/memory/{key}"
 
     async def read(self, key: str, limit: int | None = None) -> bytes:
+        """What was kept, or its beginning; NotFound where nothing was."""
         if key not in self.files:
             raise NotFound("no such file", where=key)
         return self.files[key][:limit]
@@ -138,9 +143,11 @@ class ManualClock:
     slept: list[float] = field(default_factory=list[float])
 
     def now(self) -> float:
+        """Where it stands, in seconds since the epoch."""
         return self.time
 
     async def sleep(self, seconds: float) -> None:
+        """Move it by so much, and go on at once."""
         self.slept.append(seconds)
         self.time += seconds
         await anyio.lowlevel.checkpoint()
@@ -153,6 +160,7 @@ class FixedFlags:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def get(self, name: str) -> Any:
+        """The value that was given; otherwise on, or empty where a table is meant."""
         empty = name in ("tool_result_thresholds", "session_memory_config")
         return self.values.get(name, {} if empty else True)
 
@@ -279,16 +287,11 @@ def provider(
     """A model provider on a loopback port, for as long as the block runs: the Messages API, chat
     completions and responses over one prompt cache. It answers from the list, or by asking a
     function, and refuses what the real ones refuse."""
-    try:
+    from reverie.providers.extras import extra
+
+    with extra("server", "a provider for tests cannot serve"):
         from reverie.simulator import Engine, script
         from reverie.simulator.server import serving
-    except ModuleNotFoundError as error:
-        from reverie.providers.extras import install_command
-
-        raise NotAvailable(
-            f"a provider for tests needs {error.name}",
-            do=f"{install_command('starlette')} {install_command('uvicorn').rpartition(' ')[2]}",
-        ) from error
     given: Any = answers if callable(answers) else script(*map(_blocks, answers))
     engine = Engine(given)
     with serving(engine) as url:

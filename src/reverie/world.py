@@ -194,10 +194,14 @@ class Model(Protocol):
     """A language model behind any provider."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """As the provider calls it."""
+        ...
 
     @property
-    def capabilities(self) -> Capabilities: ...
+    def capabilities(self) -> Capabilities:
+        """What it can do and what it costs: window, cache marks, prices."""
+        ...
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
         """The answer as it comes; the last event is the whole `Reply`.

@@ -43,8 +43,16 @@ async def led(
         await model.aclose()
 
 
-def processes() -> list[int]:
-    return alive(PROGRAM)
+def processes(tmp: Path) -> list[int]:
+    """The teammates of this test: others run elsewhere."""
+    return [pid for pid in alive(PROGRAM) if f"HOME={tmp}\0".encode() in surroundings_of(pid)]
+
+
+def surroundings_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 async def test_a_teammate_works_answers_and_shuts_down(tmp_path: Path) -> None:
@@ -78,14 +86,14 @@ async def test_a_teammate_works_answers_and_shuts_down(tmp_path: Path) -> None:
             await lead.turn("Go")
             mate = lead.crew.members["mate"]
             await until(lambda: mate.state == "idle" and lead.crew.waiting == 1)
-            assert len(processes()) >= 1
+            assert len(processes(tmp_path)) >= 1
             await lead.turn("End it")
             await until(lambda: not mate.is_open)
             assert mate.state == "completed", mate
             assert mate.requests == 4
             said = texts(played.requests("lead")[2])
             assert '<agent-message from="mate" type="result">\nfound one file' in said
-    assert processes() == []
+    assert processes(tmp_path) == []
 
 
 async def idle(lead: Any, *names: str) -> None:
@@ -117,7 +125,7 @@ async def test_one_that_never_answers_a_shutdown_request_is_ended(tmp_path: Path
             await until(lambda: not mate.is_open)
             assert mate.state == "cancelled"
             assert "did not answer a request to shut down in 0.5 s" in mate.reason
-    assert processes() == []
+    assert processes(tmp_path) == []
 
 
 @pytest.mark.doors
@@ -138,7 +146,7 @@ async def test_one_that_says_no_stays(tmp_path: Path) -> None:
             await lead.turn("And?")
             assert lead.crew.members["mate"].is_open
             assert 'type="shutdown_response" approve="false"' in texts(played.requests("lead")[4])
-    assert processes() == []
+    assert processes(tmp_path) == []
 
 
 @pytest.mark.doors
@@ -179,10 +187,10 @@ async def test_one_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
             await lead.turn("Go")
             await idle(lead, "mate")
             for _ in range(2):
-                before = set(processes())
+                before = set(processes(tmp_path))
                 for pid in before:
                     os.kill(pid, signal.SIGKILL)
-                await until(lambda before=before: bool(set(processes()) - before))
+                await until(lambda before=before: bool(set(processes(tmp_path)) - before))
                 lead.crew.members["mate"].state = "running"
                 await idle(lead, "mate")
             assert lead.crew.waiting == 1  # the first result came once
@@ -190,13 +198,13 @@ async def test_one_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
             await until(lambda: lead.crew.waiting == 1)
             mate = lead.crew.members["mate"]
             assert mate.restarts == 2
-            for pid in processes():
+            for pid in processes(tmp_path):
                 os.kill(pid, signal.SIGKILL)
             await until(lambda: not mate.is_open)
             assert mate.state == "failed"  # a third time is too often
     assert len(played.requests("mate")) == 3  # nothing was asked twice
     assert sum("is started again" in one.text for one in notices) == 2
-    assert processes() == []
+    assert processes(tmp_path) == []
 
 
 LEAD = """
@@ -239,14 +247,16 @@ async def test_a_lead_killed_with_9_leaves_no_process_and_resumed_says_so(tmp_pa
         lead = await anyio.open_process(
             [sys.executable, "-c", LEAD, str(tmp_path)], env=environ, stderr=None
         )
-        assert lead.stdout is not None
-        session = (await lead.stdout.receive()).decode().strip()
-        await until(lambda: len(alive(sleeper)) >= 2)
-        await until(lambda: any((tmp_path / "home").rglob("mail/lead/other/*.json")))
-        assert len(processes()) >= 2
-        lead.send_signal(signal.SIGKILL)
-        await lead.wait()
-        await gone(PROGRAM)
+        try:
+            assert lead.stdout is not None
+            session = (await lead.stdout.receive()).decode().strip()
+            await until(lambda: len(alive(sleeper)) >= 2)
+            await until(lambda: any((tmp_path / "home").rglob("mail/lead/other/*.json")))
+            assert len(processes(tmp_path)) >= 2
+        finally:
+            lead.send_signal(signal.SIGKILL)
+            await lead.wait()
+        await until(lambda: processes(tmp_path) == [])
         await gone(sleeper)
         await lead.aclose()
         notices: list[Notice] = []
@@ -276,7 +286,7 @@ async def test_leaving_ends_teammates_in_whatever_state(tmp_path: Path) -> None:
             await until(lambda: bool(alive(sleeper)))
             members = list(lead.crew.members.values())
     assert [one.is_open for one in members] == [False, False]
-    assert processes() == []
+    assert processes(tmp_path) == []
     assert alive(sleeper) == []
 
 

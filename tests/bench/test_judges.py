@@ -8,8 +8,8 @@ from hashlib import sha256
 import pytest
 
 from bench import asks, chats, gate, memorycode
-from bench.__main__ import Row
 from bench.extraction import Outcome
+from bench.figures import Row
 from bench.memorycode_rules import Page, Rule, rule_of, told
 from bench.prepared import stands, words_of
 

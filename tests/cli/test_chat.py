@@ -178,8 +178,11 @@ def test_hooks_of_the_user_run_those_of_the_repository_do_not(project: Path, hom
 def test_the_first_run_says_what_is_stored_and_what_runs_once(project: Path, home: Path) -> None:
     (home / ".reverie-welcomed").unlink()
     first = reverie(project, "-p", "hello")
-    for word in (str(home), "*.jsonl", "tool-results", "2,000,000", "--private", "--bare", "flags"):
+    for word in (str(home)[-20:], "recall", "dream", "2,000,000", "--private", "--bare", "flags"):
         assert word in first.stderr
+    lines = first.stderr.splitlines()
+    assert len(lines) == 6
+    assert max(map(len, lines)) <= 80
     assert "first run" not in first.stdout
     assert reverie(project, "-p", "hello").stderr == ""
     assert oct(os.stat(home / ".reverie-welcomed").st_mode)[-3:] == "600"

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from reverie.agent.agent import AgentOptions
-from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, filling, standard
+from reverie.apps.cli.commands import Leave, SlashCommand, SlashCommands, Switch, standard
+from reverie.apps.cli.context import filling
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.interactive import footer
+from reverie.apps.cli.interactive import status
 from reverie.apps.cli.screens import LineScreen, Printed
+from reverie.apps.tui.footer import spoken
 from reverie.errors import InvalidInput, NotFound
 from reverie.transcript.records import UserMessage
 from reverie.world import Delta
@@ -57,7 +59,7 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
         assert "Do it." in body
         assert "zweitens" not in body
         shown = chat.types("/context")
-        assert f"{session.view.tokens:,} used" in shown
+        assert f"{session.view.tokens:,} of " in shown
         assert "tool results" in shown
         assert session.id in chat.types("/resume")
         with pytest.raises(Switch) as switch:
@@ -67,7 +69,7 @@ def test_the_commands_of_a_chat(tmp_path: Path) -> None:
             chat.types("/clear")
         with pytest.raises(Leave):
             chat.types("/quit")
-        assert "tokens until compaction" in footer(desk.agent)
+        assert "tokens until a seal" in spoken(status(desk.agent))
         assert all(f"/{c.name}" in chat.types("/help") for c in chat.commands)
 
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.cli.test_chat_terminal import Terminal, terminal
+from tests.cli.test_chat_terminal import terminal
+from tests.cli.tmux import Terminal
 
 pytestmark = [pytest.mark.spec("18.screen"), pytest.mark.needs("tmux")]
 __all__ = ["terminal"]
@@ -20,23 +21,22 @@ def said(terminal: Terminal) -> list[str]:
 
 
 def test_pasted_text_is_one_message_and_the_history_stays(terminal: Terminal) -> None:
-    terminal.start()
+    terminal.start("--plain")
     terminal.shows("new session")
-    terminal._run("set-buffer", "first line\n    second line\nthird line")  # pyright: ignore[reportPrivateUsage]
-    terminal._run("paste-buffer", "-p")  # pyright: ignore[reportPrivateUsage]
+    terminal.pastes("first line\n    second line\nthird line")
     terminal.shows("third line")
     terminal.presses("Enter")
-    terminal.shows("until compaction")
+    terminal.shows("tokens until")
     terminal._run("send-keys", "-l", "one")  # pyright: ignore[reportPrivateUsage]
     terminal.presses("M-Enter")
     terminal.types("two")
-    terminal.shows("until compaction", 2)
+    terminal.shows("tokens until", 2)
     terminal.presses("C-d")
     assert terminal.is_over()
     text = "\n".join(said(terminal))
     assert r"first line\n    second line\nthird line" in text
     assert r"one\ntwo" in text
-    terminal.start()
+    terminal.start("--plain")
     terminal.shows("new session")
     terminal.presses("Up")
     terminal.shows("two")
@@ -49,16 +49,17 @@ def test_pasted_text_is_one_message_and_the_history_stays(terminal: Terminal) ->
 
 def test_a_change_is_shown_with_its_indentation_before_it_is_made(terminal: Terminal) -> None:
     (terminal.folder / "f.py").write_text("def f(x):\n    if x:\n        return 1\n")
-    terminal.start()
+    terminal.start("--plain")
     terminal.shows("new session")
     terminal.types('edit f.py: replace "return 1" with "return 2"')
-    shown = terminal.shows("needs your permission")
-    shown = terminal.shows("[y]es")
+    shown = terminal.shows("permission: ")
+    shown = terminal.shows("y yes, n no")
     assert "  3 -         return 1" in shown
     assert "  3 +         return 2" in shown
     assert "(always: Edit of f.py, and of nothing else)" in shown
     terminal.types("y")
-    terminal.shows("until compaction")
+    terminal.shows("tokens until")
     assert "return 2" in (terminal.folder / "f.py").read_text()
+    terminal.shows("you:", 2)
     terminal.presses("C-d")
     assert terminal.is_over()

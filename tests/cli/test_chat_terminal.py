@@ -3,74 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.tmux import Terminal, wait_for
 from tests.loop.stage import alive
 
 pytestmark = [pytest.mark.spec("18.terminal"), pytest.mark.needs("tmux")]
-PATIENCE = 30.0
-
-
-class Terminal:
-    """A program in a tmux window of its own."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self._tmux = ["tmux", "-L", name, "-f", os.devnull]
-
-    def start(self, *args: str) -> None:
-        command = [sys.executable, "-m", "reverie.apps.cli", *args]
-        window = ["new-session", "-d", "-x", "110", "-y", "50", "-c", str(self.folder)]
-        self._run(*window, *command)
-
-    def _run(self, *args: str) -> str:
-        ran = subprocess.run([*self._tmux, *args], capture_output=True, text=True, check=False)
-        return ran.stdout
-
-    def types(self, text: str) -> None:
-        self._run("send-keys", "-l", text)
-        self._run("send-keys", "Enter")
-
-    def presses(self, key: str) -> None:
-        self._run("send-keys", key)
-
-    @property
-    def screen(self) -> str:
-        return self._run("capture-pane", "-p", "-S", "-500")
-
-    def shows(self, text: str, times: int = 1) -> str:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if self.screen.count(text) >= times:
-                return self.screen
-            time.sleep(0.02)
-        raise AssertionError(f"{text!r} did not come {times} times:\n{self.screen}")
-
-    def is_over(self) -> bool:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if not self._run("list-sessions").strip():
-                return True
-            time.sleep(0.02)
-        return False
-
-    def close(self) -> None:
-        self._run("kill-server")
-
-
-def wait_for(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if holds():
-            return
-        time.sleep(0.02)
-    raise AssertionError(what)
 
 
 @pytest.fixture
@@ -87,32 +28,32 @@ def terminal(tmp_path: Path, home: Path) -> Iterator[Terminal]:
 
 def test_a_conversation_with_tools_permission_cancel_and_resume(terminal: Terminal) -> None:
     marker = f"1000.{os.getpid()}5"
-    terminal.start()
+    terminal.start("--plain")
     terminal.shows("new session")
     terminal.types("read notes.txt")
-    terminal.shows("● Read")
-    terminal.shows("tokens until compaction")
+    terminal.shows("tool Read notes.txt")
+    terminal.shows("tokens until")
 
     terminal.types("run touch made.txt")  # a permission prompt: no, then yes
-    terminal.shows("Bash needs your permission")
+    terminal.shows("permission: Bash")
     terminal.types("n not now")
     terminal.shows("in the words below")
     assert not (terminal.folder / "made.txt").exists()
-    terminal.shows("until compaction", 2)
+    terminal.shows("tokens until", 2)
     terminal.types("run touch made.txt")
-    terminal.shows("needs your permission", 2)
+    terminal.shows("permission: Bash", 2)
     terminal.types("maybe")  # not an answer: asked again
-    terminal.shows("[y]es", 3)
+    terminal.shows("y yes, n no", 3)
     terminal.types("s")
-    terminal.shows("until compaction", 3)
+    terminal.shows("tokens until", 3)
     assert (terminal.folder / "made.txt").exists()
     (terminal.folder / "made.txt").unlink()
     terminal.types("run touch made.txt")  # remembered for the session
-    terminal.shows("until compaction", 4)
+    terminal.shows("tokens until", 4)
     assert (terminal.folder / "made.txt").exists()
 
     terminal.types(f"run sleep {marker}")  # cancel ends the turn, not the program
-    terminal.shows("needs your permission", 3)
+    terminal.shows("permission: Bash", 3)
     terminal.types("y")
     wait_for(lambda: alive(f"sleep {marker}"), "the command did not start")
     terminal.presses("C-c")
@@ -130,7 +71,7 @@ def test_a_conversation_with_tools_permission_cancel_and_resume(terminal: Termin
     terminal.presses("C-c")
     assert terminal.is_over()
 
-    terminal.start("--continue")
+    terminal.start("--plain", "--continue")
     terminal.shows("so far: read notes.txt")
     terminal.types("what did I ask first?")
     terminal.shows("read notes.txt", 2)
@@ -143,17 +84,17 @@ def test_a_conversation_with_tools_permission_cancel_and_resume(terminal: Termin
 
 
 def test_cancelling_a_permission_prompt_ends_the_turn(terminal: Terminal) -> None:
-    terminal.start()
+    terminal.start("--plain")
     terminal.shows("new session")
     terminal.types("run touch made.txt")
-    terminal.shows("[y]es")
+    terminal.shows("y yes, n no")
     terminal.presses("C-c")
     terminal.shows("(cancelled)")
     assert not (terminal.folder / "made.txt").exists()
     terminal.types("run touch made.txt")
-    terminal.shows("[y]es", 2)
+    terminal.shows("y yes, n no", 2)
     terminal.types("p")
-    terminal.shows("until compaction", 2)
+    terminal.shows("tokens until", 2)
     assert (
         "Bash(touch made.txt)" in (terminal.folder / ".reverie" / "settings.local.json").read_text()
     )
@@ -162,14 +103,14 @@ def test_cancelling_a_permission_prompt_ends_the_turn(terminal: Terminal) -> Non
 
 
 def test_what_is_typed_during_a_turn_joins_it(terminal: Terminal) -> None:
-    terminal.start("--permission-mode", "allow")
+    terminal.start("--plain", "--permission-mode", "allow")
     terminal.shows("new session")
     terminal.types("run while ! test -e go; do sleep 0.05; done")
-    terminal.shows("● Bash")
+    terminal.shows("waiting for Bash")
     terminal.types("and one more thing")
     terminal.shows("joins at the next tool boundary")
     (terminal.folder / "go").touch()
-    terminal.shows("until compaction")
+    terminal.shows("tokens until")
     home = terminal.folder.parent / "home"
     (path,) = (home / "projects").glob("*/*.jsonl")
     assert '"text":"and one more thing' in path.read_text()

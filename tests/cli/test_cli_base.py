@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from reverie.apps.cli.app import CHAT_OPTIONS, COMMANDS, LazyCommand
 from reverie.apps.cli.chat import chat
-from reverie.apps.cli.show import age, clean, encoded, inert, line
-from reverie.text.counts import size
+from reverie.apps.cli.show import clean, encoded, inert, line
+from reverie.text.counts import age, size
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18")

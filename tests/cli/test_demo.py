@@ -135,7 +135,7 @@ def test_what_the_user_said_is_in_the_memories_that_were_written(kept: Kept) -> 
 def test_a_later_session_is_sent_what_an_earlier_one_saved(kept: Kept) -> None:
     layer = kept.layer("recall")
     assert set(layer["head"]) == set(kept.layer("extraction")["files"])
-    assert (layer["count"], layer["files"]) == (0, [])  # what stands in the head is not sent twice
+    assert (layer["joined"], layer["files"]) == (0, [])  # what stands in the head is not sent twice
     spoken = ("user", "assistant")
     (asked,) = [
         s
@@ -179,14 +179,35 @@ def test_people_read_what_happened_and_nothing_is_left(tmp_path: Path) -> None:
     home = tmp_path / "real-home"
     ran = demo(tmp_path, REVERIE_HOME=str(home), REVERIE_RESULT_CHARACTERS="10")
     assert ran.returncode == 0, ran.stderr
-    assert "scripted" in ran.stdout
+    assert len(ran.stdout.splitlines()) <= 40
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+    assert ran.stdout.startswith("Before and after")
+    assert "no rule for that" not in ran.stdout
     table = ran.stdout.partition("What each layer did")[2]
     names = ("tool-result storage", "microcompaction", "collapse", "session memory", "compaction")
     for name in (*names, "memory extraction", "recall", "dreaming", "fork"):
         assert name in table
-    assert "window is set to" in ran.stdout
     assert "✗" not in ran.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_layer_as_it_happens_behind_verbose(tmp_path: Path) -> None:
+    ran = demo(tmp_path, "--verbose")
+    assert ran.returncode == 0, ran.stderr
+    assert "scripted" in ran.stdout
+    assert "window is set to" in ran.stdout
+    assert "no rule for that" not in ran.stdout
+
+
+def test_every_layer_has_a_count(kept: Kept) -> None:
+    counts = {name: layer["count"] for name, layer in kept.value["layers"].items()}
+    assert len(counts) == 9
+    assert all(count > 0 for count in counts.values()), counts
+
+
+def test_the_recalled_memory_makes_the_difference(kept: Kept) -> None:
+    assert "ORDERS" not in kept.value["answer_without_memory"]
+    assert "ORDERS" in kept.value["answer_with_memory"]
 
 
 def test_two_runs_cost_the_same(kept: Kept) -> None:

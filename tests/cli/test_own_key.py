@@ -14,8 +14,9 @@ from reverie.agent.agent import AgentOptions
 from reverie.apps.cli.chat import EFFORTS, THINKING
 from reverie.apps.cli.commands import Leave
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.interactive import _model, footer  # pyright: ignore[reportPrivateUsage]
+from reverie.apps.cli.interactive import _model, status  # pyright: ignore[reportPrivateUsage]
 from reverie.apps.cli.screens import LineScreen, Printed
+from reverie.apps.tui.footer import spoken
 from reverie.embedded import EmbeddedModel
 from reverie.settings import SETTINGS
 from reverie.simulator import Engine, script
@@ -54,7 +55,7 @@ def test_without_the_package_the_embedded_model_is_offered(
     monkeypatch.setattr("click.confirm", answers(True))
     assert _model(place, "", "", LineScreen()).name == "embedded"
     said = capsys.readouterr().out.replace("\n", " ")
-    assert f"{sys.executable} -m pip install 'anthropic>=" in said
+    assert f"{sys.executable} -m pip install 'reverie[anthropic]'" in said
     assert "embedded model" in asked[0]
     monkeypatch.setattr("click.confirm", answers(False))
     with pytest.raises(Leave):
@@ -112,13 +113,13 @@ def test_the_footer_tells_money_and_the_cache_where_there_is_one(tmp_path: Path)
     wanted = AgentOptions(tmp_path, home=tmp_path / "home", environ={"HOME": str(tmp_path)})
     with Desk(Printed()).open(wanted, EmbeddedModel()) as desk:
         desk.turn("hello")
-        told = footer(desk.agent)
+        told = spoken(status(desk.agent))
     assert "cache" not in told
     assert "$" not in told
     model = simulated(otherwise="fine")
     with Desk(Printed()).open(wanted, model) as desk:
         desk.turn("hello")
-        assert "cache 0%" in footer(desk.agent)
+        assert "cache 0 percent" in spoken(status(desk.agent))
 
 
 # --- how hard a model works

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.apps.cli import permission
-from reverie.apps.cli.permission import ADDED, REMOVED, Row, asked_for, diff, read_answer
 from reverie.apps.cli.screens import SHOWN, SHOWN_ROWS, LineScreen
 from reverie.tools import PermissionAnswer, PermissionRule, Question
+from reverie.tools import questions as permission
+from reverie.tools.questions import ADDED, REMOVED, Row, asked_for, diff, read_answer
 from reverie.tools.reach import BEYOND, reach
 from reverie.tools.tool import FileChange
 
@@ -183,14 +183,14 @@ def test_all_of_it_can_be_reached(
     question = Question("Write", "/p/a.py", "it writes a file", RULE, {}, FileChange(None, after))
     answer, said = asked(question, ["d", "n"], monkeypatch, capsys)
     assert answer == PermissionAnswer(False)
-    first, _, rest = said.partition("[d] show all of it")
+    first, _, rest = said.partition("d show all of it")
     assert f"[{61 - SHOWN_ROWS} more lines]" in first
     assert "line 59" not in first
     assert "60 +     line 59" in rest
     long = Question("Bash", "x" * (SHOWN + 7) + "; rm -rf /", "", None, {}, runs=True)
     _, said = asked(long, ["d", "y"], monkeypatch, capsys)
-    assert "[17 more characters]" in said.partition("[d] show all")[0]
-    assert "; rm -rf /" in said.replace("\n", "").partition("[d] show all")[2]
+    assert "[17 more characters]" in said.partition("d show all")[0]
+    assert "; rm -rf /" in said.replace("\n", "").partition("d show all")[2]
 
 
 def test_a_short_question_offers_nothing_more(

@@ -243,7 +243,7 @@ def test_a_missing_extra_is_named(run: Run, filled: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.setenv("REVERIE_EMBEDDING_MODEL", "ollama:small")
     error = run("recall", "billing service", "--json").error
-    assert f"{sys.executable} -m pip install 'openai>=" in error["do"]
+    assert f"{sys.executable} -m pip install 'reverie[openai]'" in error["do"]
 
 
 # --- the ledger

@@ -14,7 +14,7 @@ import pytest
 from reverie.apps.cli import keyboard
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.keyboard import FILE, MOST, Keyboard
-from reverie.apps.cli.screens import PROMPT, LineScreen, Printed
+from reverie.apps.cli.screens import PATIENCE, PROMPT, LineScreen, Printed
 from reverie.session.turn import ToolEnded, ToolStarted
 from reverie.wire.given import tool_result
 from reverie.world import Delta, Notice, ToolCall
@@ -48,29 +48,30 @@ def test_thinking_and_text_stand_apart(capsys: pytest.CaptureFixture[str]) -> No
         screen.event(event)
     screen.line("")
     said = capsys.readouterr().out.splitlines()
-    assert said[:3] == ["(thinking) Where is it?", "It is here.", "(thinking) Really?"]
+    assert said[:3] == ["thinking: Where is it?", "assistant: It is here.", "thinking: Really?"]
 
 
 def test_it_is_said_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     screen, tty = on_terminal(monkeypatch)
-    screen.idle(0.9)
+    screen.idle(PATIENCE - 0.1)
     assert tty.getvalue() == ""
-    screen.idle(1.0)
-    assert "waiting for the model,   1 s" in tty.getvalue()
-    screen.idle(1.1)
-    assert tty.getvalue().count("waiting") == 1
-    screen.idle(2.0)  # told anew where it stood; what is typed behind it stays
-    assert tty.getvalue().endswith("\x1b7\r\x1b[2mwaiting for the model,   2 s \x1b[0m\x1b8")
-    call = ToolCall("t1", "Bash", "{}")
+    screen.idle(PATIENCE)
+    screen.idle(PATIENCE + 9)  # once is enough
+    assert tty.getvalue() == "waiting for the model\n"
+    call = ToolCall("t1", "Bash", '{"command":"make"}')
     screen.event(ToolStarted(call))
-    assert "\r\x1b[K● Bash" in tty.getvalue()
-    screen.idle(3.0)
-    assert "waiting for Bash,   3 s" in tty.getvalue()
+    screen.idle(PATIENCE)
     screen.event(ToolEnded(call, tool_result("t1", "done")))
+    told = tty.getvalue().splitlines()[1:]
+    assert told[0] == "waiting for Bash"
+    assert told[1].startswith("tool Bash make: 1 line, ")
+    assert told[1].endswith(" seconds")
     screen.event(Delta("text", "half a sen"))
     before = tty.getvalue()
-    screen.idle(60.0)  # a sign would stand in the middle of the text
+    screen.idle(60.0)  # a line would stand in the middle of the text
     assert tty.getvalue() == before
+    assert "\x1b" not in before
+    assert "\r" not in before
 
 
 def test_nothing_is_drawn_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,8 +119,7 @@ def test_what_is_being_typed_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Keyboard, "buffer", "half a li")
     screen, tty = on_terminal(monkeypatch, Keyboard(None))
     screen.interject(lambda: screen.notice(Notice("dream", "tidied up")))
-    assert "[dream] tidied up" in tty.getvalue()
-    assert tty.getvalue().startswith("\r\x1b[K")
+    assert tty.getvalue().startswith("\ndream: tidied up\n")
     assert tty.getvalue().endswith(f"\n{PROMPT}half a li")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from reverie.apps.cli.stats import sparkline
 from reverie.clock import SystemClock
 from reverie.session.budget import Budget
 from reverie.session.session import Session
@@ -148,3 +149,17 @@ def test_learning_costs_what_was_spent_for_each_memory_that_is_still_there(
     assert shown["cost_of_a_memory"] == shown["cost"]["extract_memories"] == 1100.0
     assert (shown["injected"], shown["cited"], shown["cited_share"]) == (1, 0, 0.0)
     assert "cost of learning, for each still there" in run("stats", code=0).out
+
+
+def test_bars_are_as_high_as_their_values() -> None:
+    assert sparkline([1.0, 4.0, 8.0]) == "▁▄█"
+    assert sparkline([0.0, 0.5, 1.0], 1.0) == "▁▄█"
+    assert sparkline([]) == ""
+
+
+def test_money_stands_beside_the_tokens(run: Run, worked: None) -> None:
+    told = json.loads(run("stats", "--json", code=0).out)
+    assert told["unpriced"] == ["scripted"]
+    assert told["dollars"] == {}
+    assert [one["requests"] for one in told["days"].values()] == [1]
+    assert "its price is not known" in run("stats", code=0).out

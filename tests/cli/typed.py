@@ -11,9 +11,13 @@ class Typed:
         self.desk = desk
         self.commands = standard()
         self.heard: list[str] = []
+        self.width = 80
 
     def say(self, text: str, style: str = "") -> None:
         self.heard.append(text)
+
+    def dialog(self, name: str) -> bool:
+        return False
 
     def types(self, text: str) -> str:
         self.heard = []

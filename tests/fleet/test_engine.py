@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.settings import DEFAULTS
 from reverie.store.memories import Memories
+from reverie.team.database import EXCLUSIVE
 from reverie.upkeep.tasks import TaskOutcome
 from tests.fleet.stage import jobs_for, lander, make_memories, place_at, wrong
 
@@ -350,6 +353,68 @@ def test_a_process_stopped_in_a_transaction_holds_nobody_up_for_long(fleet: Flee
     assert rows(fleet.ledger, "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
 
 
+async def test_what_a_worker_says_of_a_job_is_one_statement_at_a_time(
+    fleet: Fleet, postgres: Any
+) -> None:
+    """Read in the server's own log: stopped between any two of its words, a worker leaves no
+    transaction open. Only plans and the watch, who need several, have one."""
+    fleet.plan(jobs_for(make_memories(fleet.home, fleet.base, 2), 1))
+    ((name,),) = rows(fleet.ledger, "SELECT current_database()")
+    rows(fleet.ledger, f"ALTER DATABASE {name} SET log_statement = 'all'")
+    mark = len(postgres.log.read_text())
+    ledger, fleet.ledger = fleet.ledger, fleet.engine.open_fleet(fleet.url)
+    try:
+        await fleet.work(dream=lander(0.2))
+    finally:
+        fleet.ledger.close()
+        fleet.ledger = ledger
+    said = _said(postgres.log.read_text()[mark:])
+    flat = [one for each in said.values() for one in each]
+    assert sum("procrastinate_fetch_job" in one for one in flat) >= 2
+    assert sum("UPDATE fleet_jobs" in one for one in flat) >= 4
+    inside = [
+        after for each in said.values() for one, after in pairwise(each) if one.startswith("BEGIN")
+    ]
+    assert all("advisory_xact_lock" in one for one in inside), inside
+
+
+def _said(log: str) -> dict[str, list[str]]:
+    """The statements of each connection, in their order."""
+    line = r"^\d{4}-\S+ \S+ \S+ \[(\d+)\] LOG:\s+(?:statement|execute [^:]*): (.*?)(?=^\d{4}-|\Z)"
+    found: dict[str, list[str]] = {}
+    for process, statement in re.findall(line, log, re.MULTILINE | re.DOTALL):
+        found.setdefault(process, []).append(statement)
+    return found
+
+
+async def test_a_job_that_waits_begins_at_once_when_it_is_asked_for(fleet: Fleet) -> None:
+    """As after a memory was held: `reverie fleet retry` does not wait for its time."""
+    (root,) = make_memories(fleet.home, fleet.base, 1)
+    fleet.plan(jobs_for([root], 1))
+    tries: list[int] = []
+
+    async def held_once(work: JobWork) -> TaskOutcome:
+        tries.append(1)
+        if len(tries) > 1:
+            return await lander()(work)
+        asked.start_soon(ask)
+        return TaskOutcome("passed over", "held")
+
+    async def ask() -> None:
+        (job,) = fleet.ledger.jobs()
+        for _ in range(1_000):
+            if rows(fleet.ledger, "SELECT status::text FROM procrastinate_jobs") == [("todo",)]:
+                break
+            await anyio.sleep(0.02)
+        fleet.ledger.retry("default", job["key"])
+        fleet.engine.enqueue(fleet.ledger)
+
+    async with anyio.create_task_group() as asked:
+        await fleet.work(dream=held_once)
+    assert len(tries) == 2
+    assert wrong(fleet.home, [root], 1) == (0, 0)
+
+
 def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -> None:
     def pages() -> int:
         rows(fleet.ledger, "ANALYZE procrastinate_jobs")
@@ -363,6 +428,18 @@ def test_a_claim_touches_as_many_pages_however_long_the_queue_is(fleet: Fleet) -
     short = pages()
     fleet.plan(jobs_for([Path(f"/b{n}") for n in range(6_000)], 1))
     assert pages() <= short * 1.5
+
+
+async def test_a_process_stopped_while_it_hands_jobs_over_holds_no_worker_up(fleet: Fleet) -> None:
+    import psycopg
+
+    (root,) = make_memories(fleet.home, fleet.base, 1)
+    fleet.plan(jobs_for([root], 1))
+    rows(fleet.ledger, "UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL")
+    with psycopg.connect(fleet.url) as stopped:
+        stopped.execute("SELECT pg_advisory_xact_lock(%s)", (EXCLUSIVE,))
+        await fleet.work(dream=lander())
+    assert wrong(fleet.home, [root], 1) == (0, 0)
 
 
 def test_init_twice_is_init_once(fleet: Fleet) -> None:

@@ -7,7 +7,6 @@ ledger.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from reverie.simulator.faults import error
 from reverie.simulator.server import serving
 from tests.conftest import ROOT, Scale
 from tests.fleet.stage import jobs_for, make_memories
+from tests.processes import end
 
 pytestmark = [pytest.mark.spec("9.fleet-paid"), pytest.mark.doors]
 PROCESSES, EACH = 4, 4
@@ -41,16 +41,13 @@ def allowed(limit: float, seconds: float) -> float:
 
 
 def test_rates_and_budget_hold_at_the_provider(
-    postgres_url: str, tmp_path: Path, scale: Scale
+    postgres_ledger: FleetLedger, postgres_url: str, tmp_path: Path, scale: Scale
 ) -> None:
-    from reverie.fleet.engine import enqueue, init, open_fleet
+    from reverie.fleet.engine import enqueue
 
-    home = tmp_path / "home"
+    home, ledger = tmp_path / "home", postgres_ledger
     count = scale.pick(36, 400)
     roots = make_memories(home, tmp_path, count)
-    init(postgres_url)
-    ledger = open_fleet(postgres_url)
-    ledger.check()
     Rates(ledger).set_limits("*", Limits(REQUESTS, INPUT, OUTPUT))
     budget = scale.pick(30, 300) * 6_000.0
     set_budget(ledger, "default", budget, None)
@@ -69,10 +66,12 @@ def test_rates_and_budget_hold_at_the_provider(
         workers = [_worker(postgres_url, home, address) for _ in range(PROCESSES)]
         try:
             _until_only_the_budget_is_left(ledger)
+            for one in workers:
+                one.terminate()
+            codes = [one.wait(60) for one in workers]
         finally:
             for one in workers:
-                one.send_signal(signal.SIGTERM)
-            codes = [one.wait(60) for one in workers]
+                end(one)
         log = list(engine.ledger.log)
     assert codes == [0] * PROCESSES
     done = [row for row in ledger.jobs(most=1_000) if row["state"] == "done"]
@@ -92,7 +91,6 @@ def test_rates_and_budget_hold_at_the_provider(
     assert spent(ledger)["default"]["tokens"] == pytest.approx(used, rel=0.02)
     refused = asked[4]
     assert not [at for at in asked if refused + 1.0 < at < refused + 4.0]  # it was left alone
-    ledger.close()
 
 
 def _worker(url: str, home: Path, provider_url: str) -> subprocess.Popen[bytes]:
@@ -111,7 +109,7 @@ def _worker(url: str, home: Path, provider_url: str) -> subprocess.Popen[bytes]:
 
 
 def _until_only_the_budget_is_left(ledger: FleetLedger) -> None:
-    until = time.monotonic() + 500
+    until = time.monotonic() + 240
     while True:
         left = [row for row in ledger.jobs(most=1_000) if row["state"] in ("queued", "running")]
         if left and all(row["code"] == "budget" for row in left):

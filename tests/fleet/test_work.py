@@ -6,21 +6,24 @@ import errno
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from reverie.embedded import EmbeddedModel
-from reverie.errors import StoreError
+from reverie.errors import Held, StoreError
 from reverie.fleet.jobs import Job, JobEnd, nightly, of_session
+from reverie.fleet.ledger import TRIES
 from reverie.fleet.local import RunTotals, lives, open_local, run_local, worker_name
 from reverie.fleet.planning import PlanRequest, plan
 from reverie.fleet.work import BACKOFF, LOG, TASKS, FleetTask, JobWork, Workshop, ended
 from reverie.settings import DEFAULTS
 from reverie.store.consolidation import Consolidation
 from reverie.store.home import find_project_folder, transcripts_folder
-from reverie.store.memories import memory_folder
+from reverie.store.memories import Memories, memory_folder
 from reverie.upkeep.tasks import TaskOutcome
 from reverie.world import Model
 from tests.faults import run_with_error
@@ -126,6 +129,47 @@ async def test_a_failure_is_tried_five_times_and_then_dead(site: Site) -> None:
     assert len(said) == 5
     assert "planted-word" in said[0]  # for people of this host alone
     assert b"planted-word" not in (site.home / "fleet" / "fleet.sqlite3").read_bytes()
+
+
+async def test_a_memory_that_somebody_holds_is_waited_for_and_uses_up_no_try(site: Site) -> None:
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+
+    async def held(work: JobWork) -> TaskOutcome:
+        raise Held("In use by process 7", where=work.job.root, do="Let it go on (`kill -CONT 7`)")
+
+    for _ in range(TRIES + 1):
+        site.ledger.retry_now()
+        totals = await site.run(dream=held)
+        assert (totals.failed, totals.waiting) == (0, 1)
+        row = site.only()
+        assert (row["state"], row["code"], row["tries"]) == ("queued", "held", 0)
+    assert "kill -CONT 7" in json.loads((site.home / LOG).read_text().splitlines()[-1])["reason"]
+    site.ledger.retry_now()
+    assert (await site.run(dream=lander())).done == 1
+
+
+async def test_who_waits_for_a_memory_holds_up_nobody_else(site: Site) -> None:
+    """The loop goes on meanwhile: it is the loop that lets go of the memory here."""
+    (root,) = site.memories(1)
+    site.ledger.add(jobs_for([root], 1))
+    begun = anyio.Event()
+
+    async def body(work: JobWork) -> TaskOutcome:
+        begun.set()
+        return await lander()(work)
+
+    async def let_go(held: ExitStack) -> None:
+        await begun.wait()
+        for _ in range(10):
+            await anyio.lowlevel.checkpoint()
+        held.close()
+
+    with ExitStack() as held, Memories.of(site.home, root, {}, DEFAULTS, now=time.time) as other:
+        held.enter_context(other.folder.locked())
+        async with anyio.create_task_group() as group:
+            group.start_soon(let_go, held)
+            assert (await site.run(dream=body)).done == 1
 
 
 def test_waits_grow_from_try_to_try() -> None:

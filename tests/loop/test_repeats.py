@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reverie.agent.agent import AgentOptions, open_agent
 from reverie.errors import ProviderError
 from reverie.session.loop import run_turn
 from reverie.session.session import Session
@@ -18,7 +19,9 @@ from reverie.transcript.blocks import text_block
 from reverie.transcript.records import UserMessage
 from reverie.wire.given import tool_result
 from reverie.world import ToolCall
-from tests.loop.stage import SimpleTools, opened, simulated
+from tests.loop.stage import ManualClock, SimpleTools, opened, simulated
+
+TOUCH = {"command": "touch made", "description": "make it"}
 
 
 @pytest.mark.spec("13.repeats")
@@ -74,6 +77,25 @@ async def test_a_denial_that_is_answered_by_trying_again_is_told_and_then_stoppe
         assert texts.count(AGAIN.format(count=3)) == 1
         said = [t for t in texts if t.startswith("No!")]
         assert said == ["No!", "No!!", "No!!!", "No!!!!", "No!!!!!"]
+
+
+@pytest.mark.spec("13.repeats")
+@pytest.mark.parametrize("calls", ["an unknown tool", "a denied one"])
+async def test_row_79_an_agent_that_repeats_itself_is_stopped_after_five(
+    tmp_path: Path, calls: str
+) -> None:
+    """The whole agent: its own tools, its own permissions, nobody there to ask."""
+    made = call("Teleport", {"to": "x"}) if calls == "an unknown tool" else call("Bash", TOUCH)
+    model = simulated(*([made] for _ in range(50)))
+    options = AgentOptions(
+        tmp_path, home=tmp_path / "home", environ={"HOME": str(tmp_path)}, interactive=False
+    )
+    async with open_agent(options, model, clock=ManualClock(), say=lambda _: None) as agent:
+        result = await agent.turn("Go.")
+        texts = [b.text for m in _user_messages(agent.session) for b in m]
+    assert (result.outcome, result.rounds) == ("limit", 5)
+    assert texts.count(AGAIN.format(count=3)) == 1
+    assert not (tmp_path / "made").exists()
 
 
 def _user_messages(session: Session) -> list[Any]:

@@ -59,7 +59,7 @@ async def test_the_embedded_model_takes_words_at_a_denial_for_no_request(tmp_pat
     async with opened(tmp_path, model, tools=offered) as session:
         result = await run_turn(session, model, AskingTools(), "read a.py")
         assert "was not permitted" in result.text
-        assert "no rule for that" not in result.text
+        assert "nothing in it that I can do" not in result.text
 
 
 REJECTED = (

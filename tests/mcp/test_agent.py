@@ -121,6 +121,16 @@ async def test_a_servers_tools_are_called_and_it_ends_with_the_agent(stage: Stag
     assert stage.told == ""
 
 
+async def test_nothing_hides_in_a_servers_schema(stage: Stage) -> None:
+    stage.use(FOREIGN, "hiding")
+    async with stage.open() as agent:
+        tool = agent.toolbox.registry.get(ECHO)
+        assert tool is not None
+        told = json.dumps(tool.definition, ensure_ascii=False)
+        assert '"text": {"type": "string", "description": "a word", "enum": ["yes"]}' in told
+        assert not [sign for sign in told if ord(sign) > 0x1000]
+
+
 async def test_a_call_of_a_foreign_tool_needs_permission(stage: Stage) -> None:
     async with stage.open("deny") as agent:
         assert "not permitted" in await asked(agent, "hello")
@@ -284,6 +294,8 @@ def test_variables_are_put_in_and_bad_entries_named() -> None:
             "f": {"command": ["x"]},
             "g": {"url": "file:///etc/passwd"},
             "h": 5,
+            "a__b": {"command": "x"},
+            "a_": {"command": "x"},
         }
     }
     servers, wrong = servers_in(json.dumps(text).encode(), {"RUN": "r", "KEY": "k"})
@@ -291,7 +303,16 @@ def test_variables_are_put_in_and_bad_entries_named() -> None:
         ("a", "r y", (("K", "k"),), ()),
         ("b", "https://h/mcp", (), (("A", "Bearer k"),)),
     ]
-    assert [one.partition(":")[0] for one in wrong] == ["c", "d", "e e", "f", "g", "h"]
+    assert [one.partition(":")[0] for one in wrong] == [
+        "c",
+        "d",
+        "e e",
+        "f",
+        "g",
+        "h",
+        "a__b",
+        "a_",
+    ]
     for data in (b"", b"[]", b"{}", b'{"mcpServers": []}', b"[" * 100_000, b"\xff"):
         assert servers_in(data, {})[0] == []
 

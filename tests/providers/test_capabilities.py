@@ -37,6 +37,7 @@ PAGE = b"<html></html>"
         ("claude-unheard-of", 4096, False, None),
         ("gpt-5-mini", 1024, False, 272_000),
         ("gpt-5.1-codex", 1024, False, 272_000),
+        ("gpt-5.5", 1024, False, 272_000),
         ("gpt-5.6-sol", 1024, False, None),
         ("gpt-4.1-nano", 1024, False, 1_047_576),
         ("gpt-4o", 1024, False, 128_000),

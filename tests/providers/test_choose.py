@@ -8,8 +8,10 @@ import pytest
 
 from reverie.errors import AuthFailed, InvalidInput, NotAvailable, ReverieError
 from reverie.providers.anthropic import AnthropicModel
-from reverie.providers.choose import model_for
+from reverie.providers.capabilities import tabled
+from reverie.providers.choose import DEFAULT_ANTHROPIC, DEFAULT_OPENAI, model_for
 from reverie.providers.openai import OpenAIModel
+from reverie.providers.prices import price_of
 from reverie.world import Model
 
 KEY = {"ANTHROPIC_API_KEY": "sk-a"}
@@ -99,6 +101,13 @@ def test_what_cannot_work_is_said_at_once(
 
 
 @pytest.mark.spec("15")
+@pytest.mark.parametrize("name", [DEFAULT_ANTHROPIC, DEFAULT_OPENAI])
+def test_the_defaults_are_models_we_know(name: str) -> None:
+    assert tabled(name).window
+    assert price_of(name)
+
+
+@pytest.mark.spec("15")
 def test_a_key_goes_to_its_own_provider_alone() -> None:
     keys = {**KEY, **OPENAI}
     made = [model_for(name, keys) for name in ("ollama:x", "gpt-5", "claude-x")]
@@ -109,7 +118,7 @@ def test_a_key_goes_to_its_own_provider_alone() -> None:
 @pytest.mark.parametrize("sdk", ["anthropic", "openai"])
 def test_a_missing_sdk_is_named(sdk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, sdk, None)
-    with pytest.raises(NotAvailable, match=rf"{sys.executable} -m pip install '{sdk}>="):
+    with pytest.raises(NotAvailable, match=rf"{sys.executable} -m pip install 'reverie\[{sdk}\]'"):
         model_for(f"{sdk}:x", {**KEY, **OPENAI})
 
 

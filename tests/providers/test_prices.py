@@ -23,6 +23,8 @@ MILLION = 1_000_000
         ("claude-opus-5-20260724", 5, 25, 0.5),
         ("claude-haiku-4-5-20251001", 1, 5, 0.1),
         ("openai:gpt-5", 1.25, 10, 0.125),
+        ("gpt-5.5-2026-04-23", 5, 30, 0.5),
+        ("gpt-5.4", 2.5, 15, 0.25),
         ("gpt-4.1-2025-04-14", 2, 8, 0.5),
     ],
 )
@@ -33,7 +35,7 @@ def test_what_a_model_costs(model: str, given: float, output: float, read: float
 
 
 @pytest.mark.parametrize(
-    "model", ["gpt-5-mini", "gpt-5.5", "claude-opus-6", "llama", "", "gpt-4o-mini"]
+    "model", ["gpt-5-mini", "gpt-5.5-pro", "claude-opus-6", "llama", "", "gpt-4o-mini"]
 )
 def test_no_price_is_guessed(model: str) -> None:
     assert price_of(model) is None

@@ -395,6 +395,67 @@ def test_sigterm_drains_a_stream_under_way(home: Path) -> None:
             assert process.wait(30) == 0
 
 
+ANSWER = json.dumps(
+    {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "Fine."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 2},
+    }
+).encode()
+
+
+@pytest.mark.doors
+def test_row_80_background_work_has_a_key_of_its_own_and_the_clients_is_nowhere(
+    home: Path,
+) -> None:
+    """The real process: its files, its words, its command line, and what leaves it."""
+    whole = OK.replace(b"content-length: 2", b"content-length: %d" % len(ANSWER))[:-2] + ANSWER
+    refusal = b"HTTP/1.1 400 No\r\ncontent-length: 2\r\n\r\n{}"
+    said = "Please remember: we deploy on Tuesdays only, because support is thin on Fridays."
+    with raw(sends(whole)) as upstream, raw(sends(refusal)) as own:
+        command = [sys.executable, "-m", "reverie.apps.cli", "proxy", "--port", "0", "--json"]
+        command += ["--explain", "--background", "claude-haiku-4-5", "--upstream", upstream.url]
+        keys = {"ANTHROPIC_API_KEY": "the-own-key", "ANTHROPIC_BASE_URL": own.url}
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, env={**os.environ, "REVERIE_HOME": str(home), **keys}
+        )
+        try:
+            assert process.stdout is not None
+            told = json.loads(process.stdout.readline())["anthropic"]
+            body = {**BODY, "messages": [{"role": "user", "content": said}]}
+            for _ in range(2):
+                found = httpx2.post(
+                    f"{told}/v1/messages", json=body, headers={"x-api-key": KEY}, timeout=30
+                )
+                assert found.content == ANSWER
+                body["messages"] = [
+                    *body["messages"],
+                    {"role": "assistant", "content": "Fine."},
+                    {"role": "user", "content": "Always use pnpm, please, and never npm."},
+                ]
+            status = httpx2.get(told.replace("/anthropic", "/status"), timeout=30).text
+            proc = Path(f"/proc/{process.pid}")
+            seen = b"".join((proc / name).read_bytes() for name in ("cmdline", "environ"))
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+    assert [head_of(one)["x-api-key"] for one in upstream.requests] == [KEY] * 2
+    assert own.requests
+    assert all(b"the-own-key" in one for one in own.requests)
+    assert {json.loads(body_of(one))["model"] for one in own.requests} == {"claude-haiku-4-5"}
+    for text in (status.encode(), seen, out, err, *own.requests):
+        assert KEY.encode() not in text
+    kept = [path for path in home.rglob("*") if path.is_file()]
+    assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
 # Bad input
 
 

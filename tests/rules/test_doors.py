@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,48 @@ def test_words_that_the_client_writes_down_late_are_no_other_turn(ruled: Path) -
     with transcript.open("a") as file:
         file.write(row % ("again", "1" * 36))
     assert hook(ruled, MAIN, **told)[0] == "deny"
+
+
+@pytest.mark.spec("B20.hook")
+def test_a_held_call_made_again_passes_though_only_older_words_stood_there(ruled: Path) -> None:
+    transcript = ruled / "transcript.jsonl"
+    row = '{"type":"user","message":{"content":"%s"},"uuid":"%s"}\n'
+    told = {"transcript_path": str(transcript)}
+    transcript.write_text(row % ("hello", "0" * 36))  # of the turn before
+    assert hook(ruled, MAIN, **told)[0] == "deny"
+    with transcript.open("a") as file:
+        file.write(row % ("push", "1" * 36))  # what this turn began with
+    assert hook(ruled, MAIN, **told)[0] == ""
+    assert hook(ruled, MAIN, **told)[0] == ""
+    with transcript.open("a") as file:
+        file.write(row % ("again", "2" * 36))
+    assert hook(ruled, MAIN, **told)[0] == "deny"
+
+
+@pytest.mark.spec("B20.hook")
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("trap", ["a pipe", "an endless file", "not registered"])
+def test_a_folder_that_claims_to_be_a_worktree_has_no_rules_of_others(
+    ruled: Path, trap: str
+) -> None:
+    """An archive may hold a `.git` that leads into a repository of the user's, or nowhere good."""
+    project, unpacked = project_of(ruled), ruled / "unpacked"
+    tree = project / ".git" / "worktrees" / "t"
+    tree.mkdir(parents=True)
+    (tree / "commondir").write_text("../..\n")
+    (tree / "gitdir").write_text(f"{ruled}/elsewhere/.git\n")
+    (unpacked / "far").mkdir(parents=True)
+    far = unpacked / "far" / "commondir"
+    if trap == "a pipe":
+        os.mkfifo(far)
+    elif trap == "an endless file":
+        far.symlink_to("/dev/zero")
+    else:
+        far = tree / "commondir"
+    (unpacked / ".git").write_text(f"gitdir: {far.parent}\n")
+    assert hook(ruled, MAIN, cwd=str(unpacked)) == ("", "")
+    os.mkfifo(ruled / "transcript")
+    assert hook(ruled, MAIN, transcript_path=str(ruled / "transcript"))[0] == "deny"
 
 
 @pytest.mark.spec("B20.hook")

@@ -8,21 +8,25 @@ from pathlib import Path
 import pytest
 
 from reverie.settings import FLAGS, SETTINGS
+from reverie.settings.kinds import camel
 from reverie.settings.page import page
+from reverie.settings.sources import variable
 
 pytestmark = pytest.mark.spec("17")
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run: python -m reverie.settings > docs/settings.md"
+    assert PAGE.read_text() == page(), "run: python -m scripts.reference"
 
 
 def test_page_names_everything() -> None:
     text = page()
-    for name in (*SETTINGS, *FLAGS):
-        assert f"| `{name}` |" in text
+    for name in SETTINGS:
+        assert text.count(f"| `{camel(name)}`<br>`{variable(name)}`") == 1
+    for name in FLAGS:
+        assert text.count(f"| `{name}`<br>") == 1
     for flag in FLAGS.values():
         assert all(f"`{alias}`" in text for alias in flag.aliases)
 

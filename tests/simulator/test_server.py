@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from reverie.errors import InvalidInput
 from reverie.simulator import call, script
 from reverie.simulator.faults import InjectedFault, cut, error, garbled, page, raw, slow
 from reverie.simulator.server import serve, serving
+from tests.processes import running
 
 from .talk import KEY, body, engine, text, user
 
@@ -236,7 +236,7 @@ anyio.run(lambda: serve(Engine(), ready=lambda url: print(url, flush=True)))
 
 
 def test_it_stops_when_told_to() -> None:
-    with subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True) as run:
+    with running([sys.executable, "-c", SERVED]) as run:
         assert run.stdout is not None
         url = run.stdout.readline().strip()
         got = httpx2.post(url + "/v1/messages", json=body(user("x")), headers=KEY)

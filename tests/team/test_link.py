@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import pytest
 from reverie.team.database import open_database
 from reverie.team.store import TeamStore
 from tests.conftest import Scale
+from tests.processes import running
 
 pytestmark = [
     pytest.mark.spec("11.link"),
@@ -74,12 +75,8 @@ class Network:
         ip("-n", self.name, "link", "set", self.near, "up")
         ip("-n", self.hub, "link", "set", self.far, "up")
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ["ip", "netns", "exec", self.name, sys.executable, *words],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def line(self, *words: str) -> list[str]:
+        return ["ip", "netns", "exec", self.name, sys.executable, *words]
 
 
 class Person:
@@ -94,14 +91,15 @@ class Person:
     def write(self, key: str, text: str) -> None:
         (self.shared / key).write_text(text, "utf-8")
 
-    def begin(self) -> subprocess.Popen[str]:
+    def syncing(self) -> AbstractContextManager[subprocess.Popen[str]]:
         url = f"http://{self.network.server}:{PORT}"
-        return self.network.start("-c", SYNC, str(self.folder), url, self.token)
+        return running(self.network.line("-c", SYNC, str(self.folder), url, self.token))
 
     def sync(self) -> dict[str, Any]:
         """One sync; what stood here when one went through must never be lost again."""
         here = self.files().values()
-        done = answer(self.begin())
+        with self.syncing() as process:
+            done = answer(process)
         if "offline" not in done:
             self.owed.update(here)
         return done
@@ -157,26 +155,11 @@ def server(networks: list[Network], store: TeamStore, tmp_path: Path) -> Iterato
     """The process that serves both networks."""
     words = ["team", "serve", "--host", "0.0.0.0", "--port", str(PORT), "--json"]
     command = [sys.executable, "-m", "reverie.apps.cli", *words]
-    with subprocess.Popen(
-        [
-            "ip",
-            "netns",
-            "exec",
-            networks[0].hub,
-            *command,
-            "--database",
-            f"{tmp_path}/team.sqlite3",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert json.loads(process.stdout.readline())["url"].endswith(str(PORT))
-            yield process.pid  # `ip netns exec` becomes what it runs
-        finally:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
+    there = ["ip", "netns", "exec", networks[0].hub]
+    with running([*there, *command, "--database", tmp_path / "team.sqlite3"]) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["url"].endswith(str(PORT))
+        yield process.pid  # `ip netns exec` becomes what it runs
 
 
 @pytest.fixture
@@ -233,12 +216,12 @@ def test_a_link_that_is_cut_in_the_middle_of_a_push(
     ines, tomas = people
     for n in range(15):
         tomas.write(f"n{n:02}.md", f"{n:02} " * 50_000)
-    pushing = tomas.begin()
-    reached(lambda: len(store.log(PLACE)) > 0)
-    os.kill(server, signal.SIGSTOP)
-    tomas.network.cut(here=False)
-    os.kill(server, signal.SIGCONT)
-    assert "offline" in answer(pushing)
+    with tomas.syncing() as pushing:
+        reached(lambda: len(store.log(PLACE)) > 0)
+        os.kill(server, signal.SIGSTOP)
+        tomas.network.cut(here=False)
+        os.kill(server, signal.SIGCONT)
+        assert "offline" in answer(pushing)
     there = len(store.hashes(PLACE).checksums)
     assert 0 < there < 15
     ines.sync()

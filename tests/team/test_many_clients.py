@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import httpx2
 import pytest
@@ -25,6 +25,7 @@ import pytest
 from reverie.team.database import open_database
 from reverie.team.store import TeamStore
 from tests.conftest import Scale
+from tests.processes import end
 
 from .checker import Done, faults
 
@@ -37,25 +38,31 @@ class Fleet:
 
     def __init__(self, database: str, count: int) -> None:
         self.database = database
-        self.ports = [_free_port() for _ in range(count)]
-        self.running: list[subprocess.Popen[bytes]] = [self._start(port) for port in self.ports]
+        self.running: list[subprocess.Popen[bytes]] = []
+        self.ports: list[int] = []
+        try:
+            for at in range(count):
+                self.ports.append(self._start(at, 0))
+        except BaseException:
+            self.close()
+            raise
 
-    def _start(self, port: int) -> subprocess.Popen[bytes]:
+    def _start(self, at: int, port: int) -> int:
+        """On this port, or on one that is free; which one it is."""
         words = ["team", "serve", "--port", str(port), "--database", self.database, "--json"]
         process = subprocess.Popen(
             [sys.executable, "-m", "reverie.apps.cli", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        self.running[at:] = [process, *self.running[at + 1 :]]
         assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["url"].endswith(str(port))
-        return process
+        return int(json.loads(process.stdout.readline())["url"].rpartition(":")[2])
 
     def kill(self, at: int) -> None:
         self.running[at].kill()
-        self.running[at].wait()
-        _closed(self.running[at])
-        self.running[at] = self._start(self.ports[at])
+        end(self.running[at])
+        assert self._start(at, self.ports[at]) == self.ports[at]
 
     @contextmanager
     def paused(self, at: int) -> Iterator[None]:
@@ -69,19 +76,7 @@ class Fleet:
     def close(self) -> None:
         for one in self.running:
             one.kill()
-            one.wait()
-            _closed(one)
-
-
-def _closed(process: subprocess.Popen[bytes]) -> None:
-    if process.stdout is not None:
-        process.stdout.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+            end(one)
 
 
 class Client(threading.Thread):
@@ -173,7 +168,19 @@ def course(
     database: str, servers: int, clients: int, writes: int, kills: int, seed: int
 ) -> tuple[list[Done], dict[str, str], int]:
     """Let them all loose; what was seen, what is there in the end, and how many writes counted."""
-    store = TeamStore(open_database(database), now=time.time)
+    with closing(TeamStore(open_database(database), now=time.time)) as store:
+        return _course(store, database, servers, clients, writes, kills, seed)
+
+
+def _course(
+    store: TeamStore,
+    database: str,
+    servers: int,
+    clients: int,
+    writes: int,
+    kills: int,
+    seed: int,
+) -> tuple[list[Done], dict[str, str], int]:
     tokens = [store.create_token(org="acme", repo=REPO, author=f"c{n}")[0] for n in range(clients)]
     fleet = Fleet(database, servers)
     chance = random.Random(seed)
@@ -199,7 +206,6 @@ def course(
     moment = time.monotonic()
     history = [done for one in people for done in one.history]
     history.append(Done("get", moment, moment, "", state.tag, dict(state.contents)))
-    store.close()
     return history, dict(state.contents), sum(one.acknowledged for one in people)
 
 

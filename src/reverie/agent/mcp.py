@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from reverie.agent.place import Place
-from reverie.providers.extras import install_command
+from reverie.errors import NotAvailable
+from reverie.providers.extras import extra
 from reverie.session.attachments import announced, attached, framed
 from reverie.tools.mcp.config import McpServers, find_servers
 from reverie.tools.tool import Registry
@@ -110,13 +111,11 @@ async def agent_servers(place: Place, say: Say) -> AsyncGenerator[AgentServers]:
 def _connections(found: McpServers, place: Place, say: Say) -> list[Connection]:
     if not found.servers:
         return []
+    names = ", ".join(one.name for one in found.servers)
     try:
-        from reverie.tools.mcp.client import Connection
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        names = ", ".join(one.name for one in found.servers)
-        text = f"MCP servers are not used ({names}): {error.name} is not installed. Install it: "
-        say(Notice(KIND, text + install_command("mcp"), "warning"))
+        with extra("mcp", f"MCP servers are not used ({names})"):
+            from reverie.tools.mcp.client import Connection
+    except NotAvailable as error:
+        say(Notice(KIND, str(error), "warning"))
         return []
     return [Connection(one, place.cwd, place.environ, say) for one in found.servers]

@@ -48,6 +48,7 @@ class Fitted(list[T], Generic[T]):
 
     @property
     def saved(self) -> int:
+        """Tokens that do not go out because of it."""
         return self.before - self.tokens
 
     def handle(self, call: object) -> Any:

@@ -113,6 +113,7 @@ class Toolset:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """What the tools are called, in the order they are offered."""
         return tuple(self._offers)
 
     def handle(self, call: object) -> Any:

@@ -31,6 +31,7 @@ class Turn:
 
     @classmethod
     def of(cls, done: TurnResult, *, free: bool = False) -> Turn:
+        """A turn as callers see it; a free model costs nothing."""
         return cls(
             done.text,
             done.outcome,

@@ -1,11 +1,13 @@
 """The fleet's engine: procrastinate on PostgreSQL.
 
 The engine hands jobs to workers, one memory at a time, notices workers that are gone and tries
-again. It is asked for three things beyond its defaults, each for a reason that a test shows:
+again. It is asked for four things beyond its defaults, each for a reason that a test shows:
 
 - Its words for "finished" and "again" do not ask who says them: a worker that slept past its lease
   would end a job that another one has. `OwnedJobs` says them only for a job that is still the
   worker's own.
+- It opens a transaction for every statement: a worker stopped within one would hold others up.
+  Here each statement commits by itself.
 - A worker stops for good when the database goes away; here it begins again.
 - A job could be over for the engine and open in the ledger, for instance after a crash between two
   statements. Whoever watches puts such jobs back.
@@ -19,6 +21,7 @@ import datetime
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -34,14 +37,14 @@ from reverie.fleet.local import worker_name
 from reverie.fleet.tables import guard_tables, make_login, seeing
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
-from reverie.team.database import Database, DatabaseAway, Transaction, open_database
+from reverie.team.database import EXCLUSIVE, Database, DatabaseAway, Transaction, open_database
 
 TASK = "reverie"
 LEASE = 60.0
 """Seconds without a sign of life after which a worker's jobs go to others."""
 AT_ONCE = datetime.datetime.fromtimestamp(0, datetime.UTC)
 """A time that is past for every host, however its clock goes."""
-_AWAY = (exceptions.ConnectorException, DatabaseAway, OSError)
+_AWAY = (exceptions.ConnectorException, exceptions.AppNotOpen, DatabaseAway, OSError)
 
 _logger = logging.getLogger("reverie.fleet")
 
@@ -103,16 +106,32 @@ _LINK = (
     " AND fleet_jobs.state IN ('queued', 'running') AND fleet_jobs.engine IS DISTINCT FROM q.id"
 )
 
+_HURRY = (
+    "UPDATE procrastinate_jobs SET scheduled_at = NULL FROM fleet_jobs j"
+    " WHERE procrastinate_jobs.id = j.engine AND procrastinate_jobs.status = 'todo'"
+    " AND procrastinate_jobs.scheduled_at IS NOT NULL AND j.state = 'queued' AND j.after = 0"
+)
 
-def enqueue(ledger: FleetLedger) -> int:
-    """Hand to the engine every open job that it does not have; how many there were."""
+
+def enqueue(ledger: FleetLedger, *, wait: bool = True) -> int:
+    """Hand to the engine every open job that it does not have, and let those begin that it holds
+    back and that somebody asked for again; how many were handed over. Without `wait` it is left to
+    whoever does it just now: that may be a process that was stopped."""
 
     def work(within: Transaction) -> int:
         made = within.rows(_ENQUEUE)[0][0]
         within.rows(_LINK)
+        within.rows(_HURRY)
         return int(made or 0)
 
-    return ledger.patient(lambda: ledger.database.exclusive(work))
+    def alone(within: Transaction) -> int:
+        free = within.rows(f"SELECT pg_try_advisory_xact_lock({EXCLUSIVE})")[0][0]
+        return work(within) if free else 0
+
+    database = ledger.database
+    if wait:
+        return ledger.patient(lambda: database.exclusive(work))
+    return ledger.patient(lambda: database.run(alone, writes=True))
 
 
 # The worker
@@ -182,6 +201,10 @@ class WorkerOptions:
     poll: float = 5.0
 
 
+async def _commit_at_once(connection: Any) -> None:
+    await connection.set_autocommit(True)
+
+
 class FleetWorker:
     """One process of a fleet: takes jobs until it is told to stop."""
 
@@ -196,7 +219,12 @@ class FleetWorker:
 
     def _made(self) -> procrastinate.App:
         connector = procrastinate.PsycopgConnector(
-            conninfo=self._url, min_size=1, max_size=4, timeout=10, reconnect_timeout=5
+            conninfo=self._url,
+            configure=_commit_at_once,
+            min_size=1,
+            max_size=4,
+            timeout=10,
+            reconnect_timeout=5,
         )
         app = procrastinate.App(connector=connector)
         app.job_manager = OwnedJobs(connector)
@@ -274,8 +302,8 @@ class FleetWorker:
                 self.stop()
 
     async def _reap(self) -> None:
-        """Give jobs of workers that are gone to others, now and then; who asks first does. No
-        lock is held meanwhile: whoever is stopped with one would hold up everybody."""
+        """Give jobs of workers that are gone to others, now and then; who asks first does. No lock
+        is held or waited for meanwhile: whoever is stopped with one would hold up everybody."""
         every = self._options.lease / 2
         if not self._is_open() or not await to_thread.run_sync(self._ledger.watch_is_due, every):
             return
@@ -284,7 +312,7 @@ class FleetWorker:
         )
         for job in found:
             await self._app.job_manager.retry_job(job, AT_ONCE)
-        await to_thread.run_sync(enqueue, self._ledger)
+        await to_thread.run_sync(partial(enqueue, self._ledger, wait=False))
 
     def _is_open(self) -> bool:
         connector: Any = self._app.connector
@@ -301,10 +329,14 @@ class FleetWorker:
         try:
             await work()
         except away as error:
-            _logger.warning(
-                "the database did not answer as it should: %r", error.__cause__ or error
-            )
+            _warn(error)
         except BaseExceptionGroup as many:
-            rest = many.split(away)[1]
+            gone, rest = many.split(away)
             if rest is not None:
                 raise rest from None
+            _warn(gone)
+
+
+def _warn(error: BaseException | None) -> None:
+    why = error.__cause__ if error is not None and error.__cause__ else error
+    _logger.warning("the database did not answer as it should: %r", why)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 from reverie.errors import NotFound
@@ -23,6 +23,7 @@ from reverie.store.fences import Fence
 from reverie.team.database import Database, DatabaseAway, Row, SqlValue, Transaction
 
 T = TypeVar("T")
+RunSql: TypeAlias = Callable[[str, Sequence[SqlValue]], list[Row]]
 TRIES = 5
 _PATIENCE = 90.0
 _CHUNK = 500
@@ -149,29 +150,29 @@ class FleetLedger:
                 " WHERE t.tenant = j.tenant AND t.paused = 1) ORDER BY rank LIMIT 1",
                 (host,),
             )
-            return (
-                self._begun(within, str(found[0][0]), str(found[0][1]), worker) if found else None
-            )
+            if not found:
+                return None
+            return self._begun(within.rows, str(found[0][0]), str(found[0][1]), worker)
 
         return self.database.run(work, writes=True)
 
     def begin(self, tenant: str, key: str, worker: str) -> TakenJob | None:
-        """Take up a job that the engine hands out; None where it is no longer open."""
-        return self.patient(
-            lambda: self.database.run(lambda t: self._begun(t, tenant, key, worker), writes=True)
-        )
+        """Take up a job that the engine hands out; None where it is no longer open, or where
+        somebody has a higher fence by now."""
+        return self.patient(lambda: self._begun(self._write, tenant, key, worker))
 
-    def _begun(self, within: Transaction, tenant: str, key: str, worker: str) -> TakenJob | None:
-        fence = within.rows("UPDATE fleet_meta SET fence = fence + 1 RETURNING fence")[0][0]
-        rows = within.rows(
+    def _begun(self, run: RunSql, tenant: str, key: str, worker: str) -> TakenJob | None:
+        """Every statement may stand by itself: a fence that nobody uses does no harm."""
+        fence = run("UPDATE fleet_meta SET fence = fence + 1 RETURNING fence", ())[0][0]
+        rows = run(
             "UPDATE fleet_jobs SET state = 'running', fence = ?, worker = ?, tries = tries + 1,"
             f" started = {self.now_sql}, phase = '', code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 0"
-            f" RETURNING {_COLUMNS}, tries, requests, cost",
-            (fence, worker, tenant, key),
+            f" AND fence < ? RETURNING {_COLUMNS}, tries, requests, cost",
+            (fence, worker, tenant, key, fence),
         )
         if not rows:
-            within.rows(
+            run(
                 f"UPDATE fleet_jobs SET state = 'cancelled', ended = {self.now_sql}"
                 " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 1",
                 (tenant, key),
@@ -354,7 +355,7 @@ class FleetLedger:
         return self.database.run(lambda within: within.rows(sql, values))
 
     def _write(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
-        return self.database.run(lambda within: within.rows(sql, values), writes=True)
+        return self.database.write(sql, values)
 
     def patient(self, work: Callable[[], T]) -> T:
         """Work that may be done twice; a database that is being restarted is waited for."""

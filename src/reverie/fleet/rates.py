@@ -28,7 +28,6 @@ from reverie.fleet.ledger import FleetLedger
 from reverie.light import dataclass
 from reverie.session.budget import Reservation, weight
 from reverie.settings import Settings
-from reverie.team.database import Transaction
 from reverie.transcript.blocks import parse
 from reverie.transcript.records import Usage
 from reverie.transcript.request import Request
@@ -146,10 +145,7 @@ class Rates:
         return max(0.05, *ahead, float(row[3] or 0))
 
     def _run(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        def work(within: Transaction) -> list[tuple[Any, ...]]:
-            return within.rows(sql, values)
-
-        return self._ledger.patient(lambda: self._ledger.database.run(work, writes=True))
+        return self._ledger.patient(lambda: self._ledger.database.write(sql, values))
 
 
 _TAKE = (
@@ -199,12 +195,7 @@ class TenantPurse:
 
     def reserve(self, source: str, weighted: float) -> Reservation:
         day = self._ledger.today()
-        rows = self._ledger.patient(
-            lambda: self._ledger.database.run(
-                lambda within: self._take(within, day, weighted), writes=True
-            )
-        )
-        if not rows:
+        if not self._ledger.patient(lambda: self._take(day, weighted)):
             raise BudgetExceeded(
                 f"the budget of {self._tenant} for {day} has no room for this request",
                 where=self._tenant,
@@ -214,14 +205,15 @@ class TenantPurse:
         self._reserved[made.id] = weighted
         return made
 
-    def _take(self, within: Transaction, day: str, weighted: float) -> bool:
-        within.rows(
+    def _take(self, day: str, weighted: float) -> bool:
+        write = self._ledger.database.write
+        write(
             "INSERT INTO fleet_spent (tenant, day, tokens, calls) VALUES (?, ?, 0, 0)"
             " ON CONFLICT DO NOTHING",
             (self._tenant, day),
         )
         most = "(SELECT t.{} FROM fleet_tenants t WHERE t.tenant = fleet_spent.tenant)"
-        rows = within.rows(
+        rows = write(
             "UPDATE fleet_spent SET tokens = tokens + ?, calls = calls + 1"
             " WHERE tenant = ? AND day = ?"
             f" AND tokens + ? <= COALESCE({most.format('tokens')}, tokens + ?)"
@@ -233,27 +225,21 @@ class TenantPurse:
     def settle(self, reservation: Reservation, usage: Usage) -> None:
         spent = weight(usage, self._settings)
         more = spent - self._reserved.pop(reservation.id, 0.0)
-
-        def work(within: Transaction) -> None:
-            within.rows(
+        self._ledger.patient(
+            lambda: self._ledger.database.write(
                 "UPDATE fleet_spent SET tokens = tokens + ? WHERE tenant = ? AND day = ?",
                 (more, self._tenant, reservation.day),
             )
-
-        self._ledger.patient(lambda: self._ledger.database.run(work, writes=True))
+        )
 
 
 def set_budget(ledger: FleetLedger, tenant: str, tokens: float | None, calls: int | None) -> None:
     """What a tenant may spend in a day; None is no limit."""
-
-    def work(within: Transaction) -> None:
-        within.rows(
-            "INSERT INTO fleet_tenants (tenant, paused, tokens, calls) VALUES (?, 0, ?, ?)"
-            " ON CONFLICT (tenant) DO UPDATE SET tokens = excluded.tokens, calls = excluded.calls",
-            (tenant, tokens, calls),
-        )
-
-    ledger.database.run(work, writes=True)
+    ledger.database.write(
+        "INSERT INTO fleet_tenants (tenant, paused, tokens, calls) VALUES (?, 0, ?, ?)"
+        " ON CONFLICT (tenant) DO UPDATE SET tokens = excluded.tokens, calls = excluded.calls",
+        (tenant, tokens, calls),
+    )
 
 
 def spent(ledger: FleetLedger, day: str = "") -> dict[str, dict[str, float]]:

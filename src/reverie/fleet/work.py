@@ -22,7 +22,7 @@ from anyio import to_thread
 
 from reverie.alone import alone
 from reverie.clock import SystemClock
-from reverie.errors import BudgetExceeded, NotFound, ReverieError
+from reverie.errors import BudgetExceeded, Held, NotFound, ReverieError
 from reverie.fleet.jobs import TEAM, Job, JobEnd, Progress, TakenJob
 from reverie.fleet.ledger import TRIES, FleetLedger
 from reverie.fleet.rates import MeteredModel, Purse, Rates, TenantPurse, until_tomorrow
@@ -179,6 +179,8 @@ class Workshop:
             return TaskOutcome("passed over", "fenced", str(error))
         except AlreadyLanded as error:
             return TaskOutcome("done", "already", str(error))
+        except Held as error:  # nobody's fault: it uses up no try, however long it lasts
+            return TaskOutcome("passed over", "held", str(error))
         except BudgetExceeded as error:
             return TaskOutcome("failed", "budget", str(error))
         except NotFound as error:

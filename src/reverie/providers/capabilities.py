@@ -76,8 +76,9 @@ TABLE: tuple[ModelRow, ...] = (
         "caching sdk models",
     ),
     ModelRow(r"claude", replace(CLAUDE, compaction=False, min_cacheable=4096), "caching sdk"),
+    # From 5.4 on they take 922,000 tokens, but past 272,000 each costs twice as much.
     ModelRow(
-        r"gpt-5(\.[12])?(-|$)", replace(REASONING, window=272_000, max_output=128_000), "openai"
+        r"gpt-5(\.[1245])?(-|$)", replace(REASONING, window=272_000, max_output=128_000), "openai"
     ),
     ModelRow(r"gpt-4\.1", replace(PLAIN, window=1_047_576, max_output=32_768), "openai"),
     ModelRow(r"gpt-4o", replace(PLAIN, window=128_000, max_output=16_384), "openai"),

@@ -15,9 +15,9 @@ from dataclasses import field
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from reverie.errors import AuthFailed, InvalidInput, NotAvailable
+from reverie.errors import AuthFailed, InvalidInput
 from reverie.light import dataclass
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 from reverie.wire.failures import (
     ProviderWords,
     Setback,
@@ -168,15 +168,9 @@ def connect(
         raise AuthFailed(
             "the key has characters that no key has", where=where, do="Copy the key again"
         )
-    try:
+    with extra(sdk, "the model cannot be asked", where):
         module = cast("Any", importlib.import_module(sdk))
         http = cast("Any", importlib.import_module("httpx2"))
-    except ModuleNotFoundError as error:
-        raise NotAvailable(
-            f"the {sdk} package is not installed",
-            where=where,
-            do=f"Install it: {install_command(sdk)}",
-        ) from error
     try:
         built = getattr(module, client)(
             base_url=base_url,

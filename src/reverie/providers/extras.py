@@ -1,29 +1,38 @@
-"""How a package that is not there is installed: the command, for the Python that is running."""
+"""Packages that an extra of ours brings: what is said without them, and what installs them."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, requires
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
+
+from reverie.errors import NotAvailable
 
 DISTRIBUTION = "reverie"
 
 
-def install_command(package: str) -> str:
-    """What installs a package that an extra of ours asks for, in this very environment."""
-    wanted = shlex.quote(_requirement(package))
+@contextmanager
+def extra(name: str, what: str, where: str = "") -> Generator[None]:
+    """Imports that need an extra; NotAvailable says what cannot be done without, and the remedy."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == DISTRIBUTION:
+            raise
+        raise NotAvailable(
+            f"{what}: {error.name} is not installed",
+            where=where,
+            do=f"Install it: {install_command(name)}",
+        ) from error
+
+
+def install_command(name: str = "") -> str:
+    """What installs the packages of an extra (of none: those we cannot do without), in this very
+    environment; the Reverie that is there stays."""
+    wanted = shlex.quote(f"{DISTRIBUTION}[{name}]" if name else DISTRIBUTION)
     python = shlex.quote(sys.executable)
     if find_spec("pip") is None:
         return f"uv pip install --python {python} {wanted}"
     return f"{python} -m pip install {wanted}"
-
-
-def _requirement(package: str) -> str:
-    """The package with the versions that we work with."""
-    try:
-        known = requires(DISTRIBUTION) or []
-    except PackageNotFoundError:
-        known = []
-    found = (line.partition(";")[0].strip() for line in known)
-    return next((one for one in found if one.startswith(package)), package)

@@ -64,6 +64,8 @@ TABLE: tuple[tuple[str, Price], ...] = (
     (r"claude-opus-4-5", _claude(5, 25, 0.5)),
     (r"claude-sonnet-4-5", _claude(3, 15, 0.3)),
     (r"claude-haiku-4-5", _claude(1, 5, 0.1)),
+    (r"gpt-5\.5(-\d{4}-\d{2}-\d{2}|$)", _openai(5, 30, 0.5)),
+    (r"gpt-5\.4(-\d{4}-\d{2}-\d{2}|$)", _openai(2.5, 15, 0.25)),
     (r"gpt-5(\.1)?(-\d{4}-\d{2}-\d{2}|$)", _openai(1.25, 10, 0.125)),
     (r"gpt-4\.1(-\d{4}-\d{2}-\d{2}|$)", _openai(2, 8, 0.5)),
     (r"gpt-4o(-\d{4}-\d{2}-\d{2}|$)", _openai(2.5, 10, 1.25)),

@@ -13,7 +13,8 @@ from reverie.settings.switches import FLAGS, Flag
 _HEAD = """\
 # Settings and flags
 
-This page is made from the code: `python -m reverie.settings > docs/settings.md`.
+`reverie config` shows every setting as it is for you, and who gave it; `reverie flags` the
+switches.
 
 ## Where settings come from
 
@@ -25,8 +26,10 @@ Strongest first. The first source with a good value answers, for each setting by
 4. project: `.reverie/settings.json` below the repository's root
 5. user: `settings.json` in home (`~/.reverie`, or `REVERIE_HOME`)
 
-Files are JSON objects. A setting may be spelt as its JSON key or as its name. A value that
-cannot be used is reported with its file, key and reason, and the next source answers.
+Files are JSON objects. The tables show a setting's JSON key and its environment variables; in
+Python, and in a file if you like, its name is the same in lower case: `resultCharacters` is
+`result_characters`. A value that cannot be used is reported with its file, key and reason, and the
+next source answers.
 
 The local file is trusted where its digest stands in home: recorded when you answered "always" at
 a permission prompt, or ran `reverie trust`, which shows what the file would do. A file that
@@ -36,9 +39,28 @@ the value that holds without it: nothing where it says *ignored*.
 
 A `share` is a fraction between 0 and 1. A folder must be absolute or begin with `~/`, lie at
 least two folders deep, and not be the user's own folder or above it.
-
-## Settings
 """
+_FOOT = "\nThis page is made from the code by `python -m scripts.reference`.\n"
+
+_CHAPTERS: Mapping[str, tuple[str, ...]] = {
+    "Tokens and the window": ("2",),
+    "Large results": ("3",),
+    "Clearing old results": ("4",),
+    "Collapse": ("B11",),
+    "Session notes": ("5",),
+    "Compaction": ("6", "B10"),
+    "Memory and extraction": ("7", "15"),
+    "Recall": ("8",),
+    "Dreams": ("9", "B6"),
+    "Agents": ("10",),
+    "Team memory": ("11",),
+    "Instruction files": ("12",),
+    "Hooks, tools and answers": ("13",),
+    "The prompt cache": ("14",),
+    "Prices and the day's budget": ("B18",),
+    "Keeping transcripts": ("18",),
+}
+"""Titles, with the parts of the specification that their settings belong to."""
 
 _COMMITTED: Mapping[Committed, str] = {
     "never": "ignored",
@@ -51,48 +73,50 @@ _FLAGS_HEAD = """
 ## Flags
 
 Flags act while the program runs, without a restart. Strongest first: policy, what the program
-itself has set, the environment, `flags.json` in home (`reverie flags set NAME VALUE`), and an
-object `flags` in the local, project and user settings. An alias is accepted wherever a name
-is, also as an environment variable. A file that a repository may have brought can
-switch off the flags marked so, and do nothing else.
+itself has set, the environment (the last of the names below), `flags.json` in home
+(`reverie flags set NAME VALUE`), and an object `flags` in the local, project and user settings.
+An alias is accepted wherever a name is, also as an environment variable. A file that a repository
+may have brought can switch off the flags marked so, and do nothing else.
 """
 
 
 def page() -> str:
     """The whole page, as Markdown."""
+    chapters = "".join(_chapter(title, parts) for title, parts in _CHAPTERS.items())
+    flags = _table(("flag", "default", "what for", "committed"), map(_flag, FLAGS.values()))
+    return f"{_HEAD}{chapters}{_FLAGS_HEAD}\n{flags}{_FOOT}"
+
+
+def _chapter(title: str, parts: tuple[str, ...]) -> str:
     defaults: Mapping[str, SettingValue] = asdict(DEFAULTS)
-    settings = _table(
-        ("name", "JSON key", "environment", "default", "range", "§", "what for", "committed"),
-        (_setting(name, known, defaults[name]) for name, known in SETTINGS.items()),
+    rows = (
+        _setting(name, known, defaults[name])
+        for name, known in SETTINGS.items()
+        if known.section in parts
     )
-    flags = _table(
-        ("name", "default", "environment", "aliases", "§", "what for", "committed"),
-        map(_flag, FLAGS.values()),
-    )
-    return f"{_HEAD}\n{settings}{_FLAGS_HEAD}\n{flags}"
+    return f"\n## {title}\n\n{_table(('setting', 'default', 'what for', 'committed'), rows)}"
 
 
 def _setting(name: str, known: Setting, default: SettingValue) -> tuple[str, ...]:
-    variables = [variable(name)] + ([known.alias] if known.alias else [])
+    names = [camel(name), variable(name)] + ([known.alias] if known.alias else [])
     can = _COMMITTED[known.committed]
     return (
-        f"`{name}`",
-        f"`{camel(name)}`",
-        ", ".join(f"`{it}`" for it in variables),
-        _shown(default),
-        _range(known),
-        known.section,
+        _lines(names),
+        "<br>".join(filter(None, (_shown(default), _range(known)))),
         known.about,
         "can switch off" if known.kind == "switch" and known.committed == "less" else can,
     )
 
 
 def _flag(flag: Flag) -> tuple[str, ...]:
-    aliases = ", ".join(f"`{alias}`" for alias in flag.aliases)
+    names = dict.fromkeys((flag.name, *flag.aliases, flag.variables[0]))
     default = "{}" if flag.kind == "object" else _shown(flag.default)
-    variables = f"`{flag.variables[0]}`"
     can = "can switch off" if flag.kind == "switch" and flag.committed_off else "ignored"
-    return f"`{flag.name}`", default, variables, aliases, flag.section, flag.about, can
+    return _lines(list(names)), default, flag.about, can
+
+
+def _lines(names: list[str]) -> str:
+    return "<br>".join(f"`{name}`" for name in names)
 
 
 def _shown(value: object) -> str:
@@ -104,9 +128,13 @@ def _shown(value: object) -> str:
 
 
 def _range(known: Setting) -> str:
+    if known.kind in ("whole", "number") and known.low == known.high:
+        return "(fixed)"
     if known.kind in ("whole", "number"):
-        return f"{known.low:,} to {known.high:,}"
-    return " or ".join(known.choices) if known.choices else known.kind.replace("switch", "on, off")
+        return f"({known.low:,} to {known.high:,})"
+    if known.kind == "switch":
+        return ""
+    return f"({' or '.join(known.choices) if known.choices else known.kind})"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from reverie.errors import InvalidInput, NotAvailable, ReverieError
+from reverie.errors import InvalidInput, ReverieError
+from reverie.providers.extras import extra
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -29,6 +30,8 @@ SqlValue = str | int | float | bytes | None
 Row = tuple[SqlValue, ...]
 T = TypeVar("T")
 
+EXCLUSIVE = 7259311
+"""The advisory lock of what runs alone."""
 _TRIES = 5
 _BUSY_MS = 10_000
 _POOL = 16
@@ -59,6 +62,11 @@ class Database(Protocol):
     def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
         """Run a body: one statement that reads, or a transaction, which is run again where it
         collided with another."""
+        ...
+
+    def write(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
+        """Run one statement that commits by itself: a process that is stopped, at whatever point,
+        leaves no transaction open that others wait for."""
         ...
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
@@ -109,6 +117,10 @@ class Sqlite:
     def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
         with self._connection() as connection:
             return self._once(connection, body, "BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    def write(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
+        with self._connection() as connection:
+            return _SqliteTransaction(connection).rows(sql, values)
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
         with self._connection() as connection:
@@ -190,12 +202,8 @@ class Postgres:
     kind = "postgresql"
 
     def __init__(self, url: str) -> None:
-        try:
+        with extra("team", "PostgreSQL cannot be reached"):
             from psycopg_pool import ConnectionPool
-        except ModuleNotFoundError as error:
-            raise NotAvailable(
-                "PostgreSQL needs the package psycopg", do="Install reverie[team]"
-            ) from error
         self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
             url,
             kwargs={"autocommit": True},
@@ -209,27 +217,30 @@ class Postgres:
         )
 
     def run(self, body: Callable[[Transaction], T], *, writes: bool = False) -> T:
-        return self._tried(body, writes=writes)
+        return self._tried(body, writes=writes, whole=writes)
+
+    def write(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
+        return self._tried(lambda within: within.rows(sql, values), writes=True, whole=False)
 
     def exclusive(self, body: Callable[[Transaction], T]) -> T:
         def alone(within: Transaction) -> T:
-            within.rows("SELECT pg_advisory_xact_lock(7259311)")
+            within.rows(f"SELECT pg_advisory_xact_lock({EXCLUSIVE})")
             return body(within)
 
-        return self._tried(alone, writes=True)
+        return self._tried(alone, writes=True, whole=True)
 
     def close(self) -> None:
         self._pool.close()
 
-    def _tried(self, body: Callable[[Transaction], T], *, writes: bool) -> T:
-        """Run a body; what collided is run again, and a read once more where its connection was
-        dead. A write is not: it may have been taken."""
+    def _tried(self, body: Callable[[Transaction], T], *, writes: bool, whole: bool) -> T:
+        """Run a body, as a `whole` or as its one statement; what collided is run again, and a read
+        once more where its connection was dead. A write is not: it may have been taken."""
         import psycopg
 
         for attempt in range(_TRIES):
             try:
                 with self._connection() as connection:
-                    if not writes:  # one statement: it sees one state without a transaction
+                    if not whole:  # one statement sees one state without a transaction
                         return body(_PostgresTransaction(connection))
                     with connection.transaction():
                         return body(_PostgresTransaction(connection))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from reverie.errors import NotAvailable, ReverieError
+from reverie.errors import ReverieError
+from reverie.providers.extras import extra
 from reverie.team.client import Offline
 from reverie.world import Notice, Say
 
@@ -33,12 +34,8 @@ Sleep = Callable[[float], Awaitable[None]]
 
 async def changes(folder: Path, stop: anyio.Event) -> AsyncIterator[None]:
     """One item each time that a folder has come to rest after being written to."""
-    try:
+    with extra("team", "memories cannot be shared as you work"):
         from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
-    except ModuleNotFoundError as error:
-        raise NotAvailable(
-            "Sharing as you work needs the package watchfiles", do="Install reverie[team]"
-        ) from error
     step = int(QUIET_SECONDS * 1000)
     longest = int(LONGEST_SECONDS * 1000)
     async for _ in awatch(

@@ -16,3 +16,12 @@ def size(count: int) -> str:
             break
         amount /= 1000
     return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"
+
+
+def age(seconds: float) -> str:
+    """How long ago, in the largest unit that fits."""
+    left = max(0.0, seconds)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if left >= length:
+            return f"{left / length:,.0f} {unit}"
+    return f"{left:.0f} s"

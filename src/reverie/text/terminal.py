@@ -18,5 +18,16 @@ _SURROGATE = pattern(r"[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """The text without anything a terminal would obey; lines and tabs stay."""
-    text = _SEQUENCE.sub("", text.replace("\r\n", "\n"))
+    text = without_sequences(text.replace("\r\n", "\n"))
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
+
+
+def without_sequences(text: str) -> str:
+    """The text without escape sequences; single control signs stay."""
+    return _SEQUENCE.sub("", text)
+
+
+def line(text: str, limit: int = 200) -> str:
+    """The text on one line, cut where it is too long."""
+    one = " ".join(clean(text).split())
+    return one if len(one) <= limit else one[: limit - 1] + "…"

@@ -24,9 +24,11 @@ from reverie.store.lock import FileLock
 from reverie.text.counts import plural, size
 from reverie.upkeep import home_files
 from reverie.upkeep.installed import Desk
+from reverie.upkeep.memory import find_memory, list_memories
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
+from reverie.world import say_nothing
 
 CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
@@ -46,6 +48,7 @@ _EXTRAS = {
     "mcp": ("no MCP, neither its servers for our agent nor `reverie mcp`", "mcp"),
     "starlette": ("no simulator, proxy or web door", "server"),
     "uvicorn": ("no simulator, proxy or web door", "server"),
+    "prompt_toolkit": ("the terminal agent speaks line by line", "terminal"),
 }
 """What is lost without a package, and the extra of ours that brings it."""
 
@@ -208,6 +211,24 @@ def _project(examined: Examination) -> Iterator[Check]:
     yield Check("project", "ok", f"{place.root} → {folder.name}{made}")
 
 
+def _memory(examined: Examination) -> Iterator[Check]:
+    """Whether memories can be read, and whether some wait for a person."""
+    with find_memory(examined.place, say_nothing) as memories:
+        if memories is None:
+            yield Check("memory", "ok", "none yet")
+            return
+        count, waiting = len(list_memories(memories)), len(memories.review.items())
+        broken = memories.review.unreadable()
+    told = f"{plural(count, 'memory', 'memories')} read"
+    if broken:
+        yield Check("memory", "problem", f"{told}; {broken[0]} in review cannot be read")
+    elif waiting:
+        do = "`reverie memory review list` shows them"
+        yield Check("memory", "note", f"{told}, {waiting} waiting for review", do)
+    else:
+        yield Check("memory", "ok", told)
+
+
 def _transcripts(examined: Examination) -> Iterator[Check]:
     library = examined.place.library()
     files = library.sessions() if library else []
@@ -289,6 +310,7 @@ _CHECKS: dict[str, Callable[[Examination], Iterator[Check]]] = {
     "temporary": _temporary,
     "settings": _settings,
     "project": _project,
+    "memory": _memory,
     "sessions": _transcripts,
     "locks": _locks,
     "clients": _clients,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from reverie.errors import NotFound, ReverieError
+from reverie.providers.choose import EMBEDDED
+from reverie.providers.prices import dollars
 from reverie.session.budget import Budget, weight
 from reverie.session.fork import Tally
 from reverie.session.library import Library
@@ -26,6 +28,7 @@ from reverie.transcript.records import (
     NotesTaken,
     Recalled,
     Replaced,
+    Usage,
 )
 
 
@@ -49,6 +52,9 @@ class Metrics:
     injected: int = 0
     cited: int = 0  # of the injected memories, those that show again in an answer
     failures: dict[str, int] = field(default_factory=dict[str, int])
+    dollars: dict[str, float] = field(default_factory=dict[str, float])  # by source
+    by_day: dict[str, Tally] = field(default_factory=dict[str, Tally])  # of the main agent
+    unpriced: set[str] = field(default_factory=set[str])  # models whose price is not known
 
     @property
     def hit_rate(self) -> float | None:
@@ -90,12 +96,18 @@ def figures(library: Library, files: Iterable[SessionFile], breaker: int) -> Met
 
 def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
     in_a_row = 0
+    model = ""
     for entry in entries:
         match entry.record:
             case AssistantMessage(usage=usage) if usage is not None:
+                model = entry.record.model or model
                 out.sources.setdefault("main", Tally()).count(usage, 1)
+                day = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d")
+                out.by_day.setdefault(day, Tally()).count(usage, 1)
+                _price(out, "main", model, usage)
             case ForkEnded() as fork:
                 out.sources.setdefault(fork.source, Tally()).count(fork.usage, fork.requests)
+                _price(out, fork.source, model, fork.usage)
             case Replaced(boundary=boundary) if boundary is not None:
                 in_a_row = 0
                 out.compactions += 1
@@ -120,6 +132,15 @@ def _count(out: Metrics, entries: Iterable[Entry], breaker: int) -> None:
                 out.injected += chosen
             case _:
                 pass
+
+
+def _price(out: Metrics, source: str, model: str, usage: Usage) -> None:
+    """Add what a request cost; background work is reckoned as its session's model."""
+    cost = dollars(model, usage, free=model == EMBEDDED)
+    if cost is None:
+        out.unpriced.add(model)
+    else:
+        out.dollars[source] = out.dollars.get(source, 0.0) + cost
 
 
 @dataclass(frozen=True, slots=True)

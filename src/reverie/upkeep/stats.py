@@ -95,6 +95,12 @@ class Stats:
             "cited_share": found.cited_share,
             "rules": dict(self.rules),
             "cost": {name: round(price, 1) for name, price in self.cost.items()},
+            "dollars": {name: round(price, 4) for name, price in sorted(found.dollars.items())},
+            "unpriced": sorted(found.unpriced),
+            "days": {
+                day: {"requests": one.requests, "hit_rate": one.usage.hit_rate}
+                for day, one in sorted(found.by_day.items())
+            },
             "requests": {name: one.requests for name, one in sorted(found.sources.items())},
             "unasked": [
                 {"day": day.day, "weighted": day.weighted, "calls": day.calls} for day in self.spent

@@ -9,8 +9,8 @@ and the fleet call these. A job that has landed before does nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -69,16 +69,21 @@ class TaskRun:
     counted: bool = True  # in the day's budget of this home
 
 
-@contextmanager
-def entered(place: ProjectPlace, run: TaskRun) -> Generator[Memories | TaskOutcome]:
-    """The memory, or why there is nothing to do."""
-    with find_memory(place, run.say) as memories:
-        if memories is None:
-            yield GONE
-        elif run.fence is not None and not fences.enter(memories, run.fence):
-            yield ALREADY
-        else:
-            yield memories
+@asynccontextmanager
+async def entered(place: ProjectPlace, run: TaskRun) -> AsyncGenerator[Memories | TaskOutcome]:
+    """The memory, or why there is nothing to do. Whoever has the memory just now is waited for
+    beside the loop: other jobs and a worker's signs of life go on."""
+    with ExitStack() as opened:
+        yield await to_thread.run_sync(_enter, opened, place, run)
+
+
+def _enter(opened: ExitStack, place: ProjectPlace, run: TaskRun) -> Memories | TaskOutcome:
+    memories = opened.enter_context(find_memory(place, run.say))
+    if memories is None:
+        return GONE
+    if run.fence is not None and not fences.enter(memories, run.fence):
+        return ALREADY
+    return memories
 
 
 def _finished(memories: Memories, run: TaskRun) -> None:
@@ -120,7 +125,7 @@ async def dream_memory(
     shown: Shown = lambda _: None,
 ) -> tuple[TaskOutcome, Dream | None]:
     """Tidy one memory, where it is `due` by its gates or whether it is or not."""
-    with entered(place, run) as memories:
+    async with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories, None
         from reverie.upkeep.background import closing, dreaming
@@ -175,7 +180,7 @@ async def learn_session(
     place: ProjectPlace, run: TaskRun, given: str, *, size: int = 0
 ) -> TaskOutcome:
     """Learn what a session of this place holds; one shorter than `size` was changed since."""
-    with entered(place, run) as memories:
+    async with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         from reverie.upkeep.background import daily_budget, learning_context
@@ -258,7 +263,7 @@ async def tidy_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
             _finished(memories, run)
         return TaskOutcome("done", "fixed" if files else "nothing-to-fix", "", files)
 
-    with entered(place, run) as memories:
+    async with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)
@@ -278,7 +283,7 @@ async def sync_memory(place: ProjectPlace, run: TaskRun) -> TaskOutcome:
         _finished(memories, run)
         return TaskOutcome("done", "synced", "", len(done.pulled) + len(done.pushed))
 
-    with entered(place, run) as memories:
+    async with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         return await to_thread.run_sync(work, memories)

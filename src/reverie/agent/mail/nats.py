@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from reverie.agent.mail.letters import MAX_BYTES
 from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -61,14 +61,10 @@ class NatsBridge:
     @classmethod
     async def connected(cls, url: str, name: str) -> NatsBridge:
         """The bridge at an address; NotAvailable says why there is none."""
-        try:
+        with extra("bridge", "the bridge cannot be reached"):
             import nats
             from nats.errors import Error
             from nats.js.api import DiscardPolicy, StreamConfig
-        except ModuleNotFoundError as error:
-            raise NotAvailable(
-                "a bridge needs nats-py", do=f"{install_command('nats-py')}"
-            ) from error
         try:
             client: Any = await cast("Any", nats).connect(
                 url, connect_timeout=SECONDS, max_reconnect_attempts=1, error_cb=_quiet

@@ -162,16 +162,12 @@ def load(name: str) -> click.Command:
     try:
         return getattr(import_module(target.module), target.place.partition(":")[2])
     except ModuleNotFoundError as error:
+        from reverie.providers.extras import install_command
+
         raise NotAvailable(
             f"`reverie {name}` cannot run: {error.name} is not installed",
-            do=_remedy(error.name or ""),
+            do=f"Install it: {install_command()}",
         ) from error
-
-
-def _remedy(module: str) -> str:
-    from reverie.providers.extras import install_command
-
-    return f"Install it: {install_command(module.partition('.')[0])}"
 
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -235,13 +231,10 @@ def _begin_telemetry() -> None:
     wanted = environment().get("REVERIE_TELEMETRY", "off")
     if wanted not in ("on", "texts"):
         return
-    try:
+    from reverie.providers.extras import extra
+
+    with extra("otel", f"REVERIE_TELEMETRY is {wanted}, but nothing can be told"):
         from reverie.adapters.telemetry import from_environment
-    except ModuleNotFoundError as error:
-        raise NotAvailable(
-            f"REVERIE_TELEMETRY is {wanted}, and {error.name} is not installed",
-            do="pip install 'reverie[otel]', or unset REVERIE_TELEMETRY",
-        ) from error
     from_environment(wanted)
 
 

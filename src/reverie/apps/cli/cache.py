@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.show import Column, age, document, note, say, table
+from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.providers.choose import EMBEDDED
 from reverie.providers.prices import dollars, money
 from reverie.session.budget import Tally
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
 from reverie.upkeep.cache import CacheReport, cache_report, counts
 from reverie.upkeep.place import ProjectPlace, find_session
 

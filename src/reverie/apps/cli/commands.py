@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias
 
+from reverie.apps.cli.context import context
 from reverie.apps.cli.desk import Desk
-from reverie.apps.cli.show import age, line
+from reverie.apps.cli.show import line
 from reverie.errors import InvalidInput
 from reverie.layers.snip import snip as history_snip
 from reverie.settings.values import nearest
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
+from reverie.text.untrusted import reveal
 from reverie.transcript.messages import Item
 from reverie.transcript.records import Entry, TurnEnded, UserMessage
-from reverie.transcript.view import View, head_blocks
+from reverie.transcript.view import View
+from reverie.upkeep.memory import fold_case, list_memories, search_memories
 from reverie.upkeep.place import find_session
 
-WIDTH = 40  # signs of the bar that shows what fills the context
 LISTED = 10
 SHORT = 8  # signs of a message's id, where they tell it from the others
 
@@ -49,6 +51,14 @@ class Chat(Protocol):
     @property
     def commands(self) -> SlashCommands: ...
     def say(self, text: str, style: str = "") -> None: ...
+    def dialog(self, name: str) -> bool:
+        """Open a dialog; False where only lines can be shown."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Columns that a line may have."""
+        ...
 
 
 RunSlashCommand: TypeAlias = "Callable[[Chat, str], None]"
@@ -98,46 +108,20 @@ class SlashCommands:
 
 
 def help_(chat: Chat, rest: str) -> None:
-    del rest
+    """Every command in a line; with a name, what that one takes and does."""
+    wanted = rest.removeprefix("/")
     for command in chat.commands:
-        chat.say(f"{f'/{command.name} {command.usage}':<24} {command.about}")
-
-
-# --- the context
-
-
-def filling(view: View) -> list[tuple[str, int]]:
-    """What the context holds, in rough tokens by kind."""
-    tokens: dict[str, int] = {}
-    head = view.head
-    if head is not None:
-        tokens["system"] = sum(b.tokens for b in head_blocks(head.system))
-        tokens["tools"] = view.head_tokens - tokens["system"]
-    for item in view.items:
-        for piece in item.pieces:
-            name = {"head": "surroundings", "attached": "attachments"}.get(item.kind, item.role)
-            if piece.block.type == "tool_result":
-                name = "tool results"
-            tokens[name] = tokens.get(name, 0) + piece.block.tokens
-    return [(name, count) for name, count in tokens.items() if count]
-
-
-def context(chat: Chat, rest: str) -> None:
-    del rest
-    session = chat.desk.agent.session
-    settings, window, used = session.world.settings, session.world.window, session.view.tokens
-    left = settings.left_until_compact(window, used)
-    share = used / window if window else 0.0
-    full = min(WIDTH, round(share * WIDTH))
-    chat.say(f"{'█' * full}{'░' * (WIDTH - full)} {share:.0%} of {window:,} tokens")
-    chat.say(f"{used:,} used, {left:,} left until compaction")
-    parts = filling(session.view)
-    whole = sum(count for _, count in parts) or 1
-    for name, count in parts:
-        bar = "█" * max(1, round(count / whole * WIDTH))
-        chat.say(f"  {name:<14}{count:>9,}  {bar}")
-    if used != whole:
-        chat.say("  (the parts are estimates; the sum is what the model's provider counts)", "dim")
+        if not wanted:
+            chat.say(f"/{command.name:<9} {command.about}")
+        elif command.name == wanted:
+            chat.say(f"/{command.name} {command.usage}".rstrip())
+            chat.say(f"  {command.about}")
+            return
+    if wanted:
+        raise InvalidInput(
+            "there is no such command", where=f"/{wanted[:40]}", do="/help lists them"
+        )
+    chat.say("/help NAME tells more; enter sends, alt-enter breaks the line, ctrl-c cancels", "dim")
 
 
 # --- sessions
@@ -277,6 +261,8 @@ def _shared(one: str, other: str) -> int:
 
 
 def tasks(chat: Chat, rest: str) -> None:
+    if not rest and chat.dialog("tasks"):
+        return
     agent = chat.desk.agent
     verb, _, name = rest.partition(" ")
     if verb == "kill":
@@ -292,6 +278,31 @@ def tasks(chat: Chat, rest: str) -> None:
     for member in agent.over[-LISTED:]:
         chat.say(f"  {member.line}", "dim")
     chat.say(f"{plural(len(agent.tasks), 'task')} in the background", "dim")
+
+
+def memory(chat: Chat, rest: str) -> None:
+    """Browse the memory; with words, the memories that have them."""
+    if not rest and chat.dialog("memory"):
+        return
+    memories = chat.desk.agent.memories
+    if memories is None:
+        raise InvalidInput("there is no long-term memory here")
+    rows = list_memories(memories)
+    if rest:
+        words = fold_case(rest).split()
+        found = {one.file for one in search_memories(memories, words)}
+        rows = [row for row in rows if row.file in found]
+    for row in rows[:LISTED]:
+        chat.say(f"{row.file}  {line(reveal(row.description or row.name), 80)}")
+    waiting = len(memories.review.items())
+    told = plural(len(rows), "memory", "memories")
+    chat.say(f"{told}, {waiting} to review; reverie memory shows and edits them", "dim")
+
+
+def calls(chat: Chat, rest: str) -> None:
+    del rest
+    if not chat.dialog("calls"):
+        chat.say("reverie sessions show --full prints every call and its result", "dim")
 
 
 def dream(chat: Chat, rest: str) -> None:
@@ -315,7 +326,7 @@ def standard() -> SlashCommands:
     """The commands every chat has."""
     return SlashCommands(
         (
-            SlashCommand("help", "Lists the commands", help_),
+            SlashCommand("help", "Lists the commands", help_, "[NAME]"),
             SlashCommand("context", "Shows what fills the context", context),
             SlashCommand("clear", "Starts a new session", clear),
             SlashCommand("resume", "Lists sessions, or goes on with one", resume, "[ID]"),
@@ -327,6 +338,8 @@ def standard() -> SlashCommands:
                 compact,
                 "[TEXT | --from ID | --up-to ID]",
             ),
+            SlashCommand("memory", "Browses the memory, or searches it", memory, "[WORDS]"),
+            SlashCommand("calls", "Opens tool calls and what they gave", calls),
             SlashCommand("dream", "Tidies the memory, in the background", dream),
             SlashCommand(
                 "tasks",

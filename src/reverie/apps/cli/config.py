@@ -61,7 +61,7 @@ def list_all(as_json: bool, changed: bool, project: Path) -> None:
 
 
 @app.command()
-@click.argument("name")
+@click.argument("name", help="Its name, JSON key or environment variable.")
 @json_option
 @project_option
 def get(name: str, as_json: bool, project: Path) -> None:
@@ -75,8 +75,8 @@ def get(name: str, as_json: bool, project: Path) -> None:
 
 
 @app.command("set")
-@click.argument("name")
-@click.argument("value")
+@click.argument("name", help="Its name, JSON key or environment variable.")
+@click.argument("value", help="A number, on or off, or a text, as the setting asks for.")
 @json_option
 @project_option
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
@@ -87,7 +87,7 @@ def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
 
 
 @app.command()
-@click.argument("name")
+@click.argument("name", help="Its name, JSON key or environment variable.")
 @json_option
 @project_option
 def unset(name: str, as_json: bool, project: Path) -> None:

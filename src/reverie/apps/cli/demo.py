@@ -11,13 +11,14 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reverie.apps.cli.options import json_option
-from reverie.apps.cli.show import Column, document, note, say, table
+from reverie.apps.cli.show import document, line, note, say, waiting
 from reverie.text.counts import plural
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ and a simulated provider with a prompt cache checks and bills every request. No 
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the demo's project and transcripts.")
+@click.option("--verbose", is_flag=True, help="Show every layer as it happens.")
 @json_option
-def demo(keep: bool, as_json: bool) -> None:
+def demo(keep: bool, verbose: bool, as_json: bool) -> None:
     """Watch each layer at work; needs no key and no network."""
     folder = Path(tempfile.mkdtemp(prefix="reverie-demo-"))
     try:
-        first, later = _run(folder, as_json)
+        with waiting("sessions in a sample project"):
+            first, later = _run(folder, as_json or not verbose)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -46,7 +49,11 @@ def demo(keep: bool, as_json: bool) -> None:
     if as_json:
         document({**value, "folder": str(folder) if keep else None})
     else:
-        _report(value)
+        _report(value, verbose)
+        say("Where to look next", "bold")
+        say("  reverie demo --verbose   the same, turn by turn")
+        say("  reverie                  talk to it here; /help lists the commands")
+        say("  reverie doctor           checks this set-up and says how to mend it")
         if keep:
             say(f"Kept in {folder}; look at a session with:")
             say(f"  cd {folder}/orders && REVERIE_HOME={folder}/home reverie sessions show ID")
@@ -95,6 +102,9 @@ def measured(first: DemoCourse, later: Sessions) -> dict[str, Any]:
             "hit_rate": round(fork.usage.hit_rate, 4) if fork else 0.0,
         },
         "hit_rate": round(first.hit_rate, 4),
+        "question": later.question,
+        "answer_without_memory": later.without,
+        "answer_with_memory": later.answer,
         "cost": round(first.cost, 1),
         "naive_cost": round(first.naive_cost, 1),
         "checks": {**first.checks, **later.checks},
@@ -127,6 +137,7 @@ def _of_the_later(found: Sessions) -> dict[str, Any]:
             "tokens_after": found.line_tokens,
         },
         "session_memory": {
+            "count": found.updates,
             "updates": found.updates,
             "requests": found.notes.requests,
             "hit_rate": round(found.notes.hit_rate, 4),
@@ -151,7 +162,8 @@ def _of_memory(found: Sessions) -> dict[str, Any]:
             "hit_rate": round(found.extraction.hit_rate, 4),
         },
         "recall": {
-            "count": len(found.injected),
+            "count": len({*found.in_head, *(one.file for one in found.injected)}),
+            "joined": len(found.injected),
             "considered": found.considered,
             "head": list(found.in_head),
             "files": [one.file for one in found.injected],
@@ -181,45 +193,80 @@ def _boundary(found: Boundary) -> dict[str, Any]:
 # --- for people
 
 
-def _report(value: dict[str, Any]) -> None:
-    say()
+MODEL = "claude-opus-5-5"  # whose price stands beside the tokens
+ROOM = 68
+
+
+def _report(value: dict[str, Any], verbose: bool) -> None:
+    _before_and_after(value)
     say("What each layer did", "bold")
     done = value["layers"]
     rows = [
-        ["1", "tool-result storage", _stored(done["tool_results"])],
-        ["2", "microcompaction", _cleared(done["microcompaction"])],
-        ["2b", "collapse", _sealed(done["collapse"])],
-        ["3", "session memory", _noted(done["session_memory"])],
-        ["4", "compaction", _compacted(done["compaction"])],
-        ["5", "memory extraction", _extracted(done["extraction"])],
-        ["", "recall", _recalled(done["recall"])],
-        ["6", "dreaming", _dreamt(done["dreaming"])],
-        ["7", "fork", f"cache hit rate {value['fork']['hit_rate']:.0%} on its parent's prompt"],
+        ("1", "tool-result storage", _stored(done["tool_results"])),
+        ("2", "microcompaction", _cleared(done["microcompaction"])),
+        ("2b", "collapse", _sealed(done["collapse"])),
+        ("3", "session memory", _noted(done["session_memory"])),
+        ("4", "compaction", _compacted(done["compaction"])),
+        ("5", "memory extraction", _extracted(done["extraction"])),
+        ("", "recall", _recalled(done["recall"])),
+        ("6", "dreaming", _dreamt(done["dreaming"])),
+        ("7", "fork", f"cache hit rate {value['fork']['hit_rate']:.0%} on its parent's prompt"),
     ]
-    table([Column("layer", right=True), Column("name"), Column("what", wraps=True)], rows)
+    for number, name, told in rows:
+        say(f"  {number:>2}  {name:<20} {told}")
+    say()
+    checks = value["checks"]
+    held = sum(map(bool, checks.values()))
+    say(f"{held} of {len(checks)} checks hold{'' if verbose else '; --verbose names them'}.")
+    for name, good in checks.items():
+        if verbose or not good:
+            say(f"  {'✓' if good else '✗'} {name}", "green" if good else "red")
+    say()
+
+
+def _before_and_after(value: dict[str, Any]) -> None:
     cost, naive = value["cost"], value["naive_cost"]
-    share = cost / naive if naive else 0.0
-    say(
-        f"The first session: {plural(value['rounds'], 'round')}; cost {cost:,.0f} price-weighted "
-        f"tokens, with every result whole {naive:,.0f} ({share:.0%}); "
-        f"cache hit rate {value['hit_rate']:.0%}"
-    )
-    for name, good in value["checks"].items():
-        say(f"  {'✓' if good else '✗'} {name}", "green" if good else "red")
+    saved = 1 - cost / naive if naive else 0.0
+    say("Before and after", "bold")
+    say(f"  An agent mends a bug and looks through logs, {plural(value['rounds'], 'round')}:")
+    say(f"    before  {naive:,.0f} price-weighted tokens{_money(naive)}: every result sent whole")
+    say(f"    after   {cost:,.0f} price-weighted tokens{_money(cost)}: {saved:.0%} less")
+    say(f"  A new session is asked: {value['question']}")
+    _answer("before", value["answer_without_memory"])
+    _answer("after", value["answer_with_memory"].split(NEWLINE)[-1].strip(" -"))
+    say()
+    say("The first agent follows a script, then the embedded model answers; tools,", "dim")
+    say(f"files, memory and bills are real. Dollars are what {MODEL} would ask.", "dim")
+    say()
+
+
+NEWLINE = "\n"
+
+
+def _answer(when: str, text: str) -> None:
+    first, *more = textwrap.wrap(line(text, 400), ROOM) or [""]
+    say(f"    {when:<7} {first}")
+    for row in more:
+        say(" " * 12 + row)
+
+
+def _money(weighted: float) -> str:
+    from reverie.providers.prices import price_of
+
+    price = price_of(MODEL)
+    return "" if price is None else f", ${weighted * price.input / 1e6:.2f}"
 
 
 def _stored(found: dict[str, Any]) -> str:
     return (
-        f"{plural(found['count'], 'result')} stored, {found['characters']:,} characters: "
-        f"{found['over_their_own_limit']} over the limit of one result, "
-        f"{found['over_their_message']} to make a message fit; read back {found['read_back']} times"
+        f"{plural(found['count'], 'result')}, {found['characters']:,} characters; "
+        f"read back {found['read_back']} times"
     )
 
 
 def _cleared(found: dict[str, Any]) -> str:
     return (
-        f"{plural(found['count'], 'old result')} cleared after the pause, "
-        f"{found['characters']:,} characters; the newest stay"
+        f"{plural(found['count'], 'old result')} after a pause, {found['characters']:,} characters"
     )
 
 
@@ -231,41 +278,32 @@ def _sealed(found: dict[str, Any]) -> str:
 
 
 def _noted(found: dict[str, Any]) -> str:
-    return (
-        f"notes brought up to date {found['updates']} times in "
-        f"{plural(found['requests'], 'call')}, {found['hit_rate']:.0%} of their prompts read from "
-        "the session's cache; "
-        f"{found['covered']} of {found['messages']} messages covered"
-    )
+    return f"notes kept {found['updates']} times, {found['hit_rate']:.0%} of that from the cache"
 
 
 def _compacted(found: dict[str, Any]) -> str:
     by_notes, asked_for = found["by_notes"], found["asked_for"]
     return (
-        f"by the notes {by_notes['tokens_before']:,} tokens to {by_notes['tokens_after']:,}, "
-        f"{plural(by_notes['calls'], 'call')}; by /compact {asked_for['tokens_before']:,} to "
-        f"{asked_for['tokens_after']:,}, {plural(asked_for['calls'], 'call')}"
+        f"{by_notes['tokens_before']:,} tokens to {by_notes['tokens_after']:,}, no call; "
+        f"/compact to {asked_for['tokens_after']:,}"
     )
 
 
 def _extracted(found: dict[str, Any]) -> str:
-    return (
-        f"{plural(found['count'], 'memory', 'memories')} from what the user said: "
-        f"{', '.join(found['files'])}"
-    )
+    return f"{plural(found['count'], 'memory', 'memories')} from what the user said"
 
 
 def _recalled(found: dict[str, Any]) -> str:
     whole = plural(len(found["head"]), "young memory", "young memories")
     joined = (
-        f"; {found['count']} of {found['considered']} joined a question, {found['bytes']:,} bytes"
+        f"; {found['joined']} of {found['considered']} joined a question, {found['bytes']:,} bytes"
     )
-    return f"{whole} sent whole at the head of a later session{joined if found['count'] else ''}"
+    return f"{whole} sent whole to a later session{joined if found['joined'] else ''}"
 
 
 def _dreamt(found: dict[str, Any]) -> str:
     return (
         f"{plural(found['memories_before'], 'memory', 'memories')} became "
-        f"{found['memories_after']} in {plural(found['requests'], 'call')}, unasked; "
-        f"{'taken back, byte for byte' if found['undone'] else 'not taken back'}"
+        f"{found['memories_after']} unasked; "
+        f"{'undone, byte for byte' if found['undone'] else 'not taken back'}"
     )

@@ -122,6 +122,9 @@ class Sessions:
     after: int = 0
     undone: bool = False  # the dream, so that every file was as before it
     window: int = WINDOW
+    question: str = QUESTION
+    without: str = ""  # the answer of a session without memory
+    answer: str = ""  # of one that was sent what is remembered
     checks: dict[str, bool] = field(default_factory=dict[str, bool])
 
 
@@ -136,13 +139,16 @@ class DemoStage:
     tell: Tell
     say: Say
 
-    def agent(self, *, bare: bool = False, **environ: str) -> AbstractAsyncContextManager[Agent]:
+    def agent(
+        self, *, bare: bool = False, private: bool = False, **environ: str
+    ) -> AbstractAsyncContextManager[Agent]:
         given = {"REVERIE_SELECTOR_MILLISECONDS": str(SELECTOR_MILLISECONDS), **environ}
         wanted = AgentOptions(
             self.folder / "orders",
             home=self.folder / "home",
             mode="allow",
             bare=bare,
+            private=private,
             environ={**own_environment(self.folder), **given},
         )
         return open_agent(wanted, self.model, say=self.say, clock=self.clock)
@@ -245,9 +251,13 @@ def _told(boundary: Boundary) -> str:
 
 
 async def _asking(stage: DemoStage, found: Sessions) -> None:
-    stage.tell("… a new session, which knows nothing but what was remembered …")
+    stage.tell("… a new session without memory …")
+    async with stage.agent(bare=True, private=True) as agent:
+        found.without = (await stage.turn(agent, QUESTION, whole=True)).text
+    stage.tell("… the same question in a session that has it …")
     async with stage.agent() as agent:
         result = await stage.turn(agent, QUESTION, whole=True)
+        found.answer = result.text
         ledgers = _records(agent.session, Recalled)
         found.considered = sum(one.considered for one in ledgers)
         candidates = [one for ledger in ledgers for one in ledger.candidates]
@@ -261,6 +271,9 @@ async def _asking(stage: DemoStage, found: Sessions) -> None:
     sent = {one.file for one in found.injected} | set(found.in_head)
     found.checks["a later session answered from what an earlier one had saved"] = any(
         key in found.extracted and key in result.text for key in sent
+    )
+    found.checks["without memory it could not"] = not any(
+        key in found.without for key in found.extracted
     )
 
 

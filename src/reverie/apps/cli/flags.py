@@ -53,8 +53,8 @@ def list_all(as_json: bool, project: Path) -> None:
 
 
 @app.command("set")
-@click.argument("name")
-@click.argument("value")
+@click.argument("name", help="The flag, or an alias of it.")
+@click.argument("value", help="on, off, a number or JSON.")
 @json_option
 @project_option
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
@@ -65,7 +65,7 @@ def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
 
 
 @app.command()
-@click.argument("name")
+@click.argument("name", help="The flag, or an alias of it.")
 @json_option
 @project_option
 def unset(name: str, as_json: bool, project: Path) -> None:

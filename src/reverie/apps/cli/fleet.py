@@ -30,9 +30,9 @@ from reverie.apps.cli.fleet_open import (
     workshop,
 )
 from reverie.apps.cli.options import CommandGroup, json_option, model_option
-from reverie.apps.cli.show import Column, age, document, note, say, table
+from reverie.apps.cli.show import Column, document, note, say, table
 from reverie.fleet.jobs import TENANT, checked_tenant
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
@@ -79,7 +79,13 @@ def plan(dry_run: bool, shared: bool, database: str, as_json: bool, **given: Any
 
 
 @app.command("run")
-@click.option("--workers", type=click.IntRange(1, 256), default=4, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=4,
+    show_default=True,
+    help="Jobs at the same time.",
+)
 @tenant_option
 @plan_options
 @model_option
@@ -111,7 +117,13 @@ def run_here(workers: int, model: str, as_json: bool, **given: Any) -> None:
 
 
 @app.command()
-@click.option("--workers", type=click.IntRange(1, 256), default=4, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=4,
+    show_default=True,
+    help="Jobs at the same time.",
+)
 @click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="These alone.")
 @click.option(
     "--lease",
@@ -209,9 +221,16 @@ def _shown(found: dict[str, Any]) -> None:
 
 @app.command("list")
 @click.option("--state", default="", help="queued, running, done, skipped, dead or cancelled.")
-@click.option("--kind", default="")
-@click.option("--tenant", default="", metavar="NAME")
-@click.option("-n", "most", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--kind", default="", help="Jobs of this kind alone.")
+@click.option("--tenant", default="", metavar="NAME", help="Jobs of this tenant alone.")
+@click.option(
+    "-n",
+    "most",
+    type=click.IntRange(1, 100_000),
+    default=50,
+    show_default=True,
+    help="Rows to show.",
+)
 @database_option
 @json_option
 def list_jobs(state: str, kind: str, tenant: str, most: int, database: str, as_json: bool) -> None:
@@ -285,7 +304,7 @@ def retry(key: str, tenant: str, database: str, as_json: bool) -> None:
 
 
 @app.command()
-@click.argument("tenant", default=TENANT)
+@click.argument("tenant", default=TENANT, help="Whose jobs.")
 @click.option("--resume", is_flag=True, help="Let them begin again.")
 @database_option
 @json_option
@@ -298,7 +317,7 @@ def pause(tenant: str, resume: bool, database: str, as_json: bool) -> None:
 
 
 @app.command()
-@click.argument("name", default="*")
+@click.argument("name", default="*", help="The key's name; * for all of them.")
 @click.option("--requests", type=click.FloatRange(min=0), help="Requests a minute; 0 = no limit.")
 @click.option("--input", "input_", type=click.FloatRange(min=0), help="Input tokens a minute.")
 @click.option("--output", type=click.FloatRange(min=0), help="Output tokens a minute.")
@@ -333,7 +352,7 @@ def limits(
 
 
 @app.command()
-@click.argument("tenant", default=TENANT)
+@click.argument("tenant", default=TENANT, help="Whose jobs.")
 @click.option("--tokens", type=click.FloatRange(min=0), help="Price-weighted tokens a day.")
 @click.option("--calls", type=click.IntRange(min=0), help="Calls a day.")
 @click.option("--none", "lift", is_flag=True, help="No limit.")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reverie.errors import InvalidInput, NotAvailable
+from reverie.errors import InvalidInput
 from reverie.fleet.jobs import TENANT, checked_kinds, checked_tenant
+from reverie.providers.extras import extra
 from reverie.settings import environment
 from reverie.upkeep.place import ProjectPlace
 
@@ -36,7 +37,7 @@ database_option = click.option(
 tenant_option = click.option(
     "--tenant", default=TENANT, show_default=True, metavar="NAME", help="Whose jobs they are."
 )
-key_argument = click.argument("key")
+key_argument = click.argument("key", help="The job, as `fleet list` names it.")
 
 
 def plan_options(command: Any) -> Any:
@@ -76,14 +77,8 @@ def must_be_named(url: str) -> str:
 
 def fleet_engine() -> Any:
     """The part that needs the extra; what is missing is said."""
-    try:
+    with extra("fleet", "A fleet past one host cannot run"):
         from reverie.fleet import engine
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"A fleet past one host needs {error.name}", do="Install reverie[fleet]"
-        ) from error
     return engine
 
 

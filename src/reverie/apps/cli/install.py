@@ -23,7 +23,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 @click.command()
-@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.argument("client", type=click.Choice(list(CLIENTS)), help="The program to set up.")
 @click.option(
     "--port",
     type=click.IntRange(min=1, max=65535),
@@ -63,7 +63,9 @@ def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> N
 
 
 @click.command()
-@click.argument("client", type=click.Choice(list(CLIENTS)), required=False)
+@click.argument(
+    "client", type=click.Choice(list(CLIENTS)), required=False, help="Default: all of them."
+)
 @yes_option
 @json_option
 def uninstall(client: str | None, yes: bool, as_json: bool) -> None:

@@ -25,11 +25,34 @@ _KEYS = (
 )
 
 
+class KeptHistory:
+    """What was sent at prompts, in the file of one home; without a home nothing is kept."""
+
+    def __init__(self, home: Path | None) -> None:
+        self._file = None if home is None else home / FILE
+        self._last = ""
+
+    def messages(self) -> list[str]:
+        """The last of them, oldest first."""
+        found = _kept(self._file)
+        self._last = found[-1] if found else ""
+        return found
+
+    def keep(self, message: str) -> None:
+        """Keep a message, unless it is the one before again."""
+        if message == self._last:
+            return
+        self._last = message
+        if self._file is not None:
+            with suppress(OSError):
+                _keep(self._file, message)
+
+
 class Keyboard:
     """Lines from a terminal, and the history of one home."""
 
     def __init__(self, home: Path | None) -> None:
-        self._file = None if home is None else home / FILE
+        self._kept = KeptHistory(home)
         self._readline: Any = None
         with suppress(ImportError):
             self._readline = import_module("readline")
@@ -38,7 +61,7 @@ class Keyboard:
             if "libedit" not in (self._readline.__doc__ or ""):
                 for key in _KEYS:
                     self._readline.parse_and_bind(key)
-            for message in _kept(self._file):
+            for message in self._kept.messages():
                 self._readline.add_history(message)
 
     def read(self, prompt: str) -> str:
@@ -56,9 +79,7 @@ class Keyboard:
             if last and lines.get_history_item(last) == message:
                 return
             lines.add_history(message)
-        if self._file is not None:
-            with suppress(OSError):
-                _keep(self._file, message)
+        self._kept.keep(message)
 
     @property
     def buffer(self) -> str:

@@ -15,8 +15,8 @@ import click
 
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import json_line, say
-from reverie.errors import InvalidInput, NotAvailable
-from reverie.providers.extras import install_command
+from reverie.errors import InvalidInput
+from reverie.providers.extras import extra
 from reverie.settings import environment
 
 if TYPE_CHECKING:
@@ -72,15 +72,8 @@ def mcp(http: bool, port: int, read_only: bool, as_json: bool, project: Path) ->
 def _server(project: Path, read_only: bool) -> Server[Any]:
     from reverie.api.memory import Memory
 
-    try:
+    with extra("mcp", "The MCP server cannot run"):
         from reverie.apps.mcp.server import MemoryServer
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The MCP server cannot run: {error.name} is not installed",
-            do=f"Install it: {install_command('mcp')}",
-        ) from error
     return MemoryServer(Memory(project), read_only=read_only).server()
 
 

@@ -28,7 +28,7 @@ from reverie.apps.cli import (
 )
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
-from reverie.apps.cli.show import Column, age, document, line, note, say, table
+from reverie.apps.cli.show import Column, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound, WriteFailed
 from reverie.memory import merge
 from reverie.memory.format.entry import TEAM, TopicFile, key_for, title_of
@@ -36,7 +36,7 @@ from reverie.settings import environment
 from reverie.store.files import Changed
 from reverie.store.memories import Memories, Remembered
 from reverie.store.plain import digest
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
 from reverie.text.untrusted import find, reveal
 from reverie.upkeep.memory import MemoryRow, fold_case, list_memories, search_memories
 
@@ -164,16 +164,19 @@ def _tell(done: Remembered, as_json: bool) -> None:
 def edit(name: str, source: str, as_json: bool, project: Path) -> None:
     """Edit a memory in your editor ($VISUAL, $EDITOR), or replace it from a file."""
     with open_memory(project) as memories:
-        one = memories.find(name)
-        before = memories.folder.bytes_of(one.key)
+        given = None
         if source:
-            data = text_from("-").encode() if source == "-" else _file(Path(source))
-        else:
-            data = _edited(before, one.key)
-        done = Remembered(one.key)
-        if data != before:
-            done = _land(memories, one.key, before, data)
+            given = text_from("-").encode() if source == "-" else _file(Path(source))
+        done = edit_memory(memories, name, given)
     _tell(done, as_json)
+
+
+def edit_memory(memories: Memories, name: str, given: bytes | None = None) -> Remembered:
+    """Put what is given in a memory's place, or what the person makes of it in their editor."""
+    one = memories.find(name)
+    before = memories.folder.bytes_of(one.key)
+    data = _edited(before, one.key) if given is None else given
+    return Remembered(one.key) if data == before else _land(memories, one.key, before, data)
 
 
 def _land(memories: Memories, key: str, before: bytes, data: bytes) -> Remembered:

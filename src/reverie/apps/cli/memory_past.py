@@ -18,11 +18,11 @@ import click
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory, text_from
 from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.show import PATIENCE, Column, age, console, document, line, note, say, table
+from reverie.apps.cli.show import PATIENCE, Column, console, document, line, note, say, table
 from reverie.errors import InvalidInput, NotFound
 from reverie.memory.versions import BY, By, Version, blame, difference
 from reverie.store.memories import Memories, Reverted, history_folder, memory_folder
-from reverie.text.counts import plural
+from reverie.text.counts import age, plural
 from reverie.text.untrusted import reveal
 from reverie.upkeep.forget import ForgetReport, Forgetting
 from reverie.upkeep.memory import describe_origin, version_value

@@ -13,7 +13,8 @@ import click
 
 from reverie.apps.cli.memory_open import by_user, find_memory, open_memory
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
-from reverie.apps.cli.show import Column, age, document, line, note, say, table
+from reverie.apps.cli.show import Column, document, line, note, say, table
+from reverie.text.counts import age
 from reverie.text.untrusted import reveal
 from reverie.upkeep.memory import describe_origin, review_value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reverie.apps.cli.screens import LineScreen
+from reverie.apps.cli.desk import Screen
 from reverie.session.context import instruction_files
 from reverie.store.approvals import IncludeApprovals
 from reverie.tools import Question
@@ -13,7 +13,7 @@ from reverie.upkeep.place import ProjectPlace
 REASON = "this project asks to read a file outside it, now and in later sessions"
 
 
-def ask_for_files(place: ProjectPlace, cwd: Path, screen: LineScreen) -> None:
+def ask_for_files(place: ProjectPlace, cwd: Path, screen: Screen) -> None:
     """One question for each file that nobody approved yet; a no is not kept."""
     found = instruction_files(
         cwd, place.loaded().settings, home=place.home, environ=place.environ

@@ -9,8 +9,7 @@ import click
 
 from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import json_line, note, say
-from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 from reverie.settings import Settings, environment
 from reverie.store import home as places
 from reverie.upkeep.proxy_address import PORT, ProxyAddress
@@ -23,7 +22,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="0 picks a free port.",
+)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
 @click.option(
     "--upstream-openai",
@@ -75,15 +80,8 @@ def proxy(
     """
     import anyio
 
-    try:
+    with extra("proxy", "The proxy cannot serve"):
         from reverie.apps.proxy.running import run, upstreams_of
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The proxy cannot serve: {error.name} is not installed",
-            do=f"Install it: {install_command('starlette')} uvicorn httpx2",
-        ) from error
     from reverie.middleware.engine import CHARACTERS, Rules
     from reverie.middleware.shadow import ShadowRules
 
@@ -115,8 +113,9 @@ def _worker(background: str) -> Callable[[str, Settings], Model]:
 
             return RulesModel(name, settings)
         from reverie import models
+        from reverie.middleware.behind import ModelBehind
 
-        return models.named(background, settings=settings)
+        return ModelBehind(models.named(background, settings=settings))
 
     return worker
 

@@ -6,12 +6,12 @@ A rule is asked about once a session; a no is kept, and then it is not asked abo
 from __future__ import annotations
 
 from functools import partial
+from typing import Protocol
 
 from anyio import to_thread
 
 from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.memory_open import by_user
-from reverie.apps.cli.screens import LineScreen
 from reverie.memory.rules import ledger
 from reverie.memory.rules.offers import RuleOffer, offers
 from reverie.session.rules import ProjectRules
@@ -19,10 +19,17 @@ from reverie.store.memories import Memories
 from reverie.upkeep.rules import set_level
 
 
+class AsksAPerson(Protocol):
+    """A screen with a person before it."""
+
+    def line(self, text: str, style: str = "") -> None: ...
+    def confirm(self, question: str) -> bool | str: ...
+
+
 class RuleOffers:
     """What was asked in one session."""
 
-    def __init__(self, screen: LineScreen) -> None:
+    def __init__(self, screen: AsksAPerson) -> None:
         self._screen = screen
         self._asked: set[str] = set()
 

@@ -1,7 +1,7 @@
 """What is shown of a turn: to a person at a terminal, or to a program in a pipe.
 
 Text of a model or a tool is cleaned of everything a terminal would obey. `Printed` gives
-the answer alone, `LineScreen` everything as it comes, `Streamed` one JSON object a line.
+the answer alone, `LineScreen` a line an event, `Streamed` one JSON object a line.
 Notices go to stderr. A pipe is never asked anything.
 """
 
@@ -10,13 +10,16 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from reverie.apps.cli.permission import Row, asked_for, read_answer
 from reverie.apps.cli.show import clean, console, inert, line, note
+from reverie.apps.tui.calls import ShownCall
 from reverie.session.turn import ToolEnded, ToolStarted, TurnEvent, told
 from reverie.tools import PermissionAnswer, Question
+from reverie.tools.questions import Row, asked_for, read_answer
 from reverie.tools.reach import reach
 from reverie.transcript.blocks import dump
 from reverie.world import Delta, Notice, Reply, Retrying
@@ -25,15 +28,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from reverie.apps.cli.keyboard import Keyboard
+    from reverie.apps.tui.footer import Status
 
-PROMPT = "> "
+PROMPT = "you: "
 SHOWN_ROWS = 24  # of what permission is asked for; the rest on demand
 SHOWN = 2_000  # characters of such a row
-PATIENCE = 1.0  # seconds without a word until it is said what is being waited for
-_CHOICES = "[y]es  [n]o"
-_WHOLE = "  [d] show all of it"
-_LASTING = "  [s] always in this session  [p] always in this project"
-_CLEARED = "\r\x1b[K"
+PATIENCE = 5.0  # seconds without a word until it is said what is being waited for
+_CHOICES = "y yes, n no"
+_WHOLE = ", d show all of it"
+_LASTING = ", s always in this session, p always in this project"
+WHO = {"text": "assistant", "thinking": "thinking"}
+NEWLINE = "\n"
 
 
 class Printed:
@@ -82,21 +87,26 @@ class Streamed(Printed):
 
 
 class LineScreen:
-    """A person at a terminal: text as it comes, calls and results in a line each."""
+    """A person who reads line by line: one line an event, words for signs, nothing moves."""
 
     asks = True
+    plain = True
 
-    def __init__(self, keyboard: Keyboard | None = None) -> None:
+    def __init__(
+        self, keyboard: Keyboard | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.watch: Callable[[], Status] | None = None
+        self.aside = nullcontext[None]
         self._console: Console = console()
         self._keyboard = keyboard
+        self._clock = clock
         self._open = ""  # the kind of text that the cursor stands behind
-        self._sign = ""  # what is shown to be waited for
-        self._awaited = "the model"
-        self._agents: list[str] = []  # lines that are shown and may be written over
+        self._said = ""  # what was last said to be waited for
+        self._running: dict[str, ShownCall] = {}
+        self._agents: list[str] = []  # as last told
 
     def event(self, event: TurnEvent) -> None:
-        self._clear_sign()
-        self._agents = []
+        self._said = ""
         match event:
             case Delta("text", text):
                 self._write("text", text)
@@ -107,78 +117,73 @@ class LineScreen:
             case Reply():
                 self._end()
             case ToolStarted():
-                self._awaited = event.call.name
-                self.line(f"● {event.call.name} {line(event.call.raw, 150)}", "cyan")
+                self._running[event.call.id] = ShownCall.of(event.call, self._clock())
             case ToolEnded():
-                self._awaited = "the model"
-                text = event.text.strip()
-                more = text.count("\n")
-                first = line(text.partition("\n")[0], 150)
-                tail = f" (+{more:,} lines)" if more else ""
-                self.line(f"  ⎿ {first}{tail}", "red" if event.is_error else "dim")
+                self._tool(event)
             case _:
                 pass
 
+    def _tool(self, event: ToolEnded) -> None:
+        now = self._clock()
+        call = self._running.pop(event.call.id, None) or ShownCall.of(event.call, now)
+        call.end(event.text, event.is_error, now)
+        first = f": {line(call.text.partition(NEWLINE)[0], 150)}" if call.failed else ""
+        told = f"tool {call.name} {call.given}: {call.outcome}{first}, {call.seconds:.1f} seconds"
+        self.line(told, "red" if call.failed else "dim")
+
     def notice(self, notice: Notice) -> None:
         style = {"info": "dim", "warning": "yellow", "error": "red"}[notice.level]
-        self.line(f"[{notice.layer}] {notice.text}", style)
+        self.line(f"{notice.layer}: {notice.text}", style)
 
     def idle(self, seconds: float, agents: Sequence[str] = ()) -> None:
-        """Say what is being waited for, in a line that goes when something comes. What the
-        person types behind it stays where it is. Above it a line for each agent at work, written
-        over by what it does next while nothing else comes between."""
+        """Say once what is being waited for, and what each agent does when that changes."""
         if seconds < PATIENCE or self._open or not self._console.is_terminal:
             return
-        self._show_agents([line(text, self._console.width - 3) for text in agents])
-        sign = f"waiting for {self._awaited}, {seconds:>3.0f} s "
-        if sign != self._sign:
-            first = not self._sign
-            move = ("", "") if first else ("\x1b7\r", "\x1b8")
-            self._console.file.write(f"{move[0]}\x1b[2m{clean(sign)}\x1b[0m{move[1]}")
-            self._console.file.flush()
-            self._sign = sign
-
-    def _show_agents(self, lines: list[str]) -> None:
-        if lines == self._agents:
-            return
-        self._clear_sign()
-        up = f"\x1b[{len(self._agents)}A\x1b[J" if self._agents else ""
-        shown = "".join(f"\x1b[2m  {text}\x1b[0m\n" for text in lines)
-        self._console.file.write(f"{up}{shown}")
-        self._agents = lines
+        doing = [text.partition(" · ")[0] for text in agents]
+        for text in doing:
+            if text not in self._agents:
+                self.line(f"agent {line(text, 150)}", "dim")
+        self._agents = doing
+        awaited = next((call.name for call in self._running.values()), "the model")
+        if awaited != self._said:
+            self.line(f"waiting for {awaited}", "dim")
+            self._said = awaited
 
     def read(self) -> str:
         """A message of the person's; EOFError or KeyboardInterrupt where they leave."""
         self._end()
         if self._keyboard is None:
             return input(PROMPT).strip()
-        text = self._keyboard.read(PROMPT)
+        try:
+            text = self._keyboard.read(PROMPT)
+        except KeyboardInterrupt:
+            self._console.print()
+            raise
         if text:
             self._keyboard.remember(text)
         return text
 
     def interject(self, show: Callable[[], None]) -> None:
-        """Show something above the line that is being typed."""
-        self._console.file.write(_CLEARED)
+        """Show something on lines of its own; the line that is being typed comes again."""
+        self._console.file.write("\n")
         show()
         typed = self._keyboard.buffer if self._keyboard else ""
         self._console.file.write(PROMPT + clean(typed))
         self._console.file.flush()
 
-    def _clear_sign(self) -> None:
-        if self._sign:
-            self._console.file.write(_CLEARED)
-        self._sign = ""
-
     def line(self, text: str, style: str = "") -> None:
         """A line of its own."""
-        self._clear_sign()
-        self._agents = []
         self._end()
-        self._console.print(clean(text), style=style or None)
+        self._console.print(clean(text), style=self._style(style))
+
+    def _style(self, style: str) -> str | None:
+        return None if self._console.no_color else style or None
+
+    def gap(self) -> None:
+        """Lines of one event each need none."""
 
     def ask(self, question: Question) -> PermissionAnswer:
-        self.line(f"{question.tool} needs your permission: {question.reason}", "bold yellow")
+        self.line(f"permission: {question.tool}, {question.reason}", "bold yellow")
         rows = asked_for(question)
         cut = self._show_first(rows)
         rule = question.rule
@@ -210,7 +215,7 @@ class LineScreen:
             return True
         self.line(f"Always allow {told}", "yellow")
         try:
-            return self._answer("[y]es  [n]o: ").lower() in ("y", "yes")
+            return self._answer("y yes, n no: ").lower() in ("y", "yes")
         except EOFError:
             return False
 
@@ -218,7 +223,7 @@ class LineScreen:
         """A question that may wait: where the person says neither yes nor no, what they say."""
         self.line(question, "bold yellow")
         try:
-            said = self._answer("[y]es  [n]o, and never ask again  [Enter] later: ")
+            said = self._answer("y yes, n no and never ask again, enter later: ")
         except (EOFError, KeyboardInterrupt):
             return ""
         return {"y": True, "yes": True, "n": False, "no": False}.get(said.lower(), said)
@@ -254,7 +259,7 @@ class LineScreen:
     def _row(self, text: str, style: str) -> None:
         from rich.text import Text
 
-        shown = Text(f"  {text}", style=style)
+        shown = Text(f"  {text}", style=self._style(style) or "")
         self._console.print(shown, soft_wrap=True)
 
     def typed(self) -> str | None:
@@ -262,7 +267,6 @@ class LineScreen:
         if not sys.stdin.isatty() or not select.select([sys.stdin], [], [], 0)[0]:
             return None
         said = os.read(sys.stdin.fileno(), 65_536).decode("utf-8", "replace")
-        self._sign = ""  # its line is over
         if said.strip():
             self.line(f"(joins at the next tool boundary: {line(said, 60)})", "dim")
         return said
@@ -270,9 +274,8 @@ class LineScreen:
     def _write(self, kind: str, text: str, style: str = "") -> None:
         if self._open != kind:
             self._end()
-            if kind == "thinking":
-                text = f"(thinking) {text.lstrip()}"
-        self._console.print(clean(text), style=style or None, end="", soft_wrap=True)
+            text = f"{WHO[kind]}: {text.lstrip()}"
+        self._console.print(clean(text), style=self._style(style), end="", soft_wrap=True)
         self._open = kind
         self._console.file.flush()
 

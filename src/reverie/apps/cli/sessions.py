@@ -20,25 +20,14 @@ from reverie.agent.subagents.roster import as_they_stand
 from reverie.apps.cli import telling
 from reverie.apps.cli.options import CommandGroup, json_option, project_option, sessions_like
 from reverie.apps.cli.retention import prune
-from reverie.apps.cli.show import (
-    Column,
-    age,
-    document,
-    encoded,
-    line,
-    note,
-    raw,
-    say,
-    table,
-    watched,
-)
+from reverie.apps.cli.show import Column, document, encoded, line, note, raw, say, table, watched
 from reverie.errors import InvalidInput, NotFound, ReverieError
 from reverie.session.library import Library
 from reverie.session.reading import Transcript
 from reverie.store.files import Folder
 from reverie.store.home import SessionFile
 from reverie.store.journal import BadLine
-from reverie.text.counts import plural, size
+from reverie.text.counts import age, plural, size
 from reverie.transcript.request import render
 from reverie.upkeep import conversation, transfer
 from reverie.upkeep.place import ProjectPlace, find_session

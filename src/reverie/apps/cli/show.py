@@ -18,8 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from reverie.settings import environment
-from reverie.text.terminal import clean
+from reverie.text.terminal import clean, line
 
 if TYPE_CHECKING:
     import click
@@ -38,12 +37,6 @@ _NARROWEST = 12
 _UNPRINTABLE = re.compile(
     r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]"
 )
-
-
-def line(text: str, limit: int = 200) -> str:
-    """The text on one line, cut where it is too long."""
-    one = " ".join(clean(text).split())
-    return one if len(one) <= limit else one[: limit - 1] + "…"
 
 
 def inert(text: str) -> str:
@@ -86,6 +79,8 @@ def raw(text: str) -> None:
 def console(stream: TextIO | None = None) -> Console:
     """A console that colours on a terminal alone, and never reads markup out of a text."""
     from rich.console import Console
+
+    from reverie.settings import environment
 
     out = stream or sys.stdout
     on_terminal = out.isatty()
@@ -218,12 +213,3 @@ def waiting(what: str) -> Generator[None]:
         later.cancel()
         later.join()
         status.stop()
-
-
-def age(seconds: float) -> str:
-    """How long ago, in the largest unit that fits."""
-    left = max(0.0, seconds)
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if left >= length:
-            return f"{left / length:,.0f} {unit}"
-    return f"{left:.0f} s"

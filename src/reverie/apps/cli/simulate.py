@@ -15,8 +15,7 @@ import click
 
 from reverie.apps.cli.options import json_option
 from reverie.apps.cli.show import document, say
-from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 from reverie.store.files import Folder
 
 if TYPE_CHECKING:
@@ -51,15 +50,8 @@ def simulate(
     """Serve a simulated model provider: three wire formats, prompt cache, window, faults."""
     import anyio
 
-    try:
+    with extra("server", "The simulator cannot serve"):
         from reverie.simulator.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The simulator cannot serve: {error.name} is not installed",
-            do=f"Install it: {install_command('starlette')} uvicorn",
-        ) from error
 
     def ready(url: str) -> None:
         if as_json:

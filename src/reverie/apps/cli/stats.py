@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,12 +11,14 @@ import click
 from reverie.apps.cli.memory_open import find_memory
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import Column, document, say, table, waiting
+from reverie.providers.prices import money
 from reverie.text.counts import plural
-from reverie.upkeep.metrics import Day
+from reverie.upkeep.metrics import Day, Metrics
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.stats import MemoryDay, Stats, project_stats
 
 SHOWN = 14
+MIN_DAYS = 2  # of which a line of bars is drawn
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -58,11 +61,43 @@ def _tell(stats: Stats, everything: bool) -> None:
         rows.append(["what rules did", did])
     table([Column("figure"), Column("value", right=True)], rows)
     if cost:
-        names = [Column("source"), Column("requests", right=True), Column("cost", right=True)]
+        heads = ("source", "requests", "weighted tokens", "cost")
+        names = [Column(name, right=name != "source") for name in heads]
         sources = found.sources
-        table(names, [[n, f"{sources[n].requests:,}", f"{cost[n]:,.0f}"] for n in cost])
-        say("Cost is in price-weighted tokens: read 0.1, write 1.25 or 2, output 5.", "dim")
-        say("Answers of the embedded model are counted too, but cost nothing.", "dim")
+        rows = [
+            [n, f"{sources[n].requests:,}", f"{cost[n]:,.0f}", _money(found.dollars.get(n))]
+            for n in cost
+        ]
+        table(names, rows)
+        say(f"{_money(sum(found.dollars.values()))} in all{_unpriced(found)}.", "bold")
+        say("Weighted tokens: read 0.1, write 1.25 or 2, output 5. Embedded costs nothing.", "dim")
+    _tell_days(found)
+
+
+def _money(amount: float | None) -> str:
+    return "–" if amount is None else "free" if amount == 0 else money(amount)
+
+
+def _unpriced(found: Metrics) -> str:
+    names = ", ".join(sorted(found.unpriced)[:3])
+    return f", without {names}: its price is not known" if names else ""
+
+
+def _tell_days(found: Metrics) -> None:
+    """The last days of the main agent, a bar each."""
+    days = [one for _, one in sorted(found.by_day.items())][-SHOWN:]
+    if len(days) < MIN_DAYS:
+        return
+    requests = [float(one.requests) for one in days]
+    rates = [one.usage.hit_rate for one in days]
+    say(f"requests a day   {sparkline(requests)}  {requests[-1]:,.0f} on the last")
+    say(f"cache hit rate   {sparkline(rates, 1.0)}  {rates[-1]:.0%} on the last")
+
+
+def sparkline(values: Sequence[float], most: float = 0.0) -> str:
+    """A bar for each value, the highest full; or each as its share of `most`."""
+    top = most or max(values, default=0.0) or 1.0
+    return "".join(_BARS[min(7, int(max(0.0, value) / top * 7.999))] for value in values)
 
 
 def _tell_spent(spent: list[Day], limit: int) -> None:
@@ -84,7 +119,7 @@ def _tell_trend(trend: list[MemoryDay]) -> None:
     if not trend:
         return
     last = trend[-1]
-    line = "".join(_BARS[min(7, n.score * 8 // 101)] for n in trend[-SHOWN:])
+    line = sparkline([float(n.score) for n in trend[-SHOWN:]], 100.0)
     say(
         f"memory score {last.score} of 100, {last.pollution:.1%} polluted, "
         f"{plural(last.memories, 'memory', 'memories')}  {line}"

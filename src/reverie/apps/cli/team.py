@@ -19,8 +19,7 @@ import click
 from reverie.apps.cli.memory_open import open_memory
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import document, json_line, line, note, say
-from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 from reverie.settings import environment
 from reverie.store import home as places
 from reverie.text.counts import plural
@@ -141,7 +140,9 @@ def show_diff(project: Path, as_json: bool) -> None:
 
 @app.command("log")
 @project_option
-@click.option("-n", "most", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option(
+    "-n", "most", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Rows to show."
+)
 @click.option("--refused", is_flag=True, help="Show what the server refused instead.")
 @click.option(
     "--database",
@@ -213,7 +214,13 @@ def _show_refused(rows: Sequence[CountedRefusal], *, as_json: bool) -> None:
 
 @app.command()
 @click.option("--host", default=HOST, show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8788, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8788,
+    show_default=True,
+    help="0 picks a free port.",
+)
 @database_option
 @click.option("--tombstones", is_flag=True, help="Let deletions travel to everybody.")
 @json_option
@@ -221,17 +228,10 @@ def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) 
     """Serve team memory over HTTP until Ctrl-C."""
     import anyio
 
-    try:
+    with extra("team", "The team server cannot serve"):
         from reverie.apps.team.server import app as application
         from reverie.serving import listen
         from reverie.serving import serve as run
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The team server cannot serve: {error.name} is not installed",
-            do=f"Install it: {install_command('starlette')} uvicorn",
-        ) from error
     store = _store(database, tombstones=tombstones)
     listening = listen(host, port)
 
@@ -250,7 +250,7 @@ def serve(host: str, port: int, database: str, tombstones: bool, as_json: bool) 
 
 
 @app.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), help="The file to write.")
 @database_option
 def backup(file: Path, database: str) -> None:
     """Write everything that a server keeps to a file; tokens only by their digests."""
@@ -265,7 +265,7 @@ def backup(file: Path, database: str) -> None:
 
 
 @app.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True))
+@click.argument("file", type=click.Path(path_type=Path, exists=True), help="What `backup` wrote.")
 @database_option
 def restore(file: Path, database: str) -> None:
     """Fill an empty database from a backup, of either kind of database."""
@@ -346,7 +346,7 @@ def list_tokens(database: str, as_json: bool) -> None:
 
 
 @token.command()
-@click.argument("name")
+@click.argument("name", help="The id of the token.")
 @database_option
 def revoke(name: str, database: str) -> None:
     """Make a token worthless from now on, by the id that `list` shows."""

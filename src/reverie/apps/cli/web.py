@@ -8,8 +8,7 @@ import click
 
 from reverie.apps.cli.options import json_option, project_option
 from reverie.apps.cli.show import json_line, say
-from reverie.errors import NotAvailable
-from reverie.providers.extras import install_command
+from reverie.providers.extras import extra
 from reverie.upkeep.place import ProjectPlace
 
 HOST = "127.0.0.1"
@@ -28,15 +27,8 @@ HOST = "127.0.0.1"
 @project_option
 def web(port: int, as_json: bool, project: Path) -> None:
     """Serve the page: sessions, memories, dreams, health and savings of this project."""
-    try:
+    with extra("web", "The page cannot be served"):
         from reverie.apps.web.serve import serve_page
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("reverie"):
-            raise
-        raise NotAvailable(
-            f"The page cannot be served: {error.name} is not installed",
-            do=f"Install it: {install_command('jinja2')} starlette uvicorn",
-        ) from error
 
     def ready(link: str) -> None:
         if as_json:

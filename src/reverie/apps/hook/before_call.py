@@ -8,7 +8,9 @@ matcher alone (leaf modules, not the engine) and of the compiled rules only what
 They are found by the working folder in the event and REVERIE_HOME.
 
 A rule that reminds holds a call once in a turn of the user's, and at most three rules do; what was
-held is kept in a small file for each session. Whatever goes wrong here, the call is not held: an
+held is kept in a small file for each session. A folder may have come from anybody: a `.git` that
+only claims to be a worktree of another repository has no rules of that one, and no pipe or endless
+file is waited for. Whatever goes wrong here, the call is not held: an
 agent must not stand still because a file could not be read.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import time
 from types import ModuleType
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
 MAX_EVENT = 16 * 1024 * 1024
 MAX_HELD = 3
 _DID = {"remind": "held", "ask": "asked", "block": "blocked"}
+SOON = 600
+"""Seconds within which a model makes a call that was held again."""
+MAX_RULES = 64 * 1024 * 1024
+MAX_POINTER = 4_096
 TAIL = 256 * 1024
 """Bytes at the end of a transcript in which the user's last words are looked for."""
 
@@ -46,7 +53,7 @@ def main() -> int:
         event: Any = json.loads(sys.stdin.buffer.read(MAX_EVENT))
         answer = judged(event) if isinstance(event, dict) else None  # pyright: ignore[reportUnknownArgumentType]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        sys.stderr.write(f"reverie: the call was not held against rules: {error}\n")
+        sys.stderr.write(f"reverie: the call was not held against rules: {str(error)!a}\n")
         return 0
     if answer is not None:
         sys.stdout.write(json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False))
@@ -62,7 +69,7 @@ def judged(event: dict[str, Any]) -> dict[str, Any] | None:
     folder = os.path.join(home, FOLDER)
     for root in _roots(cwd):
         path = os.path.join(folder, name_of(root))
-        data = _read(path + ".rules")
+        data = _read(path + ".rules", MAX_RULES)
         if data is not None:
             rules = PackedRules(data)
             if rules.root == root:
@@ -88,7 +95,7 @@ def _decided(
     from reverie.memory.rules.telling import told
 
     session = str(event.get("session_id") or "")
-    held = _Held(folder, session, str(event.get("transcript_path") or ""))
+    held = _Held(folder, session, str(event.get("transcript_path") or ""), _named(event))
     blocks, asks, reminds = (
         [rule for rule in found if rule["level"] == level] for level in (BLOCK, ASK, REMIND)
     )
@@ -137,23 +144,36 @@ def _roots(cwd: str) -> list[str]:
 
 
 def _main_root(git: str) -> list[str]:
-    """The repository that a worktree's `.git` file leads to."""
-    text = (_read(git) or b"").decode("utf-8", "replace")
-    linked = text.partition("gitdir:")[2].strip()
-    linked = os.path.join(os.path.dirname(git), linked)
-    common = (_read(os.path.join(linked, "commondir")) or b"").decode("utf-8", "replace").strip()
-    if not common:
+    """The repository that a worktree's `.git` file leads to, where that repository knows of it."""
+    linked = _text(git).partition("gitdir:")[2].strip()
+    linked = os.path.realpath(os.path.join(os.path.dirname(git), linked))
+    common = _text(os.path.join(linked, "commondir")).strip()
+    back = os.path.join(linked, _text(os.path.join(linked, "gitdir")).strip())
+    if not common or os.path.realpath(back) != os.path.realpath(git):
         return []
     whole = os.path.realpath(os.path.join(linked, common))
+    if os.path.dirname(linked) != os.path.join(whole, "worktrees"):
+        return []
     return [os.path.dirname(whole)] if os.path.basename(whole) == ".git" else [whole]
 
 
-def _read(path: str) -> bytes | None:
+def _text(path: str) -> str:
+    return (_read(path, MAX_POINTER) or b"").decode("utf-8", "replace")
+
+
+def _read(path: str, most: int, end: bool = False) -> bytes | None:
+    """A plain file up to so many bytes, or its end; None where it is none."""
     try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
         return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if end:
+            file.seek(max(0, found.st_size - most))
+        return file.read(most)
 
 
 # --- what was held in this turn
@@ -161,42 +181,51 @@ def _read(path: str) -> bytes | None:
 
 class _Held:
     """The rules that were shown since the user's last words, in one session. A client may write
-    these words down only after its first call: what was shown before counts for them."""
+    these words down only after its first call, so what was shown before counts for them; and the
+    very call that was held, made again soon, is the model's answer to that, whatever words stand
+    there by now."""
 
-    def __init__(self, folder: str, session: str, transcript: str) -> None:
+    def __init__(self, folder: str, session: str, transcript: str, call: str) -> None:
         name = "".join(sign for sign in session if sign.isalnum() or sign in "-_")[:80]
         self._path = os.path.join(folder, f"held-{name}.json") if name else ""
         self._turn = _turn(transcript)
+        self._call = call
         self.files: list[str] = []
-        kept: Any = {}
+        found: Any = {}
         try:
-            kept = json.loads(_read(self._path) or b"{}") if self._path else {}
+            found = json.loads(_read(self._path, MAX_EVENT) or b"{}") if self._path else {}
         except ValueError:
             return
-        if isinstance(kept, dict) and kept.get("turn") in ("", self._turn):  # pyright: ignore[reportUnknownMemberType]
-            self.files = [str(one) for one in kept.get("files", ())]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+        kept: dict[str, Any] = found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+        again = kept.get("call") == call and time.time() - float(kept.get("at") or 0) < SOON
+        if again or kept.get("turn") in ("", self._turn):
+            self.files = [str(one) for one in kept.get("files", ())]
 
     def add(self, files: list[str]) -> None:
         """Keep what is shown now; and that what was shown before belongs to this turn."""
         self.files += files
+        call = self._call if files else ""  # one that was let through is no answer next time
         if not self._path or not self.files:
             return
         temporary = f"{self._path}.{os.getpid()}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
-            json.dump({"turn": self._turn, "files": self.files}, file)
+            kept = {"turn": self._turn, "files": self.files, "call": call, "at": time.time()}
+            json.dump(kept, file)
         os.replace(temporary, self._path)
+
+
+def _named(event: dict[str, Any]) -> str:
+    """What tells a call from others."""
+    import hashlib
+
+    given = json.dumps([event.get("tool_name"), event.get("tool_input")], sort_keys=True)
+    return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _turn(transcript: str) -> str:
     """What names the user's last words in Claude Code's transcript; "" where they are not told."""
-    try:
-        with open(transcript, "rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(0, end - TAIL))
-            rows = file.read().split(b"\n")
-    except OSError:
-        return ""
+    rows = (_read(transcript, TAIL, end=True) or b"").split(b"\n")
     for row in reversed(rows):
         if b'"type":"user"' in row and b'"tool_result"' not in row and b'"isMeta":true' not in row:
             start = row.find(b'"uuid":"')

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, TextIO, cast
 from reverie.api.memory import Memory, grounds_of
 from reverie.errors import InvalidInput, ReverieError
 from reverie.settings import Flags, environment
+from reverie.text.terminal import clean
 
 FAILED = 1
 MAX_EVENT = 8 * 1024 * 1024
@@ -49,7 +50,7 @@ def main(source: BinaryIO, out: TextIO) -> int:
             if answer:
                 out.write(json.dumps(_context(told, answer)) + "\n")
     except ReverieError as error:
-        print(f"reverie: {error}", file=sys.stderr)
+        print(f"reverie: {clean(str(error))}", file=sys.stderr)
         return FAILED
     return 0
 

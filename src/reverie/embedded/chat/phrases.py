@@ -69,8 +69,8 @@ ENGLISH = Phrases(
     recall="You can also ask about what was said here or is remembered: “where are bugs tracked?”.",
     configure="For a real model, give the key of a provider (ANTHROPIC_API_KEY or OPENAI_API_KEY) "
     "and choose one with --model.",
-    no_rule="I have no rule for that.",
-    short="I have no rule for that. Say “help” for what I can do.",
+    no_rule="I read that; there is nothing in it that I can do.",
+    short="I read that; there is nothing in it that I can do. Say “help” for what I can.",
     welcome="You are welcome.",
     no_words="I see no words that I could answer.",
     missing="I cannot do that here: no tool named {tool} is defined.",

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 USER, TEAMS, UNVERIFIED = "user", "team", "unverified"
 _HELD = "Not run yet: this call goes against a rule from memory."
 _BLOCKED = "Not run: a rule of the user's forbids this call."
-_AFTER = "This call has run, but it goes against a rule from memory. Keep to it from here on."
+_AFTER = (
+    "This call goes against a rule from memory, and was not held back. If it ran, put right what "
+    "it did where that matters. Keep to the rule from here on."
+)
 _AGAIN = (
     "Do the work in a way that keeps to the rule. Only where it clearly does not fit here, make "
     "the same call again: it will run."

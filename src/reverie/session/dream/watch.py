@@ -45,13 +45,6 @@ class DreamWatch:
     asked: bool = False
     now: Dream | None = None  # the one under way
 
-    @property
-    def pill(self) -> str:
-        """What a footer shows of a dream under way; nothing where there is none."""
-        if self.now is None or self.now.over:
-            return ""
-        return f"dreaming: {self.now.phase}, {self.now.tools} calls (/tasks)"
-
     async def start(self, host: Host) -> str:
         """Dream because a person asked; says what happens."""
         if not host.world.flags.get(NAME):

@@ -246,7 +246,7 @@ class Vectors:
         if np is None:
             return [self._likeness([sum(map(mul, row, v)) for row in self._rows]) for v in known]
         with one_thread():
-            values = np.asarray(known, "f") @ self._matrix.T  # one walk over all vectors
+            values = (self._matrix @ np.asarray(known, "f").T).T  # one walk over all vectors
         return [self._likeness(row) for row in values]
 
     def _likeness(self, values: Any) -> Likeness:

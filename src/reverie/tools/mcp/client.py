@@ -183,7 +183,7 @@ class Connection:
 
     def _tool(self, tool: types.Tool) -> RemoteTool | None:
         name = f"mcp__{self.server.name}__{_NAME.sub('_', tool.name)}"[:_LONGEST]
-        schema = {**_OBJECT, **tool.input_schema}
+        schema = {**_OBJECT, **_plain(tool.input_schema)}
         if len(json.dumps(schema)) > MAX_SCHEMA:
             self._tell(f"its tool {name} is left out: its schema is too long")
             return None
@@ -257,6 +257,18 @@ def _text(text: str, most: int) -> str:
     """A server's words: nothing in them that hides, and not without end."""
     one = strip(text).strip()
     return one if len(one) <= most else f"{one[:most]} […]"
+
+
+def _plain(value: Any) -> Any:
+    """A schema, with nothing in any of its texts that hides."""
+    if isinstance(value, str):
+        return strip(value)
+    if isinstance(value, list):
+        return [_plain(one) for one in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        known = cast("dict[str, Any]", value)
+        return {strip(name): _plain(one) for name, one in known.items()}
+    return value
 
 
 def output(found: types.CallToolResult) -> Output:

@@ -21,7 +21,7 @@ from reverie.settings.values import read_bytes
 FILE = ".mcp.json"
 HOME_FILE = "mcp.json"
 MAX_SERVERS = 50
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")  # `__` ends it in a tool's name: none passes for another
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -98,8 +98,8 @@ def servers_in(data: bytes, environ: Mapping[str, str]) -> tuple[list[McpServer]
 
 def _server(name: str, row: object, environ: Mapping[str, str]) -> McpServer | str:
     """One entry, or what is wrong with it."""
-    if not _NAME.fullmatch(name):
-        return "a name has letters, digits, _ and -, at most 40"
+    if not _NAME.fullmatch(name) or "__" in name or name.endswith("_"):
+        return "a name has letters, digits, _ and -, at most 40; no __ and no _ at its end"
     if not isinstance(row, dict):
         return "it must be an object with a command or a url"
     try:

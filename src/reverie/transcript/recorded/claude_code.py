@@ -134,7 +134,7 @@ class _RowReader:
         node.rows.append(row.number)
         node.blocks.extend(row.blocks())
         self.alias[uuid] = node.id
-        if row.value.get("isMeta"):
+        if _is_of_the_client(row.value):
             node.origin = "client"
         if row.value.get("isCompactSummary"):
             node.origin = "summary"
@@ -210,6 +210,16 @@ def _said(node: Node, owner: Node) -> list[Node]:
     if not words:
         return []
     return [Node(f"{node.id}:said", node.id, node.at, [], words, "user")]
+
+
+def _is_of_the_client(row: Object) -> bool:
+    """Whether no person wrote a row: what a channel, a task or a program puts in says so."""
+    origin = row.get("origin")
+    kind = origin.get("kind") if isinstance(origin, dict) else None
+    made = row.get("isMeta") or row.get("isSynthetic")
+    return (
+        bool(made) or kind not in (None, "human") or row.get("userType", "external") != "external"
+    )
 
 
 def _results(node: Node) -> list[str]:

@@ -13,8 +13,13 @@ from difflib import SequenceMatcher
 
 from reverie.text.terminal import clean
 from reverie.text.untrusted import reveal
-from reverie.tools import PermissionAnswer, Question
-from reverie.tools.permissions import OPEN_ENDS, PermissionRule, covers_command
+from reverie.tools.permissions import (
+    OPEN_ENDS,
+    PermissionAnswer,
+    PermissionRule,
+    Question,
+    covers_command,
+)
 from reverie.tools.tool import FileChange
 from reverie.transcript.blocks import dump
 

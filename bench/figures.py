@@ -1,0 +1,171 @@
+"""What a measurement comes to: figures, each beside a peer or a bound of the same run.
+
+A figure leads where it is as good as what it is held against, or better. What it is held against
+is the best of the peers that ran, or, where there is no peer, a bound: a limit we set ourselves or
+what no program can do without. A figure that does not lead says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+OUT = HERE / "out"
+RESULTS = HERE / "results"
+ROOT_SHARED = Path(os.environ.get("REVERIE_SHARED") or ROOT.parent / "shared")
+QUICK = bool(os.environ.get("REVERIE_BENCH_QUICK"))
+
+Row = tuple[str, str, str, bool | None]
+"""A detail beside the figures: what, measured, limit, met (None where there is no limit)."""
+Better = Literal["lower", "higher"]
+Unit = Literal["", "share", "x", "ms", "s", "MB", "exponent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number and what it is held against."""
+
+    key: str
+    what: str
+    ours: float
+    against: float | None  # None: nothing ran that it could be held against
+    peer: str  # whose the number beside it is
+    better: Better
+    unit: Unit = ""
+    n: int = 1
+    why: str = ""  # told where it does not lead
+    others: Mapping[str, float] = field(default_factory=dict[str, float])  # all that ran
+    points: Sequence[tuple[float, float]] = ()  # a size, and the cost at it
+
+    @property
+    def ratio(self) -> float | None:
+        if self.against is None or self.unit == "exponent":
+            return None
+        if not self.against:
+            return 1.0 if not self.ours else None
+        return self.ours / self.against
+
+    @property
+    def leads(self) -> bool | None:
+        if self.against is None:
+            return None
+        return self.ours <= self.against if self.better == "lower" else self.ours >= self.against
+
+    def value(self) -> dict[str, Any]:
+        """As it is kept: numbers to six digits."""
+        made = asdict(self) | {"ratio": self.ratio, "leads": self.leads}
+        made["others"] = {name: _short(one) for name, one in self.others.items()}
+        made["points"] = [[_short(one) for one in pair] for pair in self.points]
+        for name in ("ours", "against", "ratio"):
+            made[name] = _short(made[name])
+        return {name: one for name, one in made.items() if one not in ("", {}, [])}
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def against_peers(
+    key: str,
+    what: str,
+    ours: float,
+    peers: Mapping[str, float],
+    *,
+    better: Better,
+    **more: Any,
+) -> Figure:
+    """A figure held against the best of its peers."""
+    pick = min if better == "lower" else max
+    best = pick(peers, key=lambda name: peers[name]) if peers else ""
+    others = {"Reverie": ours, **peers}
+    return Figure(
+        key, what, ours, peers.get(best), best or "no peer ran", better, others=others, **more
+    )
+
+
+def at_most(
+    key: str, what: str, ours: float, bound: float, unit: Unit = "", n: int = 1, why: str = "",
+    **more: Any,
+) -> Figure:  # fmt: skip
+    """A figure that our own bound holds down."""
+    return Figure(key, what, ours, bound, "our bound", "lower", unit, n, why, **more)
+
+
+def at_least(
+    key: str, what: str, ours: float, bound: float, unit: Unit = "", n: int = 1, why: str = "",
+    **more: Any,
+) -> Figure:  # fmt: skip
+    """A figure that has to reach our own bound."""
+    return Figure(key, what, ours, bound, "our bound", "higher", unit, n, why, **more)
+
+
+# What is kept
+
+
+@cache
+def code(*modules: str) -> str:
+    """What is measured and what measures it (all modules, or these), as one hash."""
+    whole = hashlib.sha256()
+    own = [*HERE.glob("*.py"), *(HERE / "peers").glob("*")]
+    files = [*(ROOT / "src").rglob("*.py"), *(p for p in own if not modules or p.stem in modules)]
+    for path in sorted(files):
+        whole.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def written(part: str, folder: Path = RESULTS) -> dict[str, Any] | None:
+    """What a part came to when it last ran; None where it never did."""
+    path = folder / f"{part}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def kept(folder: Path = RESULTS) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every part that has results, with them."""
+    for path in sorted(folder.glob("*.json")):
+        yield path.stem, json.loads(path.read_text(encoding="utf-8"))
+
+
+def known(folder: Path = RESULTS) -> dict[str, float]:
+    """Every number that a text may cite: KEY is ours, KEY.against the other's; KEY.ratio, KEY.n."""
+    out: dict[str, float] = {}
+    for _, found in kept(folder):
+        for row in found.get("rows", ()):
+            key = row["key"]
+            if "count" in row:  # something that was tried so often
+                out |= {key: row["count"], f"{key}.bad": row["bad"]}
+                continue
+            out[key] = row["ours"]
+            for name in ("against", "ratio", "n"):
+                if isinstance(row.get(name), int | float):
+                    out[f"{key}.{name}"] = row[name]
+            for name, value in row.get("others", {}).items():
+                out[f"{key}.{slug(name)}"] = value
+    return out
+
+
+def slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A number as people read it."""
+    if value is None:
+        return "-"
+    if unit == "share":
+        digits = 1 if value in (0.0, 1.0) or not (value < 0.001 or 0.9995 <= value < 1) else 2
+        return f"{100 * value:.{digits}f} %"
+    if unit == "exponent":
+        return f"{value:.2f}"
+    told = f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:,.3g}"
+    if abs(value) >= 1000:
+        told = f"{value:,.0f}"
+    return f"{told} {unit}".strip()

@@ -1,0 +1,125 @@
+"""The question for permission: everything that is asked for in a box, and a key for each answer."""
+
+from __future__ import annotations
+
+import os
+from queue import SimpleQueue
+
+from reverie.apps.tui.boxes import Line, box, wrapped
+from reverie.text.counts import plural
+from reverie.text.terminal import line
+from reverie.tools import PermissionAnswer, Question
+from reverie.tools.questions import ADDED, REMOVED, Row, asked_for, diff, read_answer, visible
+from reverie.tools.reach import reach
+
+STYLES = {REMOVED: "class:red", ADDED: "class:green", "dim": "class:dim"}
+WIDE = 100
+FRAME = 6  # rows of a box that are not its body
+
+
+def subject_of(question: Question) -> str:
+    """What is asked about; a path in the project as the project has it."""
+    return visible(question.subject.removeprefix(f"{os.getcwd()}/"))
+
+
+class PermissionPanel:
+    """Asks until there is an answer; `answers` gives it."""
+
+    whole = False
+
+    def __init__(self, question: Question) -> None:
+        self.answers: SimpleQueue[PermissionAnswer] = SimpleQueue()
+        self._question = question
+        self._rows = diff(question.change) if question.change else asked_for(question)
+        self._from = 0
+        self._why: str | None = None  # what is typed behind a no
+        self._pattern: str | None = None
+        self._room = 1
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        question = self._question
+        inner = max(1, width - 4)
+        body: list[Line] = [("", "")]
+        for row in self._rows:
+            body += [(STYLES.get(row.style, ""), part) for part in self._parts(row, inner)]
+        self._room = max(1, height - FRAME)
+        total = len(body)
+        self._from = max(0, min(self._from, total - self._room))
+        if total > self._room:
+            body = body[self._from : self._from + self._room]
+            told = f"{self._from + 1}-{self._from + len(body)} of {plural(total, 'line')}"
+            body.append(("class:dim", f"{told}   ↑↓ pageup pagedown"))
+        body += [("", "")]
+        body += [("class:dim", row) for row in wrapped(self._told(), inner)]
+        subject = line(subject_of(question), 400)
+        return box(f"{question.tool} {subject}?", body, self._choices(width), width)
+
+    def _parts(self, row: Row, width: int) -> list[str]:
+        return list(wrapped(row.text, width))
+
+    def _told(self) -> str:
+        change = self._question.change
+        rule = self._question.rule
+        kept = f" s and p: {line(reach(rule, runs=self._question.runs), 120)}." if rule else ""
+        if change is None:
+            return f"{self._question.reason}.{kept}"
+        signs = [row.style for row in self._rows]
+        count = max(signs.count(REMOVED), signs.count(ADDED))
+        return f"{plural(count, 'line')} would change. /undo takes turns back, not files.{kept}"
+
+    def _choices(self, width: int) -> str:
+        rule = self._question.rule
+        if self._why is not None:
+            return f"no, because: {self._why}▌   enter sends, esc goes back"
+        if rule is None:
+            return "y yes   n no, say why   esc no"
+        if width < WIDE:
+            return "y yes   n no, say why   s this session   p always here   esc no"
+        return (
+            "y yes   n no, and say why   s always in this session   p always in this project   "
+            "esc no"
+        )
+
+    def press(self, key: str) -> None:
+        if self._why is not None:
+            self._typed(key)
+            return
+        moves = {"up": -1, "down": 1, "pageup": -self._room, "pagedown": self._room}
+        if key in moves:
+            self._from = max(0, self._from + moves[key])
+        elif key in ("escape", "c-d"):
+            self.answers.put(PermissionAnswer(False))
+        elif key == "n":
+            self._why = ""
+        elif answer := read_answer(key, self._question):
+            self.answers.put(answer)
+
+    def _typed(self, key: str) -> None:
+        why = self._why or ""
+        if key == "enter":
+            self.answers.put(PermissionAnswer(False, words=why.strip()))
+        elif key == "escape":
+            self._why = None
+        elif key == "backspace":
+            self._why = why[:-1]
+        elif len(key) == 1 and key.isprintable():
+            self._why = why + key
+
+
+class ConfirmPanel:
+    """A question that may wait: yes, no, or later."""
+
+    whole = False
+
+    def __init__(self, question: str) -> None:
+        self.answers: SimpleQueue[bool | str] = SimpleQueue()
+        self._question = question
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        rows = list(wrapped(visible(self._question), max(1, width - 4)))
+        body: list[Line] = [("", row) for row in rows[: max(1, height - FRAME)]]
+        return box("A question", body, "y yes   n no, and never ask again   esc later", width)
+
+    def press(self, key: str) -> None:
+        if key in ("y", "n", "escape", "enter", "c-d"):
+            self.answers.put({"y": True, "n": False}.get(key, ""))

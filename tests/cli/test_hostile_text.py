@@ -1,0 +1,110 @@
+"""Text of others on the terminal: no command prints what a terminal would obey. Row 68."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import anyio
+
+from reverie.memory.trust import Trust
+from reverie.memory.versions import Origin
+from reverie.session.session import Session
+from reverie.settings import Settings
+from reverie.store.memories import Memories
+from reverie.testing import reply
+from reverie.wire.given import user
+from tests.cli.conftest import Run
+
+TRICK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\r\x08hidden"
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+LISTS = [
+    "memory list",
+    "memory show evil.md",
+    "memory show evil.md --json",
+    "memory search owned",
+    "memory log",
+    "memory log --json",
+    "memory diff evil.md",
+    "memory blame evil.md",
+    "memory review",
+    "memory review --json",
+    "memory rules",
+    "memory rules --json",
+    "memory check",
+    "memory check --json",
+    "memory export",
+    "sessions list",
+    "sessions list --json",
+    "sessions show {session}",
+    "sessions show {session} --json",
+    "cache {session}",
+    "recall owned deploy",
+    "recall owned deploy --json",
+    "ask what is owned by deploy?",
+    "ask what is owned by deploy? --json",
+    "dream --dry-run",
+    "stats",
+    "doctor",
+    "doctor --json",
+    "config list",
+    "config list --json",
+    "config get {trick}",
+    "config get {trick} --json",
+    "flags list",
+    "trust --json",
+    "fleet status",
+    "fleet list",
+    "fleet show {trick}",
+    "memory show {trick}",
+    "memory show {trick} --json",
+    "sessions show {trick}",
+    "team status",
+    "team scan .",
+    "install {trick}",
+    "help {trick}",
+    "{trick}",
+]
+
+
+def hostile(home: Path, project: Path) -> str:
+    """A memory, a session and settings made of what a terminal obeys; the session's id."""
+    with Memories.of(home, project, {}, Settings(), now=time.time) as memories:
+        for key, trust in (("evil.md", Trust.USER), ("other.md", Trust.UNTRUSTED)):
+            text = (
+                f"---\nname: {TRICK}\ndescription: owned deploy {TRICK}\ntype: feedback\n"
+                f"applies_to: {TRICK}\n---\n\nNever run `deploy {TRICK}`: owned {TRICK}.\n"
+            )
+            memories.save(key, text.encode(), Origin("save", trust, agent=TRICK, note=TRICK))
+    (project / ".reverie").mkdir()
+    given = {TRICK: TRICK, "contextPolicy": TRICK, "hooks": {TRICK: [{"command": TRICK}]}}
+    (project / ".reverie" / "settings.json").write_text(json.dumps(given))
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {TRICK: {"command": TRICK}}}))
+    (project / "CLAUDE.md").write_text(f"@{TRICK}\n")
+
+    async def talk() -> str:
+        async with Session.open(project, home=home, model="m1", system=TRICK) as session:
+            await session.add(user(f"owned {TRICK}"))
+            await session.prepare()
+            await session.observe(reply(f"deploy {TRICK}"))
+            await session.end_turn()
+            return session.id
+
+    return anyio.run(talk)
+
+
+def test_row_68_no_command_prints_what_a_terminal_obeys(
+    run: Run, home: Path, project: Path
+) -> None:
+    session = hostile(home, project)
+    shown = 0
+    for line in LISTS:
+        words = [w.format(session=session, trick=TRICK) for w in line.split(" ")]
+        done = run(*words, input="")
+        for text in (done.out, done.err):
+            found = OBEYED.search(text)
+            assert found is None, (line, text[max(0, found.start() - 60) :][:120])
+        shown += "owned" in done.out
+    assert shown > 15

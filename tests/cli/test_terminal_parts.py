@@ -1,0 +1,156 @@
+"""The parts of the terminal app without a terminal: what is drawn, in how many columns, of what."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from reverie.apps.tui.asking import ConfirmPanel, PermissionPanel
+from reverie.apps.tui.boxes import apart, box, cut, wide, wrapped
+from reverie.apps.tui.calls import OPEN_LINES, ShownCall
+from reverie.apps.tui.footer import Status, footer, spoken
+from reverie.apps.tui.lists import Entry, ListPanel
+from reverie.apps.tui.markdown import MarkdownStream, rendered, shown
+from reverie.apps.tui.signs import drawn
+from reverie.tools import PermissionAnswer, Question
+from reverie.tools.permissions import PermissionRule
+from reverie.tools.tool import FileChange
+from reverie.world import ToolCall
+
+pytestmark = pytest.mark.spec("18.terminal-app")
+STATUS = Status("claude-opus-5-5", 0.25, 117_710, "compaction", 0.44, "$0.42", "dream: gather")
+EVIL = "a\x1b[31mred\x1b]0;title\x07\x9b2Jb\u202ec\u200bd\re"
+
+
+def loaded(code: str) -> set[str]:
+    told = f"{code}\nimport sys\nprint(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    return set(ran.stdout.split())
+
+
+def test_the_input_is_drawn_before_the_engine_is_loaded() -> None:
+    names = loaded("import reverie.apps.cli.app, reverie.apps.cli.chat, reverie.apps.tui.terminal")
+    heavy = {"rich", "anyio", "reverie.session", "reverie.agent", "reverie.store", "reverie.tools"}
+    assert not names & heavy
+    assert "prompt_toolkit" in names
+
+
+def test_one_prompt_loads_nothing_of_the_terminal() -> None:
+    names = loaded("import reverie.apps.cli.chat, reverie.apps.cli.prompted")
+    assert not {name for name in names if name.startswith("prompt_toolkit")}
+    assert "reverie.apps.tui.terminal" not in names
+
+
+@pytest.mark.parametrize("width", [10, 20, 30, 40, 60, 80, 120])
+def test_a_footer_fits_and_gives_up_from_the_right(width: int) -> None:
+    line = footer(STATUS, width)
+    assert len(line) <= width
+    assert ("ctx 25%" in line or "context 25%" in line) == (width >= 20)
+    assert ("$0.42" in line) == (width >= 80)
+
+
+def test_the_footer_in_words() -> None:
+    words = spoken(STATUS)
+    assert words.startswith("status: context 25 percent, 117,710 tokens until compaction, cache 44")
+    assert "loading" in footer(Status(), 80)
+
+
+def test_nothing_of_others_acts_on_the_terminal() -> None:
+    for text in (shown(EVIL), rendered(EVIL, 40, colour=False)):
+        assert not {sign for sign in text if ord(sign) < 32 and sign != "\n"}
+        assert not {"\x9b", "\u202e", "\u200b", "\x7f"} & set(text)
+    assert "red" in shown(EVIL)
+    assert "U+200B" in shown(EVIL)
+    call = ShownCall.of(ToolCall("c", f"Ba{EVIL}", '{"command":"x\\u001b[2J"}'), 0.0)
+    call.end(EVIL, True, 1.0)
+    for line in (call.head(60), *call.body(60)):
+        assert "\x1b" not in line
+        assert wide(line) <= 60
+
+
+def test_blocks_are_over_at_an_empty_line_outside_a_fence() -> None:
+    stream = MarkdownStream()
+    assert stream.add("One ") == []
+    assert stream.add("line.\n\n```py\na\n\nb") == ["One line.\n"]
+    assert stream.rest() == "```py\na\n\nb"
+    assert stream.add("\n```\nrest") == ["```py\na\n\nb\n```"]
+    assert stream.end() == "rest"
+    assert stream.rest() == ""
+
+
+def test_a_table_too_wide_becomes_a_list() -> None:
+    table = "| name | what it is for |\n|---|---|\n| a | something long to say |\n"
+    assert "─" in rendered(table, 60, colour=False)
+    narrow = rendered(table, 20, colour=False)
+    assert "name: a" in narrow
+    assert all(wide(line) <= 20 for line in narrow.split("\n"))
+
+
+def test_boxes_are_as_wide_as_they_should_be() -> None:
+    for width in (20, 80, 121):
+        body = [("", "日本語" * 30), ("", "x" * 300), ("", "")]
+        lines = box("A title that is long " * 9, body, "y yes   n no " * 12, width)
+        assert {wide(text) for _, text in lines} == {width}
+    assert wide(apart("left" * 30, "right", 40)) == 40
+    assert cut("日本語", 4) == "日…"
+    assert list(wrapped("one two three", 8)) == ["one two", "three"]
+
+
+def test_signs_that_an_encoding_lacks_have_others_in_their_place() -> None:
+    assert drawn("╭─ › … ●", "ascii") == "+- > ... *"
+    assert drawn("╭─", "UTF-8") == "╭─"
+
+
+def test_a_failed_call_tells_how_much_more_there_is() -> None:
+    call = ShownCall.of(ToolCall("c", "Bash", '{"command":"make"}'), 0.0)
+    call.end("\n".join(map(str, range(40))), True, 0.3)
+    assert call.head(60).startswith("▸ Bash make")
+    assert call.head(60).endswith("failed  0.3 s")
+    lines = call.body(60)
+    assert len(lines) == OPEN_LINES + 1
+    assert "28 lines more" in lines[-1].replace("… ", "") or "28 lines" in lines[-1]
+
+
+def asked(*keys: str) -> PermissionAnswer:
+    rule = PermissionRule("Edit", "a.py")
+    question = Question("Edit", "a.py", "it edits", rule, {}, FileChange(b"a\n", b"b\n"))
+    panel = PermissionPanel(question)
+    told = "\n".join(text for _, text in panel.lines(80, 24))
+    assert "1 - a" in told
+    assert "1 + b" in told
+    for key in keys:
+        panel.press(key)
+    return panel.answers.get_nowait()
+
+
+def test_each_key_of_a_question() -> None:
+    assert asked("y") == PermissionAnswer(True)
+    assert asked("s").remember == "session"
+    assert asked("p").remember == "project"
+    assert asked("escape") == PermissionAnswer(False)
+    assert asked("x", "enter", "n", *"not so", "backspace", "enter").words == "not s"
+    assert asked("n", "escape", "y").allow
+
+
+def test_a_list_keeps_its_choice_and_gives_keys_on() -> None:
+    panel = ListPanel("Tasks", "k kill", "nothing")
+    assert "nothing" in "".join(text for _, text in panel.lines(40, 12))
+    panel.fill([Entry("a", "A"), Entry("b", "B")])
+    panel.press("down")
+    assert panel.chosen == "b"
+    panel.fill([Entry("new", "N"), Entry("a", "A"), Entry("b", "B")])
+    assert panel.chosen == "b"
+    panel.press("k")
+    assert [panel.wait(0.0), panel.wait(0.0)] == ["moved", "k"]
+    assert all(wide(text) == 40 for _, text in panel.lines(40, 12))
+
+
+def test_a_question_that_may_wait() -> None:
+    for key, meant in (("y", True), ("n", False), ("escape", "")):
+        panel = ConfirmPanel("May the rule \x1b[2J do more?")
+        assert all(wide(text) == 60 for _, text in panel.lines(60, 20))
+        panel.press("x")
+        panel.press(key)
+        assert panel.answers.get_nowait() == meant

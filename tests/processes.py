@@ -1,0 +1,49 @@
+"""Processes that a test starts and that never outlive it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 10.0
+
+
+@contextlib.contextmanager
+def running(line: Sequence[str | Path], **how: Any) -> Generator[subprocess.Popen[str]]:
+    """A process while the block lasts, its output a pipe. `with Popen` would wait for its end, for
+    ever where the block failed before it asked for that."""
+    with subprocess.Popen(list(map(str, line)), stdout=subprocess.PIPE, text=True, **how) as one:
+        try:
+            yield one
+        finally:
+            end(one)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Ask a process to end, and make it where it does not; also one that was stopped."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError, ValueError):
+                pipe.close()
+
+
+def children() -> set[int]:
+    """The processes that this one has started and that are still there."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found.update(map(int, task.read_text().split()))
+    return found
