@@ -91,9 +91,9 @@ PLACES = {
     "dream": "/dream",
     "health": "/health",
     "savings": "/savings",
-    "team": "/team",
 }
 MORE = {
+    "team": "/team",  # it names whom git names on this machine
     "memory list": "/memories",
     "memory source": "/memories/project_billing_release.md?view=source",
     "memory lines": "/memories/project_billing_release.md?view=blame",

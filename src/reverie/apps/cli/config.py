@@ -76,7 +76,7 @@ def get(name: str, as_json: bool, project: Path) -> None:
 
 @app.command("set")
 @click.argument("name", help="Its name, JSON key or environment variable.")
-@click.argument("value", help="on, off, a number, a text or JSON.")
+@click.argument("value", help="A number, on or off, or a text, as the setting asks for.")
 @json_option
 @project_option
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
