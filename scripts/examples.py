@@ -31,7 +31,7 @@ PAGES = (
 INSIDE = "docs/loop.md"
 """A page whose examples stand inside an `async def`, with names of the reader's own."""
 NOT_STRICT = (INSIDE, "docs/adapters.md", "docs/how-to/own-loop-openai.md")
-"""Pages whose subjects are not strict themselves: some types of LangChain and OpenAI are unknown."""
+"""Pages whose subjects are not strict themselves: LangChain and OpenAI have unknown types."""
 PREAMBLE = """
 from typing import Any
 TOOLS: list[Any] = []
