@@ -173,7 +173,8 @@ def _as_async(method: ast.FunctionDef) -> str:
 
 def _written(kind: str, method: Method, returned: str) -> str:
     given = ast.unparse(method.args)
-    doc = (ast.get_docstring(method) or "").replace("\n", "\n        ")
+    lines = (ast.get_docstring(method) or "").splitlines()
+    doc = "\n".join(f"        {line}" if line else "" for line in lines).strip()
     noqa = "  # noqa: A002" if "type: str" in given else ""
     line = f"{kind} {method.name}({given}) -> {returned}:"
     if len(line) > 92:

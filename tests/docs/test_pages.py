@@ -47,6 +47,7 @@ def test_sound_pages_are_accepted(tmp_path: Path) -> None:
         ("![x](q.png)", "docs/a.md:1: no such file: q.png"),
         ('<img src="q.png">', "docs/a.md:1: no such file: q.png"),
         ("[x](/docs/a.md)", "a path from the root of the file system"),
+        ("[x](../docs)", "a folder, which the site has no page for"),
         ("[x](../../b.md)", "a path out of the repository"),
         ("| a |\n|---|\n| [x](gone.md) |", "no such file: gone.md"),
         ("[x][y]\n\n[y]: gone.md", "no such file: gone.md"),
