@@ -23,6 +23,7 @@ for number in range(8):
     messages.append(
         {"role": "tool", "tool_call_id": call["id"], "content": f"pixels {number} " * 200}
     )
-    sent = fitter.fit(messages)
+    fitter.fit(messages)
 
+sent = fitter.fit(messages)
 print([len(str(one["content"])) for one in sent if one["role"] == "tool"])

@@ -30,6 +30,8 @@ PAGES = (
 )  # fmt: skip
 INSIDE = "docs/loop.md"
 """A page whose examples stand inside an `async def`, with names of the reader's own."""
+NOT_STRICT = (INSIDE, "docs/adapters.md", "docs/how-to/own-loop-openai.md")
+"""Pages whose subjects are not strict themselves: LangChain and OpenAI have unknown types."""
 PREAMBLE = """
 from typing import Any
 TOOLS: list[Any] = []
@@ -39,8 +41,6 @@ async def send(request: Any) -> object:
     return {}
 async def example() -> None:
 """
-FRAMEWORKS = "docs/adapters.md"
-"""A page whose subjects are not strict themselves: some of LangChain's types are unknown."""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = Path(sys.executable).parent
 
@@ -57,7 +57,7 @@ def write(folder: Path) -> dict[str, tuple[str, int]]:
     for page in PAGES:
         for number, (line, code) in enumerate(examples(page)):
             name = f"{Path(page).stem.lower().replace('-', '_')}_{number}.py"
-            mode = "# pyright: standard\n" if page in (FRAMEWORKS, INSIDE) else ""
+            mode = "# pyright: standard\n" if page in NOT_STRICT else ""
             above = PREAMBLE.lstrip() if page == INSIDE else ""
             body = textwrap.indent(code, "    ") if above else code
             (folder / name).write_text(above + body + mode, encoding="utf-8")

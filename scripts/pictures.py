@@ -264,8 +264,10 @@ def shown(folder: Path, line: str) -> str:
     environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
     environ |= {"HOME": str(folder.parent), "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     ours, theirs = pty.openpty()
-    given = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    with subprocess.Popen(["/bin/sh", "-c", line], cwd=folder, env=environ, **given) as child:
+    shell = ["/bin/sh", "-c", line]
+    with subprocess.Popen(
+        shell, cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as child:
         os.close(theirs)
         seen = b""
         while piece := _read(ours):

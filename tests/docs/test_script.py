@@ -10,14 +10,15 @@ import pytest
 from reverie.errors import InvalidInput
 from reverie.simulator.answers import answer, load
 from reverie.simulator.faults import from_json
+from reverie.transcript.blocks import Json
 from tests.docs.lines import ROOT, blocks
 
 pytestmark = pytest.mark.spec("project.docs-run")
 PAGE = "docs/reference/script.md"
 
 
-def asked(text: str, **more: object) -> dict[str, object]:
-    return {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+def asked(text: str) -> dict[str, Json]:
+    return {"model": "m", "messages": [{"role": "user", "content": text}]}
 
 
 def test_the_script_on_the_page_is_played_as_the_page_says(tmp_path: Path) -> None:
