@@ -378,7 +378,10 @@ def test_a_fault_in_the_manifest_is_named(
 
 
 ROW_7 = "def test_row_07_x(): ..."
-PROVEN = '[[threat]]\nid = "T.7"\ntitle = "t"\noutcome = "o"\nstate = "built"\ntests = ["tests/test_a.py{}"]\n'
+PROVEN = (
+    '[[threat]]\nid = "T.7"\ntitle = "t"\noutcome = "o"\nstate = "built"\n'
+    'tests = ["tests/test_a.py{}"]\n'
+)
 
 
 @pytest.mark.spec("project.manifest")
