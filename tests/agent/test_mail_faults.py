@@ -123,15 +123,15 @@ class MailCourse:
 
 
 def test_a_letter_that_was_sent_or_read_outlives_a_kill(scale: Scale) -> None:
-    killed(MailCourse, Random(f"mail kills:{scale.seed}"), scale.pick(5, 600))
+    killed(MailCourse, Random(f"mail kills:{scale.seed}"), scale.pick(5, 300))
 
 
 def test_a_letter_outlives_a_call_that_fails(scale: Scale) -> None:
-    failed(MailCourse, Random(f"mail faults:{scale.seed}"), scale.pick(12, 2_000))
+    failed(MailCourse, Random(f"mail faults:{scale.seed}"), scale.pick(12, 1_000))
 
 
 def test_a_letter_outlives_a_power_cut(scale: Scale) -> None:
-    cut(MailCourse, Random(f"mail power:{scale.seed}"), scale.pick(12, 2_000))
+    cut(MailCourse, Random(f"mail power:{scale.seed}"), scale.pick(12, 1_000))
 
 
 def test_a_disk_that_fails_for_a_moment_costs_no_letter(tmp_path: Path) -> None:

@@ -50,6 +50,6 @@ async def _cancelled(base: Path, hops: int) -> None:
 
 def test_a_run_that_is_cancelled_anywhere_lands_each_job_once(scale: Scale) -> None:
     chance = Random(f"fleet cancels:{scale.seed}")
-    for _ in range(scale.pick(2, 400)):
+    for _ in range(scale.pick(2, 100)):
         with quick_folder() as base:
             anyio.run(_cancelled, base, int(chance.lognormvariate(6, 2)))

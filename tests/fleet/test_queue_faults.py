@@ -111,14 +111,14 @@ class QueueCourse:
 
 
 def test_a_queue_outlives_a_kill(scale: Scale) -> None:
-    killed(QueueCourse, Random(f"fleet kills:{scale.seed}"), scale.pick(4, 600), SQLITE)
+    killed(QueueCourse, Random(f"fleet kills:{scale.seed}"), scale.pick(4, 300), SQLITE)
 
 
 def test_a_queue_outlives_a_call_that_fails(scale: Scale) -> None:
     chance = Random(f"fleet faults:{scale.seed}")
-    failed(QueueCourse, chance, scale.pick(8, 2_000), SQLITE)
+    failed(QueueCourse, chance, scale.pick(8, 1_000), SQLITE)
     failed(QueueCourse, chance, scale.pick(2, 200), OS)
 
 
 def test_a_queue_outlives_a_power_cut(scale: Scale) -> None:
-    cut(QueueCourse, Random(f"fleet power:{scale.seed}"), scale.pick(5, 2_000), SQLITE)
+    cut(QueueCourse, Random(f"fleet power:{scale.seed}"), scale.pick(5, 1_000), SQLITE)

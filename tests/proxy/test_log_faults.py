@@ -85,15 +85,15 @@ def note(log: DecisionLog, at: int) -> None:
 
 
 def test_what_was_decided_outlives_a_kill(scale: Scale) -> None:
-    killed(LogCourse, Random(f"log kills:{scale.seed}"), scale.pick(5, 600))
+    killed(LogCourse, Random(f"log kills:{scale.seed}"), scale.pick(5, 300))
 
 
 def test_what_was_decided_outlives_a_call_that_fails(scale: Scale) -> None:
-    failed(LogCourse, Random(f"log faults:{scale.seed}"), scale.pick(20, 2_000))
+    failed(LogCourse, Random(f"log faults:{scale.seed}"), scale.pick(20, 1_000))
 
 
 def test_what_was_decided_outlives_a_power_cut(scale: Scale) -> None:
-    cut(LogCourse, Random(f"log power:{scale.seed}"), scale.pick(20, 2_000))
+    cut(LogCourse, Random(f"log power:{scale.seed}"), scale.pick(20, 1_000))
 
 
 def test_a_very_long_log_keeps_its_newer_half(tmp_path: Path) -> None:

@@ -204,6 +204,13 @@ def test_what_was_decided_otherwise_is_a_break_of_ours() -> None:
     assert (other.known, other.broken) == (5, True)
 
 
+def test_what_is_decided_behind_the_last_end_is_no_break() -> None:
+    ends = Ends()
+    ends.followed(asked(["a"]), made())
+    found = ends.followed(asked(["a", "b"]), made((1, "", "new")))
+    assert (found.known, found.broken) == (1, False)
+
+
 def test_what_the_client_left_is_told_and_a_compaction_is_no_history() -> None:
     ends = Ends()
     ends.followed(asked(["a"]), made())

@@ -115,14 +115,14 @@ def step(store: TeamStore, kind: str, keys: tuple[str, ...], at: int, size: int,
 
 def test_what_a_team_put_outlives_a_kill(scale: Scale) -> None:
     chance = Random(f"team kills:{scale.seed}")
-    killed(StoreCourse, chance, scale.pick(4, 600), SQLITE)
+    killed(StoreCourse, chance, scale.pick(4, 300), SQLITE)
 
 
 def test_what_a_team_put_outlives_a_call_that_fails(scale: Scale) -> None:
     chance = Random(f"team faults:{scale.seed}")
-    failed(StoreCourse, chance, scale.pick(8, 2_000), SQLITE)
+    failed(StoreCourse, chance, scale.pick(8, 1_000), SQLITE)
     failed(StoreCourse, chance, scale.pick(2, 200), OS)
 
 
 def test_what_a_team_put_outlives_a_power_cut(scale: Scale) -> None:
-    cut(StoreCourse, Random(f"team power:{scale.seed}"), scale.pick(8, 2_000), SQLITE)
+    cut(StoreCourse, Random(f"team power:{scale.seed}"), scale.pick(8, 1_000), SQLITE)

@@ -3,7 +3,10 @@ words, the newest of one of them, and what lost is kept."""
 
 from __future__ import annotations
 
+import errno
+import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -16,12 +19,14 @@ from reverie.store.memories import Memories
 from reverie.store.plain import digest
 from reverie.team.client import Offline, Stale
 from reverie.team.database import DatabaseAway, open_database
+from reverie.team.folder import read_files
 from reverie.team.round import sync
 from reverie.team.store import TeamStore
+from reverie.team.sync import SyncMode
 from reverie.team.values import Draft, HttpRefusal, KeptVersion, RemoteState
 from tests.breaking import SQLITE, Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
-from tests.faults import Ack
+from tests.faults import Ack, run_with_error
 
 from .test_store_faults import PLACE, draft, writer
 
@@ -68,13 +73,13 @@ class SyncCourse:
         self.steps = [chance.choice(["here", "there", "sync", "sync"]) for _ in range(4)]
 
     def begin(self, base: Path) -> None:
-        with self._memories(base) as memories:
+        with self.memories(base) as memories:
             store = self._store(base)
             memories.save("team/a.md", text_of("begun", 0).encode(), USER)
             sync(memories, Direct(store), now=lambda: 1.0)
             store.close()
 
-    def _memories(self, base: Path) -> Memories:
+    def memories(self, base: Path) -> Memories:
         return Memories(base / "p" / "memory", base / "p" / "history", base, now=lambda: 1.0)
 
     def _store(self, base: Path) -> TeamStore:
@@ -93,7 +98,7 @@ class SyncCourse:
             store.put(PLACE, [draft_], store.tag(PLACE), writer(store))
             ack(f"there {at}")
             return
-        with self._memories(base) as memories:
+        with self.memories(base) as memories:
             if kind == "here":
                 memories.save("team/a.md", text_of("here", at).encode(), USER)
                 ack(f"here {at}")
@@ -103,7 +108,7 @@ class SyncCourse:
 
     def check(self, base: Path, acked: Acked) -> None:
         store = self._store(base)
-        with self._memories(base) as memories:
+        with self.memories(base) as memories:
             memories.look()
             sync(memories, Direct(store), now=lambda: 99.0)
             here = memories.folder.bytes_of("team/a.md").decode()
@@ -133,12 +138,44 @@ class SyncCourse:
 
 
 def test_a_sync_that_is_killed_ends_the_same(scale: Scale) -> None:
-    killed(SyncCourse, Random(f"sync kills:{scale.seed}"), scale.pick(4, 500))
+    killed(SyncCourse, Random(f"sync kills:{scale.seed}"), scale.pick(4, 250))
 
 
 def test_a_sync_in_which_a_call_fails_ends_the_same(scale: Scale) -> None:
-    failed(SyncCourse, Random(f"sync faults:{scale.seed}"), scale.pick(8, 1_500))
+    failed(SyncCourse, Random(f"sync faults:{scale.seed}"), scale.pick(8, 800))
 
 
 def test_a_sync_that_loses_power_ends_the_same(scale: Scale) -> None:
     cut(SyncCourse, Random(f"sync power:{scale.seed}"), scale.pick(8, 1_000), SQLITE)
+
+
+def test_a_file_that_cannot_be_read_now_is_not_one_that_was_deleted(tmp_path: Path) -> None:
+    course = SyncCourse(Random(0))
+    course.begin(tmp_path)
+    with course.memories(tmp_path) as memories:
+        for n in itertools.count(1):
+            outcome = run_with_error(lambda: read_files(memories).sums, n, errno.EIO)
+            assert outcome.error is not None or "a.md" in outcome.value, outcome.hit
+            if outcome.hit is None:
+                break
+    assert n > 5
+
+
+def test_a_disk_that_fails_for_a_moment_leaves_no_text_behind(tmp_path: Path) -> None:
+    """What could not land is not refused: the next round takes it, without a change there."""
+    course, ticks = SyncCourse(Random(0)), itertools.count(1_700_000_000)
+    course.begin(tmp_path)
+    database = open_database(str(tmp_path / "team.sqlite3"))
+    store = TeamStore(database, now=lambda: float(next(ticks)), tombstones=True)
+    mode = SyncMode(deletions=True)
+    for n in range(11, 18):
+        text = text_of("there", n)
+        store.put(PLACE, [draft("a.md", text)], store.tag(PLACE), writer(store))
+        with course.memories(tmp_path) as memories:
+            failing = partial(sync, memories, Direct(store), now=lambda: 1.0, mode=mode)
+            outcome = run_with_error(failing, n, errno.EIO, calls=["os.open"])
+            assert store.contents(PLACE).contents.get("a.md") == text, n
+            sync(memories, Direct(store), now=lambda: 2.0, mode=mode)
+            assert memories.folder.bytes_of("team/a.md").decode() == text, n
+        assert outcome.hit
+    store.close()

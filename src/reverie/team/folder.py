@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from reverie.errors import NotFound, ReverieError, SecretFound
+from reverie.errors import (
+    Held,
+    NotFound,
+    PathRefused,
+    ReverieError,
+    SecretFound,
+    StoreError,
+    WriteFailed,
+)
 from reverie.memory import secrets
 from reverie.memory.format.entry import INDEX, TEAM, TopicFile, is_topic
 from reverie.memory.format.index import find_pointer
@@ -64,7 +72,7 @@ def read_files(memories: Memories) -> LocalFiles:
             continue
         try:
             data = memories.folder.bytes_of(name, BATCH_BYTES + 1)
-        except (NotFound, ReverieError):
+        except (NotFound, PathRefused):  # a disk that fails is not a file that was deleted
             continue
         key = name.removeprefix(below)
         found[key] = data
@@ -123,6 +131,8 @@ def land(
                 memories.allow(name, data)
             good[name] = data
         except ReverieError as error:
+            if type(error) is StoreError or isinstance(error, (WriteFailed, Held)):
+                raise  # the disk and not the text: the next round takes it
             refused[key] = error.what
     origin = Origin("pull", Trust.UNTRUSTED, agent="team", tool="sync", note=note)
     known = {f"{TEAM}/{key}": data for key, data in here.data.items()}
