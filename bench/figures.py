@@ -163,6 +163,8 @@ def known(folder: Path = RESULTS) -> dict[str, float]:
             if "count" in row:  # something that was tried so often
                 out |= {key: row["count"], f"{key}.bad": row["bad"]}
                 continue
+            if "ours" not in row:  # damages to the code: a table of their own
+                continue
             out[key] = row["ours"]
             for name in ("against", "ratio", "n"):
                 if isinstance(row.get(name), int | float) and (name, row[name]) != ("n", 1):
