@@ -123,15 +123,18 @@ def last_word(output: str) -> str:
 
 
 def add_rows(root: Path, one: Slice, seconds: float, bad: int) -> list[dict[str, Any]]:
-    """What a slice tried, one row for each thing, summed up with slices of the same commit."""
+    """What a slice tried, one row for each thing, summed up with the slices before it."""
     results, now = root / RESULTS, commit(root)
     known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.is_file() else []
-    rows = {(row["part"], row["what"], row["commit"]): row for row in known}
+    rows = {row["key"]: row for row in known}
     added: list[dict[str, Any]] = []
     for what, count in (total(root / TALLY) or Counter({"tests": 0})).most_common():
-        before = rows.get((one.part, what, now), {"count": 0, "bad": 0, "seconds": 0, "seeds": []})
+        key = f"endurance.{one.part}.{what.replace(' ', '-')}"
+        before = rows.get(key, {"count": 0, "bad": 0, "seconds": 0, "seeds": [], "commits": []})
         done, used = before["count"] + count, before["seconds"] + round(seconds)
-        rows[one.part, what, now] = {
+        commits = list(dict.fromkeys([*before["commits"], now]))
+        rows[key] = {
+            "key": key,
             "part": one.part,
             "what": what,
             "count": done,
@@ -141,7 +144,8 @@ def add_rows(root: Path, one: Slice, seconds: float, bad: int) -> list[dict[str,
             "seeds": (seeds := [*before["seeds"], one.seed + one.number]),
             "seed": ", ".join(map(str, dict.fromkeys(seeds))),
             "command": f"python -m scripts.endurance --part {one.part} --seed {one.seed}",
-            "commit": now,
+            "commits": commits,
+            "commit": ", ".join(commits),
             "day": datetime.now(UTC).date().isoformat(),
         }
         added.append({"what": what, "count": count, "rate": round(60 * count / max(seconds, 1))})

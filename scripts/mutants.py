@@ -284,6 +284,7 @@ def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again
     print(f"{module}: {killed} of {counted} noticed", flush=True)
     if written is not None:
         row = {"module": module, "seed": seed, "drawn": len(outcomes), "killed": killed}
+        row |= {"key": f"mutants.{module}", "count": counted, "bad": len(survived)}
         row |= {"explained": len(outcomes) - counted, "survived": survived, "noticed": noticed}
         seconds = round(time.monotonic() - began)
         write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})
