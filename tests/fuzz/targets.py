@@ -233,7 +233,7 @@ def stream(form: Format, data: bytes, chance: Random) -> None:
 
 def answer(form: Format, data: bytes, chance: Random) -> None:
     text = data.decode("utf-8", "replace")
-    with contextlib.suppress(_DESIGNED):
+    with contextlib.suppress(*_DESIGNED):
         _TAKERS[form]().read(text)
 
 

@@ -192,7 +192,7 @@ class World:
             raise Broken(f"the index is not that of the folder: {faults}, {pointed ^ set(own)}")
 
     def _team(self, files: dict[str, bytes]) -> None:
-        there = self.store.contents(PLACE).contents
+        there = dict(self.store.contents(PLACE).contents)
         here = {k.removeprefix("team/"): v.decode() for k, v in files.items() if k[:5] == "team/"}
         there.pop("MEMORY.md", None)
         if there != here:

@@ -90,7 +90,7 @@ def test_batches_keep_their_order_and_limits(sizes: list[int]) -> None:
 
 
 def test_an_index_that_both_changed_is_merged_and_any_other_file_is_the_servers() -> None:
-    here, known = dict.fromkeys(("MEMORY.md", "a.md"), "ours"), {"MEMORY.md": "old", "a.md": "old"}
+    here, known = {"MEMORY.md": "ours", "a.md": "ours"}, {"MEMORY.md": "old", "a.md": "old"}
     found = plan(here, known, RemoteState("t", {"MEMORY.md": "theirs", "a.md": "theirs"}))
     assert (found.merge, found.take, found.lost) == (["MEMORY.md"], ["a.md"], ["a.md"])
 

@@ -153,6 +153,7 @@ def test_a_file_that_cannot_be_read_now_is_not_one_that_was_deleted(tmp_path: Pa
     course = SyncCourse(Random(0))
     course.begin(tmp_path)
     with course.memories(tmp_path) as memories:
+        n = 0
         for n in itertools.count(1):
             outcome = run_with_error(lambda: read_files(memories).sums, n, errno.EIO)
             assert outcome.error is not None or "a.md" in outcome.value, outcome.hit

@@ -79,6 +79,7 @@ async def run_local(
         nonlocal cost, busy, freed
         name, host = worker_name(), socket.gethostname()
         while True:
+            taken = None
             with anyio.CancelScope(shield=True):  # else a job could be taken that nobody has
                 taken = await to_thread.run_sync(ledger.claim, name, host)
             if taken is None and not busy:
