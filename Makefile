@@ -11,13 +11,14 @@
 #   make bench     everything measured beside its peers, written to bench/RESULTS.md; goes on where
 #                  it was stopped; QUICK=1 takes five minutes and writes to bench/out
 #   make docs      the site, to docs/_build/html; open its index.html
+#   make audit     an SBOM in dist, and known weaknesses of what is locked (needs a network)
 #   make check     format, lint, types (of the docs' examples too), import rules, manifest, docs, tree
 #   make lock      write locks/*.txt again (UPGRADE=1 takes newer versions)
 #   make clean     remove what the other targets made
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: install run chat test doors proof endurance bench docs check lock clean format \
+.PHONY: install run chat test doors proof endurance bench audit docs check lock clean format \
 	check-format check-lint check-types check-examples check-imports check-manifest check-docs check-tree
 
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14 python; do \
@@ -52,9 +53,13 @@ MINILM := $(VENV)/minilm
 define set-up
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: -r locks/$(1).txt
+	@mkdir -p $(VENV)/.set-up && rm -f $(VENV)/.set-up/whole
+	@echo "setting up $(VENV), once: the $$(grep -c == locks/$(1).txt) packages of locks/$(1).txt"
+	@{ PYTHONUNBUFFERED=1 $(PIP) install --progress-bar off --require-hashes --no-deps --only-binary :all: \
+		-r locks/$(1).txt && touch $(VENV)/.set-up/whole; } \
+		| awk '/^(Collecting|Processing) / { n = split($$2, path, "/"); print "  " path[n]; fflush() }'
+	@test -e $(VENV)/.set-up/whole
 	$(PIP) install --quiet --no-deps --no-build-isolation --no-index -e .
-	@mkdir -p $(VENV)/.set-up
 endef
 
 install: $(INSTALL)
@@ -88,6 +93,9 @@ endurance: $(PROOF)
 bench: $(DEV) $(MINILM)/.set-up
 	$(BIN)/python -m bench run $(if $(QUICK),--quick)
 
+audit: $(DEV)
+	$(BIN)/python -m scripts.supply --sbom dist/sbom.cdx.json --audit
+
 # A warning ends it, and so does anything that a browser would fetch from elsewhere.
 docs: $(DOCS)
 	$(BIN)/python -m scripts.site
@@ -113,6 +121,7 @@ check-imports: $(DEV)
 check-manifest: $(DEV)
 	$(BIN)/python -m scripts.manifest
 	$(BIN)/python -m scripts.threats
+	$(BIN)/python -m scripts.supply
 
 check-docs: $(DEV)
 	$(BIN)/python -m scripts.pages

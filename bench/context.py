@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from bench.adapter import CLASSIC_SETTINGS, bench_modules, collapsed, manager
 from bench.context_peers import TAILS, peer_rows
-from bench.figures import OUT, ROOT_SHARED, Figure, Row, against_peers, at_most, code
+from bench.figures import ROOT_SHARED, Figure, Row, against_peers, code, once
 from bench.judge import judged, marked
 from bench.peers import MISSING
 from reverie.settings import DEFAULTS
@@ -61,16 +59,15 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     paths = session_files()
     rows = list(replayed(paths))
     groups = grouped(rows)
-    every = [*rows, *peer_rows(paths, list(SIX))]
+    every = [*rows, *peer_rows(paths, SIX)]
     tables = [table(name, chosen(every, ids), ids) for name, ids in groups.items()]
     (out / "context-tables.md").write_text("\n".join(tables), encoding="utf-8")
     yield from headline(every, groups)
     for name, why in MISSING.items():
-        yield f"peer {name}", f"could not be installed: {why}", "", None
+        yield f"peer {name}", why, "", None
     for group, ids in groups.items():
         yield from gates(rows, group, ids)
     yield from tails(rows, groups)
-    yield from processor()
 
 
 def session_files() -> dict[str, Path]:
@@ -81,13 +78,9 @@ def session_files() -> dict[str, Path]:
 
 def replayed(paths: dict[str, Path]) -> Iterator[Figures]:
     """Our policies, the sketch and the bounds, over every session."""
+    measured = code("adapter", "judge")
     for name, path in paths.items():
-        kept = OUT / "context-ours" / f"{name}-{code('adapter', 'judge')}.jsonl"
-        if not kept.is_file():
-            rows = [json.dumps(row) + "\n" for row in of_session(name, path)]
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text("".join(rows), encoding="utf-8")
-        yield from map(json.loads, kept.read_text("utf-8").splitlines())
+        yield from once(name, measured, lambda n=name, p=path: list(of_session(n, p))) or ()
 
 
 def of_session(name: str, path: Path) -> Iterator[Figures]:
@@ -303,41 +296,3 @@ def headline(rows: list[Figures], groups: dict[str, tuple[str, ...]]) -> Iterato
         above = sum(cost[n] > most * naive[n] for n in naive)
         what = f"sessions in which {key} costs over {most:g} x of sending everything"
         yield Figure(f"context.{key}.above", what, above, 0.0, "none", "lower", n=len(naive))
-
-
-def processor() -> Iterator[Figure]:
-    """CPU of the three calls, in units of one json.dumps of what naive would send."""
-    traces, replay = importlib.import_module("traces"), importlib.import_module("replay")
-    folder = ROOT_SHARED / "data" / "sessions_dev"
-    six = [traces.load(f"{n}={next(folder.glob(n + '*'))}") for n in SIX]
-    units = [min(naive_dump(trace) for _ in range(RUNS)) for trace in six]
-
-    def runs(tail: int, **kind: Any) -> list[float]:
-        cls = manager(replay.Manager, collapsed(tail), **kind)
-        return [
-            sum(replay.replay(t, cls)["cpu_ms"] / u for t, u in zip(six, units, strict=True)) / 6
-            for _ in range(RUNS)
-        ]
-
-    hashed = min(runs(DEFAULT, digests=True))
-    what = "CPU a round with the journal's digests, in `json.dumps` of what naive would send"
-    yield at_most("context.cpu", what, hashed, 0.5, "x", RUNS)
-    cls = manager(replay.Manager, collapsed(DEFAULT))
-    short, long = (traces.synthetic(7, calls) for calls in (200, 2_000))
-    each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(RUNS)) for t in (short, long)]
-    what = "CPU a round in a session ten times longer"
-    yield at_most("context.cpu.growth", what, each[1] / each[0], 1.2, "x", RUNS)
-
-
-def naive_dump(trace: Trace) -> float:
-    """Milliseconds of one json.dumps of a request with everything, on average."""
-    spent, count, messages = 0.0, 0, list[Any]()
-    for at, step in enumerate(trace["steps"]):
-        if step["role"] == "assistant" and at % 8 < 2:
-            request = {"system": trace["system"], "tools": trace["tools"], "messages": messages}
-            start = time.process_time()
-            json.dumps(request)
-            spent += time.process_time() - start
-            count += 1
-        messages.append({"role": "user", "content": step["blocks"]})
-    return 1_000 * spent / max(1, count)

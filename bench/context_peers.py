@@ -6,7 +6,6 @@ out, and that is said.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.figures import OUT, ROOT_SHARED
-from bench.peers import LOCKS, environment
+from bench.figures import ROOT_SHARED, once
+from bench.peers import LOCKS, MISSING, environment
 
 Figures: TypeAlias = "dict[str, Any]"
 
@@ -59,15 +58,13 @@ def tuned(cls, name, at):
         return None
     return type(cls.__name__, (cls,), known)
 
-for spec in sys.argv[3:]:
+name, _, at = sys.argv[2].partition(":")
+module, cls, _ = ALL[name]
+found = getattr(importlib.import_module("adapters." + module), cls)
+found = tuned(found, name, int(at)) if at else found
+for spec in sys.argv[3:] if found is not None else ():
     trace = load(spec)
-    for wanted in sys.argv[2].split(","):
-        name, _, at = wanted.partition(":")
-        module, cls, _ = ALL[name]
-        found = getattr(importlib.import_module("adapters." + module), cls)
-        found = tuned(found, name, int(at)) if at else found
-        if found is not None:
-            print(json.dumps(replay(trace, found, getattr(found, "window", 200_000))), flush=True)
+    print(json.dumps(replay(trace, found, getattr(found, "window", 200_000))), flush=True)
 """
 
 
@@ -78,26 +75,29 @@ def peer_rows(paths: dict[str, Path], wanted: Sequence[str]) -> Iterator[Figures
 
 
 def one_peer(package: str, paths: dict[str, Path], wanted: Sequence[str]) -> list[Figures]:
-    """A package's managers on some sessions. What they came to is kept below bench/out: the same
-    versions on the same sessions come to the same."""
+    """A package's managers on some sessions. What each came to is kept: the same versions on
+    the same sessions come to the same."""
     names = PEERS[package] if package else NO_PACKAGE
     python = environment(package) if package else sys.executable
     if not python:
         return []
     given = [*names, *(f"{name}:{at}" for name in names for at in EARLY if package)]
     lock = (LOCKS / f"{package}.txt").read_text("utf-8") if package else ""
-    stamp = hashlib.sha256(repr((given, list(wanted), lock, TUNED)).encode()).hexdigest()[:16]
-    kept = OUT / "context-peers" / f"{package or 'plain'}-{stamp}.jsonl"
-    if not kept.is_file():
-        rows = run_peer(python, given, [f"{name}={paths[name]}" for name in wanted])
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+    out: list[Figures] = []
+    for name in given:
+        specs = [f"{one}={paths[one]}" for one in wanted]
+        of = (list(wanted), lock, TUNED)
+        found = once(name, of, lambda n=name, s=specs: run_peer(python, n, s))
+        if found is None:
+            MISSING[name] = "not run: the time was over"
+        out += found or ()
+    return out
 
 
-def run_peer(python: str, names: Sequence[str], specs: Sequence[str]) -> list[Figures]:
+def run_peer(python: str, name: str, specs: Sequence[str]) -> list[Figures]:
+    """One manager on some sessions; its name may have the tokens behind it at which it acts."""
     context = str(ROOT_SHARED / "bench" / "context")
-    command = [python, "-B", "-c", TUNED, context, ",".join(names), *specs]
+    command = [python, "-B", "-c", TUNED, context, name, *specs]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -106,8 +106,9 @@ def main(asked: Sequence[str]) -> None:
     """One peer after the other, to be kept for the report."""
     from bench.context import SIX, session_files
 
-    for package in asked or PEERS:
-        print(package, len(one_peer(package, session_files(), SIX)), flush=True)
+    for package in asked or ("plain", *PEERS):
+        known = package if package in PEERS else ""
+        print(package, len(one_peer(known, session_files(), SIX)), flush=True)
 
 
 if __name__ == "__main__":

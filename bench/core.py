@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.figures import QUICK, ROOT, Figure, Row, against_peers, at_most
-from bench.peers import ENVIRONMENTS, environment, size_of
+from bench.peers import ENVIRONMENTS, MISSING, environment, size_of
 from reverie.session.library import Library
 from reverie.store.files import Folder
 from reverie.store.journal import Journal
@@ -26,7 +26,7 @@ from reverie.transcript.records import AssistantMessage, Entry, Record, Sent, Us
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY, View
 
-RECORDS = 4_500
+RECORDS = 1_000 if QUICK else 4_500
 MEMORY = "from reverie import Memory"
 SESSION = "00000000-0000-4000-8000-000000000000"
 
@@ -47,6 +47,8 @@ def beside_peers() -> Iterator[Figure | Row]:
     for name, (_, code) in wanted.items():
         python = environment(name)
         if not python or not code:
+            if name in MISSING:
+                yield f"peer {name}", MISSING[name], "", None
             continue
         loads[name] = importing(code, 5, python) / importing("pass", 5, python)
         sizes[name] = size_of(python) / 1e6

@@ -1,35 +1,51 @@
 """One model of meaning for everybody: the local one as an endpoint of the usual form.
 
 Peers reach it over HTTP as they would a provider's, so that all compare texts by the same vectors.
-A text is worked on once in a run.
+A text is worked on once.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
 from reverie.providers.minilm import MiniLM
 
+AT_ONCE = 64
+
 
 class Vectors:
-    """The vectors of texts, kept."""
+    """The vectors of texts, kept in a file: each text is worked on once."""
 
-    def __init__(self, model: MiniLM) -> None:
+    def __init__(self, model: MiniLM, path: Path) -> None:
         self.name = model.name
-        self._model, self._known, self._turn = model, dict[str, list[float]](), Lock()
+        self._model, self._turn = model, Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._base = sqlite3.connect(path, check_same_thread=False)
+        self._base.execute("CREATE TABLE IF NOT EXISTS vector (text TEXT PRIMARY KEY, value BLOB)")
 
     def encode(self, texts: Sequence[str]) -> list[list[float]]:
         with self._turn:
-            new = [text for text in dict.fromkeys(texts) if text not in self._known]
-            self._known.update(zip(new, self._model.encode(new), strict=True))
-            return [self._known[text] for text in texts]
+            new = [text for text in dict.fromkeys(texts) if self._known(text) is None]
+            for start in range(0, len(new), AT_ONCE):
+                part = new[start : start + AT_ONCE]
+                made = (array("f", one).tobytes() for one in self._model.encode(part))
+                rows = zip(part, made, strict=True)
+                self._base.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", rows)
+                self._base.commit()
+            return [array("f", self._known(text) or b"").tolist() for text in texts]
+
+    def _known(self, text: str) -> bytes | None:
+        found = self._base.execute("SELECT value FROM vector WHERE text = ?", (text,)).fetchone()
+        return found[0] if found else None
 
 
 @contextmanager

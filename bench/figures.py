@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -108,6 +108,24 @@ def at_least(
     return Figure(key, what, ours, bound, "our bound", "higher", unit, n, why, **more)
 
 
+# What is kept while a run goes on
+
+
+def once(name: str, of: Any, make: Callable[[], Any]) -> Any:
+    """What `make` gives, kept below bench/out, so that a run that was stopped goes on. `of` says
+    what it depends on: where that changes, it is made anew. `REVERIE_BENCH_KEPT` takes what is
+    there and makes nothing; then None stands for what is missing."""
+    stamp = hashlib.sha256(repr(of).encode()).hexdigest()[:16]
+    path = OUT / "kept" / f"{slug(name)}-{stamp}.json"
+    if not path.is_file():
+        if os.environ.get("REVERIE_BENCH_KEPT"):
+            return None
+        text = json.dumps(make())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 # What is kept
 
 
@@ -122,7 +140,7 @@ def code(*modules: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def written(part: str, folder: Path = RESULTS) -> dict[str, Any] | None:
+def written(part: str, folder: Path = RESULTS) -> Any:
     """What a part came to when it last ran; None where it never did."""
     path = folder / f"{part}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -131,21 +149,25 @@ def written(part: str, folder: Path = RESULTS) -> dict[str, Any] | None:
 def kept(folder: Path = RESULTS) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every part that has results, with them."""
     for path in sorted(folder.glob("*.json")):
-        yield path.stem, json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            yield path.stem, found
 
 
 def known(folder: Path = RESULTS) -> dict[str, float]:
     """Every number that a text may cite: KEY is ours, KEY.against the other's; KEY.ratio, KEY.n."""
     out: dict[str, float] = {}
-    for _, found in kept(folder):
+    for part, found in kept(folder):
         for row in found.get("rows", ()):
-            key = row["key"]
+            key = row.get("key") or f"{part}.{slug(str(row.get('part') or row.get('what')))}"
             if "count" in row:  # something that was tried so often
                 out |= {key: row["count"], f"{key}.bad": row["bad"]}
                 continue
+            if "ours" not in row:  # damages to the code: a table of their own
+                continue
             out[key] = row["ours"]
             for name in ("against", "ratio", "n"):
-                if isinstance(row.get(name), int | float):
+                if isinstance(row.get(name), int | float) and (name, row[name]) != ("n", 1):
                     out[f"{key}.{name}"] = row[name]
             for name, value in row.get("others", {}).items():
                 out[f"{key}.{slug(name)}"] = value

@@ -18,6 +18,7 @@ from reverie.apps.web.dream import shown as dream
 from reverie.apps.web.health import shown as health
 from reverie.apps.web.keeper import Keeper
 from reverie.apps.web.memories import listed as memories
+from reverie.apps.web.memories import save
 from reverie.apps.web.memories import shown as memory
 from reverie.apps.web.recall import shown as recall
 from reverie.apps.web.review import listed as review
@@ -64,10 +65,14 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
             "sessions, searched": lambda: sessions(desk, Ask(query={"q": "tests"})),
             "timeline": lambda: session(desk, Ask(path={"id": first})),
             "memories": lambda: memories(desk, Ask()),
-            "memories, searched": lambda: memories(desk, Ask(query={"q": "port 77"})),
+            "memories, a word and letters of half": lambda: memories(
+                desk, Ask(query={"q": "port od"})
+            ),
+            "memories, letters of one": lambda: memories(desk, Ask(query={"q": "zb"})),
             "memories, a word of all": lambda: memories(desk, Ask(query={"q": "port"})),
             "memories, a word of one": lambda: memories(desk, Ask(query={"q": "zebra"})),
             "memory": lambda: memory(desk, Ask(path={"name": "project_7.md"})),
+            "memory, saved": lambda: _save(desk),
             "review": lambda: review(desk, Ask()),
             "recall": lambda: recall(desk, Ask(query={"q": "the port of service 7"})),
             "dream": lambda: dream(desk, Ask()),
@@ -83,6 +88,14 @@ def _costs(sessions_: int, memories_: int) -> tuple[Mapping[str, float], float]:
             found[name] = (time.process_time() - began) / ROUNDS
         desk.close()
         return found, built
+
+
+def _save(desk: Desk) -> None:
+    """An edit as the form sends it, of a text that differs each time."""
+    text = (f"Service 9 listens on port {time.monotonic_ns()}.",)
+    form = {"name": ("Port of service 9",), "type": ("project",), "text": text, "over": ("1",)}
+    answer = save(desk, Ask(path={"name": "project_9.md"}, form=form))
+    assert answer.status_code == 303
 
 
 def _nothing(name: str, work: object) -> None:
@@ -113,7 +126,7 @@ def _fill(place: ProjectPlace, first: str, sessions_: int, memories_: int) -> No
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for n in range(memories_):
         head = f"---\nname: Port of service {n}\ndescription: Where {n} listens\ntype: project\n---"
-        more = " The zebra runs there." if n == 7 else ""
+        more = " The zebra (zb) runs there." if n == 7 else " It is odd." if n % 2 else ""
         text = f"{head}\n\nService {n} listens on port {n}.{more}\n"
         (folder / f"project_{n}.md").write_text(text)
     library.close()

@@ -39,6 +39,7 @@ PARTS = (
     Part("memorycode", "Rules given over many sessions", ("memorycode",), 40, False),
     Part("hygiene", "The memory check and the dream", ("hygiene",), 30, False),
     Part("context", "What a long session costs", ("context",), 90, False),
+    Part("context_cpu", "What a round takes of the processor", ("context_cpu",), 20, False),
     Part("fleet", "The fleet", ("fleet",), 30, False),
     Part("page", "The web page", ("page",), 20, False),
 )

@@ -2,7 +2,7 @@
 
 Each has its own folder below bench/out/peers (or `REVERIE_BENCH_PEERS`), with just the versions of
 its lock, bench/peers/NAME.txt; a lock holds names and versions and no address. One that cannot be
-installed is told as such and left out.
+installed is told as such and left out; so is one that `REVERIE_BENCH_WITHOUT` names.
 
     python -m bench.peers [NAME ...]      makes them
     python -m bench.peers --lock NAME     writes the lock anew with the newest versions
@@ -40,16 +40,19 @@ ENVIRONMENTS = {  # what is installed, and what a user's program would import of
     "detect-secrets": (("detect-secrets",), ""),
 }
 MISSING: dict[str, str] = {}
-"""Peers that could not be installed, and why."""
+"""Peers that did not run, and why."""
 
 
 @cache
 def environment(name: str) -> str:
     """The interpreter of a peer's environment; empty where it cannot be had."""
+    if name in os.environ.get("REVERIE_BENCH_WITHOUT", "").split(","):
+        MISSING[name] = "left out of this run"
+        return ""
     folder = FOLDER / name
     python, stamp, lock = folder / "bin" / "python", folder / "lock.txt", LOCKS / f"{name}.txt"
     if not lock.is_file():
-        MISSING[name] = "it has no lock"
+        MISSING[name] = "could not be installed: it has no lock"
         return ""
     wanted = lock.read_text(encoding="utf-8")
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
@@ -57,7 +60,7 @@ def environment(name: str) -> str:
     venv.create(folder, with_pip=True, clear=True)
     failed = _pip(python, "--no-deps", "-r", str(lock))
     if failed:
-        MISSING[name] = failed
+        MISSING[name] = f"could not be installed: {failed}"
         return ""
     stamp.write_text(wanted, encoding="utf-8")
     return str(python)

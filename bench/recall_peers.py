@@ -11,6 +11,7 @@ A peer that cannot be installed or does not run is told as such.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -22,8 +23,8 @@ from typing import Any
 
 from bench import recall_data as data
 from bench.embedding import Vectors, endpoint
-from bench.figures import HERE, QUICK, ROOT_SHARED, Figure, Row, against_peers
-from bench.peers import MISSING, environment
+from bench.figures import HERE, OUT, QUICK, ROOT_SHARED, Figure, Row, against_peers, once
+from bench.peers import LOCKS, MISSING, environment
 from bench.recall import Plain
 from bench.recall_scripts import SCRIPTS
 from reverie.memory.recall.meaning import Meaning
@@ -32,7 +33,7 @@ from reverie.providers.minilm import PACKAGE, minilm
 from reverie.store.recall.index import HitKind, RecallIndex
 
 DEPTH = 10
-DIALOGUES = 1 if QUICK else 5
+DIALOGUES = 1 if QUICK else int(os.environ.get("REVERIE_BENCH_DIALOGUES", "5"))
 MINUTES = 25
 BY_WORDS = ("bm25s",)
 BY_MEANING = ("mem0", "langgraph", "mempalace")
@@ -63,7 +64,7 @@ def measure(out: Path) -> Iterator[Figure | Row]:
         yield "dialogues and documents", f"not found under {ROOT_SHARED.name}", "", None
         return
     model = minilm()
-    vectors = Vectors(model) if model is not None else None
+    vectors = Vectors(model, OUT / "kept" / "vectors.sqlite3") if model is not None else None
     works = [*(dialogue(one) for one in data.dialogues()[:DIALOGUES]), documents()]
     found: dict[str, list[Found]] = {"Reverie": [ours(one, None) for one in works]}
     found["FTS5"] = [
@@ -74,6 +75,8 @@ def measure(out: Path) -> Iterator[Figure | Row]:
     yield from asked(found, BY_WORDS, works, "")
     if vectors is None:
         yield "by meaning", f"not measured: needs {PACKAGE}", "", None
+    elif not any(map(environment, BY_MEANING)):
+        yield "by meaning", "not measured: no peer is there to be compared with", "", None
     else:
         found["Reverie, by meaning"] = [ours(one, vectors) for one in works]
         with endpoint(vectors) as url:
@@ -88,13 +91,23 @@ def asked(
     for name in names:
         python = environment(name)
         if not python:
-            yield f"peer {name}", f"could not be installed: {MISSING[name]}", "", None
+            yield f"peer {name}", MISSING[name], "", None
             continue
         try:
-            found[name] = [run(python, SCRIPTS[name], one.value(url)) for one in works]
+            answers = [answered(name, python, one, url) for one in works]
         except (subprocess.SubprocessError, ValueError, IndexError) as error:
             said = getattr(error, "stderr", "") or str(error)
             yield f"peer {name}", f"did not run: {said.strip().splitlines()[-1][:200]}", "", None
+            continue
+        if None in answers:
+            yield f"peer {name}", "not run: the time was over", "", None
+        else:
+            found[name] = [one for one in answers if one is not None]
+
+
+def answered(name: str, python: str, work: Work, url: str) -> Found | None:
+    of = (work.value(""), SCRIPTS[name], (LOCKS / f"{name}.txt").read_text("utf-8"))
+    return once(f"recall {name}", of, lambda: run(python, SCRIPTS[name], work.value(url)))
 
 
 def run(python: str, script: str, given: dict[str, Any]) -> Found:

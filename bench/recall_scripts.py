@@ -59,6 +59,7 @@ print(json.dumps(rows))
 MEMPALACE = """
 import contextlib, json, logging, os, sys, tempfile
 given = json.load(sys.stdin)
+told = os.fdopen(os.dup(1), "w")  # its server takes standard output for itself
 folder = tempfile.mkdtemp()
 os.environ |= {
     "MEMPALACE_CONFIG_DIR": folder, "MEMPALACE_PALACE_PATH": folder + "/palace",
@@ -75,6 +76,6 @@ with contextlib.redirect_stdout(sys.stderr):
     for text in given["queries"]:
         found = search_memories(text, os.environ["MEMPALACE_PALACE_PATH"], n_results=given["k"])
         rows.append(list(dict.fromkeys(hit["source_path"] for hit in found["results"])))
-print(json.dumps(rows))
+print(json.dumps(rows), file=told, flush=True)
 """
 SCRIPTS = {"bm25s": BM25S, "langgraph": LANGGRAPH, "mem0": MEM0, "mempalace": MEMPALACE}

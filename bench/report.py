@@ -27,7 +27,6 @@ model would have thought better or worse.
 | - | nothing ran that it could be held against |
 """
 SIGNS = {True: "yes", False: "**no**", None: "-"}
-ENDURANCE = "endurance"
 END = "#where-reverie-leads-and-where-it-does-not"
 
 
@@ -41,9 +40,10 @@ def write(folder: Path, target: Path) -> int:
         old.unlink()
     for name, title, found in parts:
         pages.append("\n".join(section(name, title, found, folder, below)))
-    hours = written(ENDURANCE, folder)
-    if hours:
+    if hours := written("endurance", folder):
         pages.append("\n".join(endurance(hours)))
+    if damages := written("mutants", folder):
+        pages.append("\n".join(mutants(damages["rows"])))
     pages.append("\n".join(last_table(parts, missing)))
     (target / "RESULTS.md").write_text("\n".join(pages), encoding="utf-8")
     print(f"{(target / 'RESULTS.md').name}: {summary(parts)}")
@@ -145,6 +145,25 @@ def endurance(found: Mapping[str, Any]) -> Iterator[str]:
             f" {row['count']:,} | {row['bad']:,} | {rate:,.0f} | {seconds:,.0f} |"
             f" {row.get('seed', '')} | `{cell(str(row.get('command', '')))}` |"
             f" {row.get('commit', '')} |"
+        )
+    yield ""
+
+
+def mutants(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Damages done to the code by a program, and whether a test noticed."""
+    drawn, killed, explained = (
+        sum(row[name] for row in found) for name in ("drawn", "killed", "explained")
+    )
+    share = killed / max(1, drawn - explained)
+    yield "## Whether the tests bite\n"
+    yield f"Of {drawn} generated damages {killed} were noticed, {explained} change nothing that"
+    yield f"anybody could see: {100 * share:.0f} % of the others (bound 90 %).\n"
+    yield "| module | drawn | noticed | explained | survived | seed | commit |"
+    yield "|---|--:|--:|--:|--:|---|---|"
+    for row in found:
+        yield (
+            f"| {row['module']} | {row['drawn']} | {row['killed']} | {row['explained']} |"
+            f" {len(row['survived'])} | {row['seed']} | {row['commit']} |"
         )
     yield ""
 

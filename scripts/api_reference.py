@@ -20,7 +20,7 @@ WIDTH = 88
 CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Long-term memory": ("What is kept beyond a conversation.", ("Memory",)),
     "Fitting a list": ("Context for a list of messages that you keep.", ("fit", "Fitter")),
-    "A client in use": ("Both, for an SDK's client.", ("wrap",)),
+    "A client in use": ("Memory and context for an SDK's client.", ("wrap",)),
     "Sessions and agents": (
         "A conversation on record, in your loop or in ours.",
         ("Session", "Agent", "blocking"),
@@ -38,11 +38,16 @@ CHAPTERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 MODULES: tuple[ModuleType, ...] = (errors, layers, models, testing)
+LAYERS = (
+    "Layer", "View", "World", "Record", "clear", "store", "replace", "attach",
+    "COLLAPSE", "CLASSIC",
+)  # fmt: skip
+"""What a layer of one's own is made of, in the order that it is met."""
 GIVEN = {"Agent", "Fitted", "Reply", "Report", "Request", "Session", "Settings", "World", "View"}
 """Made by us and handed out; nobody calls their constructor."""
 ALIASES = {
     "Layer": "Callable[[View, World], Awaitable[Sequence[Record]]]",
-    "Record": "Clearing | Storing | Replacing | Attaching  # made by clear, store, replace, attach",
+    "Record": "Clearing | Storing | Replacing | Attaching  # by clear, store, replace, attach",
 }
 OTHERS = {"Settings": "Its fields are the [settings](settings.md)."}
 
@@ -53,8 +58,8 @@ LIBRARY = """\
 Public is what this page and [the public modules](modules.md) name; anything else may change at
 any time. What waits for a disk (`Memory`, `Fitter`, `Toolset`) has the same methods for tasks
 under `aio`; what waits for a model (`Session`, `Agent`) is written for tasks, and `blocking` opens
-it in a `with`. To learn by doing, begin with [the library](../library.md), [fitting](../fitting.md)
-or [your own loop](../loop.md).
+it in a `with`. To learn by doing, begin with [the library](../library.md),
+[fitting](../fitting.md) or [your own loop](../loop.md).
 """
 PUBLIC_MODULES = """\
 # Public modules
@@ -69,8 +74,15 @@ def library_page() -> str:
     parts = [LIBRARY]
     for chapter, (about, names) in CHAPTERS.items():
         parts.append(f"## {chapter}\n\n{about}\n")
-        parts += [_entry(name, getattr(reverie, name), 3) for name in names]
+        parts += [_entry(name, _found(name), 3) for name in names]
     return "\n".join([*parts, FOOT])
+
+
+def _found(name: str) -> Any:
+    """A public name; `reverie.tools` is a package too, and the function is meant."""
+    from reverie.api.toolset import tools
+
+    return tools if name == "tools" else getattr(reverie, name)
 
 
 def modules_page() -> str:
@@ -84,6 +96,8 @@ def modules_page() -> str:
 
 def public_names(module: ModuleType) -> list[str]:
     """What a module offers: its `__all__`, or what it defines itself, in the order it does."""
+    if module is layers:
+        return list(LAYERS)
     named = getattr(module, "__all__", None)
     if named is not None:
         return list(named)
@@ -99,7 +113,8 @@ def problems() -> Iterator[str]:
         yield f"reverie.{name}: it must stand in __all__ and in one chapter of the reference"
     for module in (reverie, *MODULES):
         for name in public_names(module):
-            yield from undocumented(f"{module.__name__}.{name}", getattr(module, name))
+            found = _found(name) if module is reverie else getattr(module, name)
+            yield from undocumented(f"{module.__name__}.{name}", found)
 
 
 def undocumented(name: str, found: object) -> Iterator[str]:
@@ -117,12 +132,21 @@ def undocumented(name: str, found: object) -> Iterator[str]:
 
 def _entry(name: str, found: Any, level: int) -> str:
     parts = [f"{'#' * level} {name}", _stub(name, found), _words(found)]
-    if not isinstance(found, type) and not inspect.isroutine(found) and name != "tools":
+    if not isinstance(found, type) and not inspect.isroutine(found):
         parts = [parts[0], _value(name, found)]
     if isinstance(found, type):
-        parts.append(OTHERS.get(name, ""))
+        parts.append(OTHERS.get(name, "") or _kind(found))
         parts += [_member(name, member, value) for member, value in _members(found)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _kind(found: type) -> str:
+    """Of an error: what it is a kind of, and how a command that meets it ends."""
+    if not issubclass(found, errors.ReverieError):
+        return ""
+    above = " and ".join(f"`{one.__name__}`" for one in found.__bases__ if one is not Exception)
+    code = f"exit code {found.exit_code}"
+    return f"A kind of {above}; {code}." if above else f"The {code} where no kind has its own."
 
 
 def _value(name: str, found: Any) -> str:
@@ -151,8 +175,6 @@ def _code(name: str, found: Any) -> str:
         assert found.fget is not None
         return f"{name}: {inspect.signature(found.fget).return_annotation}"
     inner = found.__func__ if isinstance(found, classmethod | staticmethod) else found
-    if isinstance(inner, ModuleType):  # `reverie.tools`, which is both
-        inner = inner.__call__
     try:
         signature = inspect.signature(inner)
     except (TypeError, ValueError):

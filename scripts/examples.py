@@ -13,18 +13,34 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = tuple(
-    f"docs/{name}.md"
-    for name in (
-        "adapters", "agent", "fitting", "library", "mcp", "memory", "secrets", "telemetry",
-        "transcripts", "wrap",
-    )
+PAGES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in (
+            "adapters", "agent", "fitting", "library", "loop", "mcp", "memory", "secrets",
+            "telemetry", "transcripts", "wrap",
+        )
+    ),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/how-to").glob("*.md")),
 )  # fmt: skip
-FRAMEWORKS = "docs/adapters.md"
-"""A page whose subjects are not strict themselves: some of LangChain's types are unknown."""
+INSIDE = "docs/loop.md"
+"""A page whose examples stand inside an `async def`, with names of the reader's own."""
+NOT_STRICT = (INSIDE, "docs/adapters.md", "docs/how-to/own-loop-openai.md")
+"""Pages whose subjects are not strict themselves: LangChain and OpenAI have unknown types."""
+PREAMBLE = """
+from typing import Any
+TOOLS: list[Any] = []
+async def run(name: str, arguments: dict[str, Any]) -> str:
+    return name
+async def send(request: Any) -> object:
+    return {}
+async def example() -> None:
+"""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BIN = Path(sys.executable).parent
 
@@ -40,10 +56,12 @@ def write(folder: Path) -> dict[str, tuple[str, int]]:
     places: dict[str, tuple[str, int]] = {}
     for page in PAGES:
         for number, (line, code) in enumerate(examples(page)):
-            name = f"{Path(page).stem.lower()}_{number}.py"
-            mode = "# pyright: standard\n" if page == FRAMEWORKS else ""
-            (folder / name).write_text(code + mode, encoding="utf-8")
-            places[name] = (page, line)
+            name = f"{Path(page).stem.lower().replace('-', '_')}_{number}.py"
+            mode = "# pyright: standard\n" if page in NOT_STRICT else ""
+            above = PREAMBLE.lstrip() if page == INSIDE else ""
+            body = textwrap.indent(code, "    ") if above else code
+            (folder / name).write_text(above + body + mode, encoding="utf-8")
+            places[name] = (page, line - above.count("\n"))
     return places
 
 

@@ -27,7 +27,8 @@ from __future__ import annotations
 {imports}
 
 
-class Async{name}(Protocol):
+'''
+CLASS = '''class Async{name}(Protocol):
     """`{name}` for tasks."""
 '''
 
@@ -39,7 +40,6 @@ class Face:
     name: str
     source: str
     file: str
-    imports: str
 
     @property
     def path(self) -> Path:
@@ -51,66 +51,20 @@ class Face:
         classes = (one for one in tree.body if isinstance(one, ast.ClassDef))
         made = next(one for one in classes if one.name == self.name)
         methods = [one for one in made.body if isinstance(one, ast.FunctionDef) and _is_public(one)]
-        parts = [HEAD.format(name=self.name, imports=self.imports), *map(_as_async, methods)]
+        parts = [CLASS.format(name=self.name), *map(_as_async, methods)]
         if any(method.name == "close" for method in methods):
             parts.append(
                 f"    async def __aenter__(self) -> Async{self.name}: ...\n\n"
                 "    async def __aexit__(self, *ended: object) -> None: ...\n"
             )
-        return "\n".join(parts)
+        body = "\n".join(parts)
+        return HEAD.format(name=self.name, imports=imports(body, self.source)) + body
 
 
 FACES = (
-    Face(
-        "Memory",
-        "memory.py",
-        "async_memory.py",
-        """\
-import builtins
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol
-
-from reverie.api.toolset import Toolset
-from reverie.api.values import (
-    Answered,
-    Change,
-    Checked,
-    Dreamt,
-    Forgotten,
-    Found,
-    Pending,
-    Saved,
-    Undone,
-)
-from reverie.world import Model""",
-    ),
-    Face(
-        "Fitter",
-        "fitting.py",
-        "async_fitter.py",
-        """\
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
-
-from reverie.api.fitted import Fitted
-from reverie.api.toolset import Toolset
-from reverie.api.values import Saved
-from reverie.world import Model
-
-T = TypeVar("T")""",
-    ),
-    Face(
-        "Toolset",
-        "toolset.py",
-        "async_toolset.py",
-        """\
-from collections.abc import Mapping
-from typing import Any, Protocol
-
-from reverie.api.toolset import Toolset""",
-    ),
+    Face("Memory", "memory.py", "async_memory.py"),
+    Face("Fitter", "fitting.py", "async_fitter.py"),
+    Face("Toolset", "toolset.py", "async_toolset.py"),
 )
 
 
@@ -122,33 +76,67 @@ Every method is the one of the same name, waited for; nothing here runs.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Protocol
+{imports}
 
-from reverie.api.memory import Memory
-from reverie.api.toolset import Toolset
-from reverie.api.turns import Event, Turn
-from reverie.api.values import MatchedRule
-from reverie.session.compaction.compacting import Compacted
-from reverie.session.turn import TurnEnding
-from reverie.wire.given import Addable
-from reverie.wire.replies import Reply
-from reverie.wire.sending import Request
-from reverie.world import ToolCall
 '''
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def blocking_faces() -> str:
     """The text of the file for `blocking`."""
-    parts = [BLOCKING_HEAD]
+    parts: list[str] = []
     for name, source in (("Session", "session.py"), ("Agent", "agents.py")):
         parts.append(f'\nclass Blocking{name}(Protocol):\n    """`{name}` without a loop."""\n')
         tree = ast.parse((API / source).read_text(encoding="utf-8"))
         (made,) = (o for o in tree.body if isinstance(o, ast.ClassDef) and o.name == name)
         methods = (one for one in made.body if isinstance(one, Method) and _is_public(one))
         parts += map(_as_blocking, methods)
-    return "\n".join(parts)
+    body = "\n".join(parts)
+    return BLOCKING_HEAD.format(imports=imports(body, "session.py", "agents.py")) + body
+
+
+# What a face names, imported as its sources do
+
+OURS = {"Protocol": "typing", "Generator": "collections.abc"}
+LONGEST = 100
+
+
+def imports(body: str, *sources: str) -> str:
+    """The imports for a face's text, each name from where its source has it."""
+    known: dict[str, str] = dict(OURS)
+    variables: set[str] = set()
+    for source in sources:
+        tree = ast.parse((API / source).read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                known |= {one.asname or one.name: node.module or "" for one in node.names}
+            elif isinstance(node, ast.Import):
+                known |= {one.name: "" for one in node.names}
+            elif isinstance(node, ast.ClassDef) and node in tree.body:
+                known.setdefault(node.name, f"reverie.api.{source.removesuffix('.py')}")
+            elif isinstance(node, ast.Assign) and "TypeVar(" in ast.unparse(node.value):
+                variables |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+    nodes = list(ast.walk(ast.parse(body)))
+    made_here = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} - made_here
+    wanted = used & known.keys() | ({"TypeVar"} if used & variables else set())
+    modules: dict[str, list[str]] = {}
+    for name in sorted(wanted):
+        modules.setdefault(known[name], []).append(name)
+    plain = "".join(f"import {name}\n" for name in modules.pop("", ()))
+    rows = {module: _line(module, names) for module, names in sorted(modules.items())}
+    house = "".join(row for module, row in rows.items() if module.startswith("reverie"))
+    others = "".join(row for module, row in rows.items() if not module.startswith("reverie"))
+    made = "".join(f'{name} = TypeVar("{name}")\n' for name in sorted(used & variables))
+    return "\n".join(filter(None, (plain + others, house, made))).rstrip("\n")
+
+
+def _line(module: str, names: list[str]) -> str:
+    line = f"from {module} import {', '.join(names)}\n"
+    if len(line) <= LONGEST:
+        return line
+    rows = "".join(f"    {name},\n" for name in names)
+    return f"from {module} import (\n{rows})\n"
 
 
 def _as_blocking(method: Method) -> str:
@@ -173,7 +161,8 @@ def _as_async(method: ast.FunctionDef) -> str:
 
 def _written(kind: str, method: Method, returned: str) -> str:
     given = ast.unparse(method.args)
-    doc = (ast.get_docstring(method) or "").replace("\n", "\n        ")
+    lines = (ast.get_docstring(method) or "").splitlines()
+    doc = "\n".join(f"        {line}" if line else "" for line in lines).strip()
     noqa = "  # noqa: A002" if "type: str" in given else ""
     line = f"{kind} {method.name}({given}) -> {returned}:"
     if len(line) > 92:

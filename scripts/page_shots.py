@@ -68,7 +68,9 @@ def teammate(folder: Path, project: Path, environ: dict[str, str]) -> dict[str, 
     where = {"REVERIE_TEAM_URL": f"git+file://{folder}/team.git"}
     where |= {"REVERIE_TEAM_REPOSITORY": "acme/orders", "REVERIE_FLAG_TEAM_MEMORY": "on"}
     ours = {**environ, **where}
-    theirs = {**ours, "REVERIE_HOME": str(folder / "ines"), "USER": "ines"}
+    git = dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "Ines")
+    git |= dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "ines@acme.example")
+    theirs = {**ours, **git, "REVERIE_HOME": str(folder / "ines")}
     for name, text in (
         ("Deploys", "Deploys run on Tuesdays, after the stand-up."),
         ("On call", "Who is on call stands in the wiki, under Operations."),
@@ -85,13 +87,13 @@ PLACES = {
     "timeline": "/sessions/{session}",
     "memories": "/memories/project_billing_release.md",
     "review": "/review",
-    "recall": "/recall?q=Where+are+bugs+tracked%3F",
+    "recall": "/recall?q=When+does+the+billing+release+ship%3F",
     "dream": "/dream",
     "health": "/health",
     "savings": "/savings",
-    "team": "/team",
 }
 MORE = {
+    "team": "/team",  # it names whom git names on this machine
     "memory list": "/memories",
     "memory source": "/memories/project_billing_release.md?view=source",
     "memory lines": "/memories/project_billing_release.md?view=blame",

@@ -144,8 +144,10 @@ def _broken(root: Path, name: str, target: str, known: dict[str, Page]) -> str:
         led = place.resolve().relative_to(root.resolve()).as_posix()
     except ValueError:
         return "a path out of the repository"
-    if not (root / led).exists():
-        return "no such file"
+    if not (root / led).is_file():
+        return (
+            "a folder, which the site has no page for" if (root / led).exists() else "no such file"
+        )
     if anchor and led in known and anchor not in known[led].anchors:
         return "no such heading"
     return ""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import gc
 import itertools
 import os
 import shutil
@@ -279,6 +280,7 @@ def _go_wrong(
 
 def _live(fn: Callable[[Ack], object], plan: Plan, writer: int) -> None:
     """The child's whole life; it never returns into the test."""
+    gc.disable()  # it would touch every object of the test run, and copy the pages they lie in
     write, status = os.write, 3
     try:
         with shim(plan):

@@ -298,7 +298,8 @@ WHOLE = {"id": "3", "test": "tests/test_a.py", "find": "= 3", "replace": "= 4"}
 
 def threats(*without: int) -> str:
     rows = (n for n in manifest.THREATS if n not in without)
-    return "".join(f'[[threat]]\nid = "T.{n}"\ntitle = "t"\nstate = "planned"\n' for n in rows)
+    row = '[[threat]]\nid = "T.{}"\ntitle = "t"\noutcome = "o"\nstate = "planned"\n'
+    return "".join(row.format(n) for n in rows)
 
 
 def small(
@@ -377,7 +378,10 @@ def test_a_fault_in_the_manifest_is_named(
 
 
 ROW_7 = "def test_row_07_x(): ..."
-PROVEN = '[[threat]]\nid = "T.7"\ntitle = "t"\nstate = "built"\ntests = ["tests/test_a.py{}"]\n'
+PROVEN = (
+    '[[threat]]\nid = "T.7"\ntitle = "t"\noutcome = "o"\nstate = "built"\n'
+    'tests = ["tests/test_a.py{}"]\n'
+)
 
 
 @pytest.mark.spec("project.manifest")

@@ -1,7 +1,8 @@
 """Reverie: memory and context for LLM agents.
 
-The public names, loaded when first used: `import reverie` itself costs almost nothing. What is
-not named in `__all__` may change at any time.
+The public names, loaded when first used: `import reverie` itself costs almost nothing. Public are
+those of `__all__` and the modules `errors`, `layers`, `models` and `testing`; anything else may
+change at any time.
 """
 
 from __future__ import annotations
@@ -11,8 +12,18 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
+if sys.platform == "win32":
+    raise ImportError(
+        "Reverie does not run on Windows: it needs a POSIX system's file locks. "
+        "Use it under WSL 2, or on Linux or macOS."
+    )
+
 TYPE_CHECKING = False  # as `typing` has it, without importing it
 if TYPE_CHECKING:
+    from reverie import errors as errors
+    from reverie import layers as layers
+    from reverie import models as models
+    from reverie import testing as testing
     from reverie.api.agents import Agent
     from reverie.api.bridge import blocking
     from reverie.api.fitting import Fitted, Fitter, fit
@@ -89,12 +100,18 @@ _PLACES = {
 }
 
 
+_MODULES = ("errors", "layers", "models", "testing")
+"""Public too: `reverie.errors.NotFound` needs no import of its own."""
+
+
 def __getattr__(name: str) -> object:
     place = _PLACES.get(name)
-    if place is None:
+    if place is None and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if place is None:
+        return import_module(f"{__name__}.{name}")
     found = getattr(import_module(place), name)
     globals()[name] = found
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -149,6 +151,56 @@ def test_what_cannot_be_trusted_is_set_aside_and_said(place: Place, data: bytes,
     assert str(place.file(9)) in notice.text
     assert place.texts() == ["first", "second"]
     assert len(place.said) == 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"text": 5},
+        {"text": None},
+        {"text": ["x"]},
+        {"text": "x" * (MAX_TEXT + 1)},
+        {"summary": {}},
+        {"kind": []},
+        {"approve": "yes"},
+        {"at": "now"},
+        {"number": True},
+        {"here": True},
+        {"more": 1},
+    ],
+)
+def test_a_letter_signed_by_its_sender_and_not_well_formed_is_set_aside(
+    place: Place, odd: dict[str, Any]
+) -> None:
+    """A teammate whose process was taken over can sign what it likes; it cannot end its lead."""
+    place.put("first")
+    key = KEYS.key("lead", "mate") or b""
+    value = json.loads(encode(Letter("lead", "mate", "x", number=2), key)) | odd
+    value.pop("mac")
+    signed = hmac.new(key, json.dumps(value, sort_keys=True).encode(), "sha256").hexdigest()
+    place.file(2).write_text(json.dumps({**value, "mac": signed}))
+    assert place.texts() == ["first"]
+    (notice,) = place.said
+    assert "another version" in notice.text or "another place" in notice.text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ('{"from": "s1", "text": "hi", "at": 1%s}' % ("0" * 400), "hi"),
+        ('{"from": "s1", "text": "hi", "at": NaN}', "hi"),
+        ('{"from": "s1", "text": "half \\ud83d", "summary": "\\udc00"}', "half \ufffd"),
+    ],
+)
+def test_a_letter_from_abroad_that_is_odd_does_not_end_who_takes_it(
+    place: Place, given: str, text: str
+) -> None:
+    """An error that is none of ours would end the bridge, and the letter would come again."""
+    letter = received(given.encode(), "session-")
+    assert letter.at == 0.0
+    place.box.put(replace(letter, to="mate"))
+    assert place.texts() == [text]
+    assert Tray("mate", lambda: 1).put(letter).text == text
 
 
 def test_a_letter_of_another_users_is_refused(place: Place) -> None:

@@ -100,3 +100,14 @@ def test_all_names_are_shown_and_each_is_there() -> None:
         assert getattr(reverie, name).__name__.rpartition(".")[2] == name  # `tools` may be the room
     with pytest.raises(AttributeError, match="no attribute 'Memori'"):
         reverie.Memori  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_public_module_is_there_without_an_import_of_its_own() -> None:
+    code = (
+        "import sys, reverie; before = len(sys.modules); "
+        "reverie.errors.NotFound, reverie.layers.COLLAPSE, reverie.models.embedded, "
+        "reverie.testing.home; assert before < len(sys.modules)\n"
+        "try: reverie.upkeep\nexcept AttributeError: print('held')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "held\n"

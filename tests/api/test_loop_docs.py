@@ -1,4 +1,4 @@
-"""The loops of the first screen and of docs/loop.md run as they stand, with the real clients."""
+"""The loops of docs/loop.md and docs/wrap.md run as they stand, with the real clients."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import ast
 import inspect
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -20,17 +18,8 @@ from tests.api.talks import TOOLS, is_background, serve
 
 pytestmark = pytest.mark.spec("18.loop-docs")
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "loop.md").read_text(encoding="utf-8")
 WRAP = (ROOT / "docs" / "wrap.md").read_text(encoding="utf-8")
-PREAMBLE = """
-from typing import Any
-TOOLS: list[Any] = []
-async def run(name: str, arguments: dict[str, Any]) -> str:
-    return name
-async def send(request: Any) -> object:
-    return {}
-"""
 
 
 def blocks(text: str) -> list[str]:
@@ -38,7 +27,6 @@ def blocks(text: str) -> list[str]:
 
 
 EXAMPLES = [
-    *((f"README.md, block {n}", code) for n, code in enumerate(blocks(README))),
     *((f"docs/loop.md, block {n}", code) for n, code in enumerate(blocks(PAGE))),
     *((f"docs/wrap.md, block {n}", code) for n, code in enumerate(blocks(WRAP))),
 ]
@@ -117,24 +105,6 @@ async def test_an_example_runs_as_it_stands(
 
 def compiled(code: str, name: str) -> CodeType:
     return compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-
-
-@pytest.mark.parametrize("name", ["basedpyright", "mypy"])
-def test_the_examples_are_typed(name: str, tmp_path: Path) -> None:
-    """As a user's strict type checker sees them."""
-    checker = Path(sys.executable).with_name(name)
-    if not checker.exists():
-        pytest.skip(f"needs {name}: it checks the types of the examples")
-    for number, (_, code) in enumerate(EXAMPLES):
-        inner = "".join(f"    {line}\n" if line else "\n" for line in code.splitlines())
-        text = f"{PREAMBLE}\nasync def example() -> None:\n{inner}"
-        (tmp_path / f"example_{number}.py").write_text(text)
-    settings = {"typeCheckingMode": "standard", "venvPath": str(ROOT), "venv": ".venv"}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    strict = ["--strict", "--cache-dir", tmp_path / "cache", "--python-executable", sys.executable]
-    given = ["-p", tmp_path] if name == "basedpyright" else [*strict, tmp_path]
-    ran = subprocess.run([checker, *given], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
 
 
 def test_the_page_names_every_verb_of_a_session() -> None:

@@ -52,6 +52,14 @@ def test_a_text_is_kept_found_and_ready_for_a_prompt(memory: Memory) -> None:
     assert f"({saved.file})" in prompt  # the index
 
 
+def test_half_a_character_is_no_error(memory: Memory) -> None:
+    """A model's answer that was cut off may end in one."""
+    saved = memory.add("Deploys run on Fridays \ud83d")
+    assert memory.get(saved.file).text == "Deploys run on Fridays \ufffd"
+    memory.update(saved.file, "Deploys run on Mondays \udc00 now")
+    assert memory.get(saved.file).text == "Deploys run on Mondays \ufffd now"
+
+
 def test_making_and_looking_makes_nothing(home: Path, tmp_path: Path) -> None:
     memory = Memory(tmp_path)
     assert memory.search("anything") == []

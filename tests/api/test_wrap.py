@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Generator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 
 import reverie
+from reverie.api.learning import Learning, beside
 from reverie.api.wrapping import Wrapping, WrapRules
 from reverie.errors import InvalidInput
 from reverie.testing import Provider, call, provider
@@ -357,3 +361,34 @@ def test_what_is_no_client_is_refused(client: object) -> None:
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(InvalidInput, match="policy"):
         reverie.wrap(anthropic.Anthropic(api_key="k"), policy="other")  # type: ignore[arg-type]
+
+
+def test_nothing_waits_behind_a_client_that_is_closed(tmp_path: Path, home: Path) -> None:
+    """An answer that is taken in while the client closes leaves no task for the loop to lose."""
+    learning = Learning(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
+    said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello there"}]}
+    out = learning.asked("messages", {}, json.dumps(said).encode())
+    learning.close()
+    learning._rests(out)  # as the answer's own callback does
+    waiting = asyncio.all_tasks(beside().loop)
+    assert not [task for task in waiting if "rested" in repr(task.get_coro())]
+
+
+LEFT = """
+import sys, anthropic, reverie
+client = reverie.wrap(anthropic.Anthropic(base_url=sys.argv[1], api_key="k"), memory=True)
+said = [{"role": "user", "content": "Please remember: orders come from the read replica."}]
+client.messages.create(model="claude-opus-5-5", max_tokens=99, messages=said)
+"""
+
+
+def test_a_program_that_leaves_its_client_open_ends_and_has_learned(
+    tmp_path: Path, home: Path
+) -> None:
+    with provider(lambda body: "Noted.") as upstream:
+        line = [sys.executable, "-c", LEFT, upstream.anthropic_url]
+        done = subprocess.run(
+            line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in home.rglob("project_*.md")]

@@ -63,7 +63,7 @@ def test_a_conversation_with_tools_permission_cancel_and_resume(terminal: Termin
     terminal.types("/context")
     terminal.shows("tool results")
     terminal.types("/nothing")
-    terminal.shows("there is no such command")
+    terminal.shows("There is no such command")
     terminal.types("/undo")
     terminal.shows("Taken back: run sleep")
     terminal.presses("C-c")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reverie.settings import SETTINGS
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, assert_private
 
 pytestmark = [pytest.mark.spec("18"), pytest.mark.spec("15")]
 
@@ -93,3 +93,47 @@ def test_the_page_for_people(run: Run) -> None:
     assert lines[0].split() == ["setting", "value", "source", "place", "what", "for"]
     assert len(lines) == len(SETTINGS) + 1
     assert all(text == text.rstrip() for text in lines)
+
+
+def test_set_and_unset_keep_what_else_the_file_holds(run: Run, home: Path) -> None:
+    assert run("config", "unset", "retentionDays").out == "retentionDays is 90 (default)\n"
+    assert not home.exists()
+    assert run("config", "set", "retention_days", "30").out == "retentionDays is 30 (user)\n"
+    assert_private(home)
+    file = home / "settings.json"
+    file.write_text('{"hooks": {"x": []}, "retention_days": 30}')
+    found = run("config", "set", "REVERIE_RETENTION_DAYS", "31", "--json").json()
+    assert (found["value"], found["source"], found["problems"]) == (31, "user", [])
+    assert json.loads(file.read_text()) == {"hooks": {"x": []}, "retentionDays": 31}
+    run("config", "unset", "retentionDays", code=0)
+    assert json.loads(file.read_text()) == {"hooks": {"x": []}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("retentionDay", "5", "Did you mean retentionDays?"),
+        ("retentionDays", "soon", "must be a number"),
+        ("retentionDays", "0", "must lie between"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    run: Run, home: Path, name: str, value: str, said: str
+) -> None:
+    assert said in run("config", "set", name, value, code=2).err
+    assert not home.exists()
+
+
+def test_a_settings_file_that_cannot_be_read_is_left_alone(run: Run, home: Path) -> None:
+    home.mkdir(mode=0o700)
+    file = home / "settings.json"
+    file.write_text("{ // mine\n}")
+    assert "cannot be changed" in run("config", "set", "retentionDays", "30", code=2).err
+    assert file.read_text() == "{ // mine\n}"
+
+
+def test_a_stronger_source_is_named(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REVERIE_RETENTION_DAYS", "3")
+    done = run("config", "set", "retentionDays", "30")
+    assert done.out == "retentionDays is 3 (environment)\n"
+    assert "takes precedence over settings.json" in done.err

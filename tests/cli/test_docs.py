@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +28,6 @@ from reverie.transcript.records import (
 )
 from reverie.transcript.request import render
 from reverie.transcript.view import EMPTY
-from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.spec("18")
 
@@ -122,25 +120,6 @@ def test_every_record_and_every_member_is_explained(transcripts: str) -> None:
         assert row, name
         missing = [part.name for part in fields(kind) if f"`{part.name}`" not in row[1]]
         assert not missing, (name, missing)
-
-
-def test_every_command_on_the_page_is_one(run: Run, root: Path) -> None:
-    page = (root / "docs" / "cli.md").read_text(encoding="utf-8")
-    shown = [
-        shlex.split(line.removeprefix("$ reverie "), comments=True)
-        for block in blocks(page, "console")
-        for line in block.splitlines()
-        if line.startswith("$ reverie ")
-    ]
-    assert len(shown) > 10
-    for words in shown:
-        command = [word for word in words[:2] if re.fullmatch(r"[a-z]+", word)]
-        while command and run(*command, "--help").code:  # an argument, not a command's name
-            command = command[:-1]
-        assert command or words[0].startswith("--"), words
-        about = run(*command, "--help", code=0).out
-        for option in (word for word in words if word.startswith("--")):
-            assert option in about, (words, option)
 
 
 def test_every_exit_code_is_on_the_page(root: Path) -> None:

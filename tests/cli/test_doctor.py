@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from reverie.apps.cli.app import COMMANDS
 from reverie.session.session import Session
+from reverie.testing import provider
+from reverie.upkeep.doctor import EXTRAS
 from reverie.wire.given import user
 from tests.cli.conftest import Run, assert_private
 
@@ -69,6 +74,31 @@ def test_what_is_missing_is_a_note_that_says_the_loss(
 def test_a_key_without_a_model_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
     assert named(ill(run), "model")[0]["state"] == "problem"
+
+
+def test_a_trial_asks_the_model_one_word(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert named(run("doctor", "--json").json(), "trial") == []
+    (told,) = named(run("doctor", "--trial", "--json").json(), "trial")
+    assert told["what"].startswith("embedded answered: ")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    with provider(["ready"]) as served:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", served.anthropic_url)
+        (told,) = named(run("doctor", "--trial", "--json").json(), "trial")
+        assert told["what"].startswith("claude-sonnet-5 answered, for $0.00")
+        assert told["what"].endswith(": ready")
+        assert len(served.requests) == 1
+    (told,) = named(ill(run, "--trial"), "trial")  # nobody listens there any more
+    assert told["what"].startswith("claude-sonnet-5 did not answer")
+    assert told["do"]
+
+
+def test_only_doors_and_extras_that_exist_are_named() -> None:
+    known = metadata("reverie").get_all("Provides-Extra")
+    assert known is not None
+    assert set(EXTRAS) <= set(known)
+    doors = {name for _, loss in EXTRAS.values() for name in re.findall(r"`reverie (\w+)", loss)}
+    assert doors
+    assert doors <= set(COMMANDS)
 
 
 def test_rights_are_seen_and_mended(run: Run, session: str, home: Path) -> None:
@@ -161,3 +191,18 @@ def test_memory_is_read_and_what_waits_is_told(run: Run, project: Path) -> None:
     (project / "GEMINI.md").write_text(poison)
     run("memory", "import", str(project / "GEMINI.md"), code=0)
     assert "1 waiting for review" in run("doctor", code=0).out
+
+
+def test_what_is_missing_is_told_by_commands_and_extras_that_exist(root: Path) -> None:
+    import re
+    import tomllib
+
+    from reverie.apps.cli.app import COMMANDS
+    from reverie.upkeep.doctor import EXTRAS
+
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    for extra, (modules, loss) in EXTRAS.items():
+        named = re.findall(r"`(?:reverie )?(\w+)[\w ]*`", loss)
+        assert set(named) <= set(COMMANDS), (extra, named)
+        assert modules
+        assert extra in project["optional-dependencies"]

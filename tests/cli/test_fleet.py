@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import time
@@ -157,14 +156,3 @@ def test_the_extra_is_loaded_only_where_it_is_used(home: Path, project: Path) ->
         [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=os.environ
     )
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_every_command_of_the_page_is_there(run: Run) -> None:
-    from tests.conftest import ROOT
-
-    page = (ROOT / "docs" / "fleet.md").read_text()
-    lines = [row[2:].split("#")[0] for row in page.splitlines() if row.startswith("$ reverie ")]
-    assert len(lines) > 12
-    for line in lines:
-        words = shlex.split(line)[1:]
-        assert run(*words, "--help", code=0).out.startswith("Usage")

@@ -68,6 +68,30 @@ def test_uninstall_alone_takes_everything_back(run: Run, user: Path, home: Path)
     assert "Nothing was installed" in run("uninstall", "--yes", code=0).out
 
 
+@pytest.mark.spec("18.off")
+def test_everything_goes_at_the_word_alone(run: Run, user: Path, home: Path) -> None:
+    run("memory", "add", "Prices are in cents.", code=0)
+    run("install", "codex", "--yes", code=0)
+    assert "`--everything`" in run("uninstall", "--yes", code=0).out
+    asked = run("uninstall", "--everything", input="yes\n", code=0)
+    assert "of 1 project" in asked.out
+    assert "Nothing was removed" in asked.out
+    assert "cents" in run("memory", "list", code=0).out
+    assert "--yes" in run("uninstall", "--everything", "--json", code=2).error["do"]
+    run("uninstall", "--everything", "codex", code=2)
+    assert "is gone" in run("uninstall", "--everything", input="remove\n", code=0).out
+    assert not home.exists()
+
+
+@pytest.mark.spec("18.off")
+def test_a_folder_that_is_not_ours_stays(run: Run, user: Path, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "letters").write_text("mine")
+    refused = run("uninstall", "--everything", "--yes", code=2)
+    assert "not a home of Reverie's" in refused.err
+    assert (home / "letters").read_text() == "mine"
+
+
 def test_an_unknown_client_is_an_error_that_names_the_known(run: Run) -> None:
     assert "opencode" in run("install", "emacs", code=2).err
 

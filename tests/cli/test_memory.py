@@ -209,3 +209,24 @@ def test_a_folder_closed_to_us_is_still_shown(run: Run, home: Path, project: Pat
         (folder(home, project) / "MEMORY.md").unlink()
         (folder(home, project) / "MEMORY.md").mkdir()
     assert [m["file"] for m in run("memory", "list", "--json").json()["memories"]] == [name]
+
+
+def test_a_secret_is_one_sentence_on_stderr(run: Run) -> None:
+    """And nothing about a folder, which is well."""
+    done = run("memory", "add", "token " + "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", code=1)
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("reverie: It looks as if this held a secret: ")
+
+
+def test_a_forgotten_word_is_in_no_name_of_a_dreams_copy(run: Run, home: Path) -> None:
+    for text in (
+        "The staging cluster is in Frankfurt, since the lease runs there",
+        "Integration tests hit a real database, because a mocked migration broke in March",
+        "Integration tests run against a real database, because in March a mocked migration broke",
+    ):
+        run("memory", "add", text, code=0)
+    run("dream", "--dry-run", code=0)
+    assert [p for p in home.rglob("*.md") if "work" in p.parts and "frankfurt" in p.name]
+    run("memory", "forget", "Frankfurt", "--yes", code=0)
+    assert not [p for p in home.rglob("*") if "frankfurt" in p.name]
+    run("dream", "diff", code=0)  # what waits can still be decided on

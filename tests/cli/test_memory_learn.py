@@ -60,7 +60,7 @@ def provider(home: Path, project: Path, tmp_path: Path) -> Iterator[str]:
         [*line, "--script", str(script)], stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout is not None
-        told = "".join(iter(server.stdout.readline, "}\n")) + "}"
+        told = server.stdout.readline()
         yield str(json.loads(told)["url"])
         server.send_signal(signal.SIGINT)
         server.wait(30)

@@ -61,6 +61,12 @@ async def _talked(project: Path) -> str:
 # --- recall
 
 
+def test_a_memory_just_added_is_told_with_its_age(run: Run) -> None:
+    """The history knows, also where a file and its index were written in the same second."""
+    run("memory", "add", "Releases are tagged on Fridays", code=0)
+    assert "saved today" in run("recall", "when are releases tagged?", code=0).out
+
+
 def test_a_list_best_first(run: Run, filled: Path) -> None:
     rows = run("recall", "when is the billing service deployed", "--json").json()
     assert isinstance(rows, list)

@@ -10,7 +10,7 @@ import pytest
 from reverie.apps.tui.asking import ConfirmPanel, PermissionPanel
 from reverie.apps.tui.boxes import apart, box, cut, wide, wrapped
 from reverie.apps.tui.calls import OPEN_LINES, ShownCall
-from reverie.apps.tui.footer import Status, footer, spoken
+from reverie.apps.tui.footer import SEAL, Status, footer, spoken
 from reverie.apps.tui.lists import Entry, ListPanel
 from reverie.apps.tui.markdown import MarkdownStream, rendered, shown
 from reverie.apps.tui.signs import drawn
@@ -113,10 +113,15 @@ def test_a_failed_call_tells_how_much_more_there_is() -> None:
     assert "28 lines more" in lines[-1].replace("… ", "") or "28 lines" in lines[-1]
 
 
-def asked(*keys: str) -> PermissionAnswer:
+def edits() -> PermissionPanel:
     rule = PermissionRule("Edit", "a.py")
-    question = Question("Edit", "a.py", "it edits", rule, {}, FileChange(b"a\n", b"b\n"))
-    panel = PermissionPanel(question)
+    return PermissionPanel(
+        Question("Edit", "a.py", "it edits", rule, {}, FileChange(b"a\n", b"b\n"))
+    )
+
+
+def asked(*keys: str) -> PermissionAnswer:
+    panel = edits()
     told = "\n".join(text for _, text in panel.lines(80, 24))
     assert "1 - a" in told
     assert "1 + b" in told
@@ -132,6 +137,42 @@ def test_each_key_of_a_question() -> None:
     assert asked("escape") == PermissionAnswer(False)
     assert asked("x", "enter", "n", *"not so", "backspace", "enter").words == "not s"
     assert asked("n", "escape", "y").allow
+
+
+def runs(*keys: str) -> tuple[str, PermissionPanel]:
+    rule = PermissionRule("Bash", "git log -3")
+    question = Question("Bash", "git log -3", "it runs a command", rule, {}, runs=True)
+    panel = PermissionPanel(question)
+    for key in keys:
+        panel.press(key)
+    return "\n".join(text for _, text in panel.lines(80, 24)), panel
+
+
+def test_a_pattern_of_ones_own_says_what_it_lets_in() -> None:
+    told, panel = runs("r")
+    assert "always: git *" in told
+    assert "every command that begins with `git`" in told.replace("│\n│ ", "")
+    panel.press("enter")
+    answer = panel.answers.get_nowait()
+    assert (answer.allow, answer.remember, str(answer.rule)) == (True, "project", "Bash(git *)")
+    told, panel = runs("r", *["backspace"] * 5, *"rm *", "enter")
+    assert "does not cover the command" in told
+    assert panel.answers.empty()
+    panel.press("escape")
+    panel.press("y")
+    assert panel.answers.get_nowait() == PermissionAnswer(True)
+    assert "r pattern" not in "".join(text for _, text in edits().lines(80, 24))
+
+
+def test_a_line_that_was_ended_is_not_joined_to_the_next() -> None:
+    assert rendered("1 one\n2 two", 40, colour=False) == "1 one\n2 two"
+
+
+def test_the_footer_says_what_comes_first() -> None:
+    sealed = Status("m", 0.03, 39_900, SEAL)
+    assert "39k to seal" in footer(sealed, 80)
+    assert "39,900 left until a seal" in footer(sealed, 120)
+    assert "117k left" in footer(STATUS, 80)
 
 
 def test_a_list_keeps_its_choice_and_gives_keys_on() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE = 30.0
+RESTS = 2.0  # seconds without a change after which a screen is at rest
 
 
 class Terminal:
@@ -22,11 +23,17 @@ class Terminal:
     def start(self, *args: str, width: int = 110, height: int = 50) -> None:
         command = [sys.executable, "-m", "reverie.apps.cli", *args]
         size = ["-x", str(width), "-y", str(height)]
-        self._run("new-session", "-d", *size, "-c", str(self.folder), *command)
+        wanted = ("new-session", "-d", *size, "-c", str(self.folder), *command)
+        # a server whose last window has just closed is still leaving, and takes no other
+        wait_for(lambda: self._ran(*wanted).returncode == 0, "tmux did not start")
 
     def _run(self, *args: str) -> str:
-        ran = subprocess.run([*self._tmux, *args], capture_output=True, text=True, check=False)
-        return ran.stdout
+        return self._ran(*args).stdout
+
+    def _ran(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._tmux, *args], capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
 
     def types(self, text: str) -> None:
         self._run("send-keys", "-l", text)
@@ -62,6 +69,15 @@ class Terminal:
                 return self.screen
             time.sleep(0.02)
         raise AssertionError(f"{text!r} did not come {times} times:\n{self.screen}")
+
+    def rests(self, look: Callable[[], str]) -> str:
+        """What is seen once it has not changed for a while."""
+        last, since = look(), time.monotonic()
+        while time.monotonic() < since + RESTS:
+            time.sleep(0.05)
+            if (now := look()) != last:
+                last, since = now, time.monotonic()
+        return last
 
     def is_over(self) -> bool:
         end = time.monotonic() + PATIENCE

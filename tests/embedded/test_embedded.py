@@ -12,6 +12,8 @@ import pytest
 from reverie.embedded import ANSWERS, EmbeddedModel
 from reverie.embedded.chat.phrases import CHINESE, ENGLISH
 from reverie.errors import NotAvailable
+from reverie.layers.compaction.summary import stand as stand_of
+from reverie.layers.session_memory.compaction import INTRO
 from reverie.settings import Settings
 from reverie.transcript.blocks import Block, block_of, blocks_of, text_block
 from reverie.transcript.fold import apply
@@ -323,7 +325,9 @@ def test_only_defined_tools_are_called():
 def test_what_it_left_out_is_said_at_the_end():
     talk = Talk(*ALL)
     reply = talk.say("read a.py. Is it beautiful?")
-    assert talk.give(reply, "a").text.endswith("I have no rule for the rest: Is it beautiful")
+    assert talk.give(reply, "a").text.endswith(
+        "The rest holds no request that I know: Is it beautiful"
+    )
 
 
 def test_words_beside_results_are_answered_too():
@@ -389,3 +393,49 @@ def test_an_order_behind_sealed_rounds_is_read_by_itself():
     talk.put(Replaced(items[0].id, items[len(items) - 1].id, by, "collapse"))
     (call,) = [b for b in talk.say("List logs").blocks if b.type == "tool_use"]
     assert (call.get("name"), call.value["input"]) == ("List", {"path": "logs"})
+
+
+@pytest.mark.parametrize("how", ["summary", "notes", "sealed", "restored"])
+def test_a_question_behind_a_summary_is_answered_from_it(how: str) -> None:
+    told = "Bugs are tracked in the Linear project ORDERS."
+    by = {
+        "summary": summary_stand(told),
+        "notes": f"{INTRO}\n\n{told}",
+        "sealed": f"[sealed]\n<user>{told}</user>\n[end]",
+        "restored": f'<restored-file path="a.md">\n{told}\n</restored-file>',
+    }
+    talk = Talk(*ALL)
+    talk.say("hello")
+    items = talk.view.items
+    stand = (Stand("user", blocks_of(by[how])),)
+    talk.put(Replaced(items[0].id, items[len(items) - 1].id, stand, "compaction"))
+    text = talk.say("where are bugs tracked?").text
+    assert "Linear project ORDERS" in text
+    assert ENGLISH.summary in text
+    assert ENGLISH.am not in text
+
+
+def summary_stand(text: str) -> str:
+    where = "The conversation up to here was compacted."
+    return stand_of(text, where=where, gone=(), left_out="", keep="", goes_on=False)
+
+
+def test_its_own_answers_and_earlier_questions_answer_nothing() -> None:
+    talk = Talk(*ALL)
+    talk.say("where are bugs tracked?")
+    assert talk.say("where are bugs tracked?").text == ENGLISH.not_found
+    talk.say("Bugs are tracked in Linear.")
+    text = talk.say("where are bugs tracked?").text
+    assert text.count("“") == 1
+    items = talk.view.items
+    quoted = summary_stand(f"- {text.replace(chr(10), ' ')}")
+    stand = (Stand("user", blocks_of(quoted)),)
+    talk.put(Replaced(items[0].id, items[len(items) - 1].id, stand, "compaction"))
+    assert talk.say("where are bugs tracked?").text == ENGLISH.not_found
+
+
+def test_a_denied_command_is_told_once() -> None:
+    talk = Talk(*ALL)
+    reply = talk.say("run echo hello")
+    denied = {"content": "Bash was not permitted: no", "is_error": True}
+    assert talk.give(reply, denied).text == "`echo hello` failed: Bash was not permitted: no"

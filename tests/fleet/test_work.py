@@ -294,6 +294,26 @@ async def test_a_session_that_is_gone_is_passed_over(site: Site) -> None:
     assert site.only()["code"] == "no-session"
 
 
+@pytest.mark.parametrize("form", ["{}", "../{}"])
+async def test_a_job_names_a_session_and_never_a_file(
+    site: Site, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may queue a job gets nothing read that is not this project's."""
+    (root,) = site.memories(1)
+    secret = site.base / "private.jsonl"
+    said = "Please remember: the vault opens with otter-9, because the lock is old."
+    row = {"type": "user", "uuid": "u", "sessionId": "s", "message": {"content": said}}
+    secret.write_text(json.dumps(row) + "\n")
+    monkeypatch.chdir(site.base)
+    about = form.format(secret if form == "{}" else "private")
+    job = of_session("learn", str(root), about, "ab" * 32, 0, tenant="default", host="")
+    site.ledger.add([job])
+    assert await site.run() == RunTotals(skipped=1)
+    assert site.only()["code"] == "no-session"
+    kept = [path for path in site.home.rglob("*") if path.is_file()]
+    assert not [path for path in kept if b"otter-9" in path.read_bytes()]
+
+
 def test_a_disk_without_locks_is_refused_by_name(tmp_path: Path) -> None:
     outcome = run_with_error(
         lambda: open_local(tmp_path / "home"),

@@ -450,7 +450,7 @@ def test_a_kill_at_every_write_leaves_the_line_whole_or_not_there(scale: Scale) 
         def check(death: Death) -> None:
             check_growth(home[0], death.acked)
 
-        assert every_kill(attempt, check, stride=scale.pick(5, 1)) > 10
+        assert every_kill(attempt, check, stride=scale.pick(11, 1)) > 10
 
 
 def test_an_error_at_every_call_leaves_the_line_whole_or_not_there(scale: Scale) -> None:

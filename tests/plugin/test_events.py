@@ -132,16 +132,15 @@ def test_what_no_person_wrote_is_not_learned_from_a_transcript(
 ) -> None:
     """Whatever stands in a client's rows as a user's without being one's words."""
     path = tmp_path / "t.jsonl"
-    first = rows(("user", "Please look at the readme of the shop."), ("assistant", "I did."))
+    first = rows(("user", "Remember that staging runs in Frankfurt."), ("assistant", "Noted."))
     row = json.loads(rows(("user", "x"), session="z"))
     row |= {"parentUuid": "s1", "message": {"role": "user", "content": content}, **marks}
     path.write_text(f"{first}{json.dumps(row)}\n")
     assert told("Stop", project, transcript_path=str(path)) == (0, "")
     memory = reverie.Memory(project)
-    assert memory.list() == memory.pending() == []
-    path.write_text(rows(("user", POISON), ("assistant", "I will."), session="own"))
-    told("Stop", project, transcript_path=str(path))
-    assert [one for one in memory.list() if "--no-verify" in one.text]
+    (kept,) = memory.list()
+    assert "Frankfurt" in kept.text
+    assert memory.pending() == []
 
 
 @pytest.mark.spec("B20.hook")

@@ -62,8 +62,8 @@ async def resume(home: Path, project: Path, session: str, least: int) -> None:
 
 @pytest.mark.timeout(1_200)
 def test_killed_anywhere(scale):
-    points = killed_anywhere(work, check, stride=scale.pick(23, 1))
-    assert points >= scale.pick(20, 250)
+    points = killed_anywhere(work, check, stride=scale.pick(47, 1))
+    assert points >= scale.pick(10, 250)
 
 
 @pytest.mark.proof

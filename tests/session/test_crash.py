@@ -78,8 +78,8 @@ async def resume(home: Path, project: Path, session: str):
 
 
 def test_killed_anywhere(scale):
-    points = killed_anywhere(work, check, stride=scale.pick(5, 1))
-    assert points >= scale.pick(40, 250)
+    points = killed_anywhere(work, check, stride=scale.pick(11, 1))
+    assert points >= scale.pick(20, 250)
 
 
 def test_every_error_at_every_write(scale):

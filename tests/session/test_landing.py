@@ -164,8 +164,8 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
             with opened(base) as memories:
                 assert files(memories) == NEW if death.acked else files(memories) in (OLD, NEW)
 
-        points = every_kill(attempt, look, stride=scale.pick(23, 1))
-    assert points >= scale.pick(8, 200)
+        points = every_kill(attempt, look, stride=scale.pick(41, 1))
+    assert points >= scale.pick(6, 200)
 
 
 @pytest.mark.parametrize("module", ["reverie.store.memories", "reverie.session.session"])

@@ -164,7 +164,7 @@ def _descriptors() -> int:
 async def test_an_idle_session_holds_one_descriptor_and_little_memory(
     home: Path, tmp_path: Path, scale: Any, *, remembers: bool
 ):
-    clock, count = ManualClock(), scale.pick(200, 1_000)
+    clock, count = ManualClock(), scale.pick(80, 1_000)
 
     async def idle(n: int) -> tuple[Session, Memories | None]:
         project = tmp_path / f"work{n % 10}"

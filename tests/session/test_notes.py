@@ -595,6 +595,20 @@ async def test_an_update_behind_a_request_that_failed_is_not_stuck(desk: Desk):
         assert records(s, NotesTaken)
 
 
+async def test_a_session_that_is_closed_waits_for_no_answer_to_its_last_request(desk: Desk):
+    """Nobody will bring it: the update goes on without, and nothing is given up."""
+    async with desk.open() as s:
+        await says(s, "hello")
+        await s.add(user(LONG))
+        await s.prepare()
+        s.jobs.start("session_memory", partial(notes.update, s))
+        with anyio.fail_after(10):
+            while not s._first_byte.statistics().tasks_waiting:
+                await anyio.lowlevel.checkpoint()
+    assert records(s, NotesTaken)
+    assert "given up at exit" not in desk.said()
+
+
 async def test_an_agent_takes_notes_while_it_works(desk: Desk):
     def answering(request: Request) -> Reply:
         if isinstance(request.task, NotesTask):

@@ -123,8 +123,8 @@ def test_the_work_is_right_when_nothing_fails(tmp_path: Path):
 
 
 def test_killed_anywhere(scale):
-    points = killed_anywhere(work, check, stride=scale.pick(37, 1))
-    assert points >= scale.pick(12, 400)
+    points = killed_anywhere(work, check, stride=scale.pick(71, 1))
+    assert points >= scale.pick(7, 400)
 
 
 def test_every_error_at_every_write(scale):

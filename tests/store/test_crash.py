@@ -316,7 +316,7 @@ def test_row_27_kill_at_each_call_leaves_files_old_or_new(stage: Path, scale: Sc
     count = itertools.count()
     points = 0
     scripts = 0
-    while points < scale.pick(200, 9_000):
+    while points < scale.pick(100, 9_000):
         script = Script.of(scale.seed * 1_000 + scripts, 5)
         roots: list[Path] = []
 
@@ -372,7 +372,7 @@ def test_row_27_kill_at_each_call_loses_no_acknowledged_line(stage: Path, scale:
     count = itertools.count()
     points = 0
     rounds = 6
-    while points < scale.pick(150, 8_000):
+    while points < scale.pick(60, 8_000):
         keys: list[str] = []
 
         def attempt(keys: list[str] = keys, rounds: int = rounds):

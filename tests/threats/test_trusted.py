@@ -39,8 +39,8 @@ def brought(owned: Path) -> dict[str, Any]:
 
 VERSIONED = {
     "a plain archive": {},
-    "a mercurial checkout": {".hg/hgrc": "[hooks]\nupdate = touch owned\n"},
-    "a git folder that came along": {
+    "a folder of git and mercurial that came along": {
+        ".hg/hgrc": "[hooks]\nupdate = touch owned\n",
         ".git/HEAD": "ref: refs/heads/main\n",
         ".git/config": "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch owned\n",
         ".git/info/exclude": ".reverie/\n",

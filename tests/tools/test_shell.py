@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,11 +85,11 @@ async def test_the_time_limit_keeps_what_was_said(place: Place, mark: str) -> No
     place.settings = replace(place.settings, tool_seconds=1.0)
     found = await use(place.box(), "Bash", command=f"echo first; sleep 97; : {mark}")
     assert found.is_error
-    assert found.text.startswith("first\n[ended after 1 s")
+    assert re.match(r"first\n\[ended after \d(?:\.\d)? s", found.text)  # on a busy machine more
     assert not processes_with(mark)
     # a longer wish does not move the limit
     again = await use(place.box(), "Bash", command=f"sleep 97; : {mark}", timeout=500)
-    assert "ended after 1 s" in again.text
+    assert re.search(r"ended after \d(?:\.\d)? s", again.text)
 
 
 @pytest.mark.parametrize("how", LEFT_BEHIND)

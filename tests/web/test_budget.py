@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 
 from reverie.apps.web.desk import HERE
 from reverie.apps.web.plots import MAX_POINTS, stacked
+from reverie.apps.web.recall import RESULTS
+from reverie.upkeep.memory_index import COUNTED, MemoryQuery
 from reverie.upkeep.session_index import PAGE
 from tests.conftest import Scale
 from tests.web.conftest import Page
@@ -24,6 +27,9 @@ PLACES = (
     "/sessions?q=port",
     "/memories",
     "/memories?q=port",
+    "/memories?q=port+77",
+    "/memories?q=qz",
+    "/memories?q=a&trust=user",
     "/memories?type=user",
     "/memories?finding=any",
     "/health",
@@ -47,7 +53,7 @@ def fill(page: Page, sessions: int, memories: int) -> None:
             writing.execute(f"INSERT INTO session ({names}) VALUES ({marks})", list(row.values()))
             if n < 2:
                 writing.execute("INSERT INTO timeline VALUES (?, ?)", (row["id"], told))
-        for n in range(memories):
+        for n in reversed(range(memories)):
             file = f"project_{n}.md"
             values = (file, "x", ("user", "project")[n % 2], f"Memory {n}", "About a port " * 5)
             put = writing.execute(
@@ -102,6 +108,90 @@ def test_a_page_of_many_costs_what_a_page_of_few_costs(page: Page, scale: Scale)
         text = page.visitor.get(place).text
         assert len(re.findall(r'<th scope="row"|class="item"', text)) <= PAGE, place
     assert opened == []
+
+
+def test_no_page_sorts_or_walks_through_all_memories(page: Page) -> None:
+    """What a list reads comes from an index in the order in which it is shown."""
+    index, base = page.desk.memories, page.desk.base
+    fill(page, 2, 1_500)
+    for words in ("port", "port 77", "qz", "type:user", "trust:user", "service qz", ""):
+        asked, order, given = index._asked(MemoryQuery.of(words))
+        plan = base.rows(
+            f"EXPLAIN QUERY PLAN SELECT 1{asked} ORDER BY {order} DESC LIMIT 50", given
+        )
+        told = [row["detail"] for row in plan]
+        assert not any("TEMP B-TREE FOR ORDER" in one for one in told), (words, told)
+        read = [one for one in told if one.startswith("SCAN")]
+        assert all("memory_text" in one or "json_each" in one for one in read) or not words, told
+
+
+def test_a_search_counts_up_to_a_thousand(page: Page) -> None:
+    fill(page, 2, 1_500)
+    rows, count = page.desk.memories.page(MemoryQuery.of("port"))
+    assert (len(rows), count) == (PAGE, COUNTED)
+    assert "Page 20 of 20 or more" in page.visitor.get("/memories?q=port&page=20").text
+    assert 'page=21">Older' in page.visitor.get("/memories?q=port&page=20").text
+    rows, count = page.desk.memories.page(MemoryQuery.of("service 77"))
+    assert count == len([n for n in range(1_500) if "77" in str(n)])
+    assert [row["file"] for row in rows[:2]] == ["project_77.md", "project_177.md"]
+
+
+def test_a_question_looks_at_as_many_files_where_there_are_more(page: Page) -> None:
+    """Recall on the page reads the memories it shows, and no others."""
+    with page.desk.memory_there() as memories:
+        folder = memories.folder.files.root
+    ask, looked = "/recall?q=the+port+of+service+1", list[str]()
+
+    def reads() -> int:
+        page.look()
+        page.visitor.get(ask)
+        found = page.desk.recall._found
+        assert found is not None
+        found[0]._took = 9.0  # the index is brought up to date beside it
+        files = found[1].files  # type: ignore[union-attr]
+        stat, looked[:] = type(files).stat, []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(files), "stat", lambda f, key: looked.append(key) or stat(f, key))
+            page.visitor.get(ask)
+        return len(looked)
+
+    few = reads()
+    for n in range(200):
+        (folder / f"project_more_{n}.md").write_text(f"---\nname: Port {n}\n---\n\nPort {n}.\n")
+    assert 0 < reads() <= few + 2 * RESULTS
+
+
+def test_a_change_looks_at_the_changed_files_alone(page: Page) -> None:
+    with page.desk.memory_there() as memories:
+        folder = memories.folder.files.root
+    for n in range(200):
+        (folder / f"project_more_{n}.md").write_text(f"---\nname: Port {n}\n---\n\nPort {n}.\n")
+    page.look()
+    seen: list[Any] = []
+    refresh = page.desk.memories.refresh
+    page.desk.memories.refresh = lambda memories, only=None: (
+        seen.append(only)
+        or refresh(  # type: ignore[method-assign]
+            memories, only
+        )
+    )
+    form = {"name": "Port 7", "text": "Port 9977.", "version": "", "over": "1"}
+    page.visitor.post("/memories/edit/project_more_7.md", form)
+    assert seen == [{"project_more_7.md"}]
+    assert page.desk.memories.page(MemoryQuery.of("9977"))[0][0]["file"] == "project_more_7.md"
+    assert page.desk.memories.page(MemoryQuery.of(""))[0][0]["file"] == "project_more_7.md"
+
+
+def test_an_old_file_that_comes_late_stands_where_its_age_puts_it(page: Page) -> None:
+    with page.desk.memory_there() as memories:
+        file = memories.folder.files.root / "project_old.md"
+    file.write_text("---\nname: Old\n---\n\nFrom another machine.\n")
+    os.utime(file, (1_600_000_000, 1_600_000_000))
+    page.look()
+    rows, count = page.desk.memories.page(MemoryQuery())
+    assert (rows[-1]["file"], len(rows)) == ("project_old.md", count)
+    times = [row["modified"] for row in rows]
+    assert times == sorted(times, reverse=True)
 
 
 def test_a_first_load_and_each_later_page_are_small(page: Page) -> None:

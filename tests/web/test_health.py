@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
 from reverie.store.memories import Memories
+from reverie.store.rules import RuleStore
 from reverie.team.client import TeamClient
 from reverie.team.database import open_database
 from reverie.team.round import sync
@@ -51,7 +53,7 @@ def test_health_says_what_the_commands_say(page: Page, run: Run) -> None:
     doctor = run("doctor", "--json").json()
     assert f"Memory score {check['score']} of 100" in shown
     assert f"Cache hits {show.share(stats['hit_rate'])} {stats['sessions']} session" in shown
-    assert f"Polluted {show.share(stats['memory'][-1]['pollution'])}" in shown
+    assert f"Faulty {show.share(stats['memory'][-1]['pollution'])}" in shown
     for name, cost in stats["cost"].items():
         assert f"{stats['requests'][name]} {show.num(cost)}" in shown, name
     for one in check["findings"]:
@@ -68,7 +70,7 @@ def test_a_page_of_health_waits_for_nothing(page: Page) -> None:
     with page.desk.commands._turn:
         shown = words(page.visitor.get("/health").text)
     assert "It is being worked out" in shown
-    assert "All is well." in shown
+    assert "Nothing is broken." in shown
     page.desk.settle(60)
 
 
@@ -84,7 +86,57 @@ def test_rules_are_shown_with_what_they_did(page: Page, run: Run) -> None:
     (rule, *_) = run("memory", "rules", "--json").json()["rules"]
     shown = words(page.settled("/health").text)
     assert f"Pushing {rule['level']}" in shown
-    assert "nothing yet" in shown
+    assert "never needed yet" in shown
+    with page.desk.memory_there() as memories:
+        store = RuleStore(memories, page.desk.place.root)
+        for days, event in ((3, "matched"), (3, "held"), (0, "matched"), (0, "broken")):
+            store.count([(rule["file"], event)], time.time() - days * 86_400)
+    page.desk.figures.outdated("rules")
+    text = page.settled("/health").text
+    assert "calls against it 2, held 1, broken all the same 1" in words(text)
+    assert "2 calls against it on the last 14 days" in text
+
+
+def test_a_switch_acts_as_the_command_does_and_back(page: Page, run: Run) -> None:
+    page.desk.start = lambda name, work: None  # type: ignore[method-assign]
+
+    def state() -> Any:
+        rows = run("flags", "--json").json()["flags"]
+        return next((row["value"], row["source"]) for row in rows if row["name"] == "dream")
+
+    answer = page.visitor.post("/health/switch", {"name": "dream", "on": "0"})
+    assert "Switched off" in page.visitor.get(answer.headers["location"]).text
+    assert state() == (False, "flags")
+    assert "Dreams that tidy the memory off Switch on" in words(page.visitor.get("/health").text)
+    page.visitor.post("/health/switch", {"name": "dream", "on": "1"})
+    assert state() == (True, "flags")
+    assert page.visitor.post("/health/switch", {"name": "team_memory", "on": "1"}).status == 400
+
+
+def test_the_limit_of_a_day_is_set_as_the_command_sets_it_and_undone(
+    page: Page, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page.desk.start = lambda name, work: None  # type: ignore[method-assign]
+    (home / "settings.json").write_text('{"hooks": {"x": []}, "retentionDays": 7}')
+
+    def limit() -> Any:
+        row = run("config", "get", "backgroundTokensPerDay", "--json").json()
+        return row["value"], row["source"]
+
+    answer = page.visitor.post("/health/limit", {"tokens": "1,500,000"})
+    assert limit() == (1_500_000, "user")
+    done = page.visitor.get(answer.headers["location"]).text
+    assert "of 1,500,000" in words(done)
+    assert forms(done, "tokens") == ""  # an undo back to the default
+    page.visitor.post("/health/limit", {"tokens": ""})
+    assert limit() == (2_000_000, "default")
+    kept = json.loads((home / "settings.json").read_text())
+    assert kept == {"hooks": {"x": []}, "retentionDays": 7}
+    refused = page.visitor.post("/health/limit", {"tokens": "lots"})
+    assert (refused.status, "must be a number" in words(refused.text)) == (400, True)
+    monkeypatch.setenv("REVERIE_BACKGROUND_TOKENS_PER_DAY", "5")
+    shown = words(page.visitor.get("/health").text)
+    assert "The limit comes from REVERIE_BACKGROUND_TOKENS_PER_DAY." in shown
 
 
 def test_mending_shows_a_difference_first_and_can_be_undone(page: Page, run: Run) -> None:

@@ -118,7 +118,7 @@ def test_a_memory_says_where_it_was_recalled(page: Page, project: Path, run: Run
     page.desk.library.remove(name)
     page.look()
     assert (
-        "Recall has not thought of it"
+        "It has not come to mind"
         in page.visitor.get(f"/memories/{rows[0][1]['file']}?view=recalled").text
     )
 

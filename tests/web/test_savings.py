@@ -35,7 +35,7 @@ def test_savings_say_what_replay_says(page: Page, run: Run) -> None:
     shown = words(text)
     assert f"{show.short(told['naive_cost'])} units" in shown
     assert f"{show.short(spent)} units" in shown
-    assert f"{told['facts_here']} of {told['facts']} in the last request" in shown
+    assert f"Still in view {told['facts_here']} of {told['facts']} names" in shown
     assert f"Cache breaks {told['breaks']} in {told['requests']} request" in shown
     assert f"Largest request {show.num(told['peak'])} tokens" in shown
     assert "Find out why the tests fail" in shown
@@ -113,7 +113,7 @@ def test_sums_and_sorting_over_several(page: Page) -> None:
     assert shown.index("Session 1") < shown.index("Session 2") < shown.index("Session 3")
     shown = words(page.visitor.get("/savings?policy=collapse&sort=share").text)
     assert shown.index("Session 3") < shown.index("Session 2") < shown.index("Session 1")
-    assert "Dearer 1 by 20% at most" in shown
+    assert "Dearer sessions 1 by 20% at most" in shown
     assert "at $3 a million input tokens" in words(
         page.visitor.get("/savings?policy=collapse&price=3").text
     )

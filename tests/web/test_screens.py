@@ -188,6 +188,10 @@ def test_a_secret_is_refused_and_the_words_stay(page: Page) -> None:
     assert answer.status == 400
     assert "not saved" in answer.text
     assert "here</textarea>" in answer.text
+    answer = page.visitor.post("/memories/new", {"text": "We deploy with make ship."})
+    done = page.visitor.get(answer.headers["location"]).text
+    assert "Saved." in done
+    assert 'action="/memories/undo"' in done.partition("<h1>")[0]
 
 
 def test_forgetting_asks_for_the_word(page: Page, home: Path) -> None:
@@ -341,7 +345,10 @@ def test_a_dream_is_looked_at_accepted_in_part_and_undone(page: Page, run: Run) 
     page.look()
     shown = page.visitor.get("/dream").text
     assert "A dream waits for you" in shown
-    assert re.findall(r'name="file" value="([^"]+)"', shown) == files
+    listed = re.findall(r'name="file" value="([^"]+)"', shown)
+    assert sorted(listed) == sorted(files)
+    assert listed[-1] == "MEMORY.md"
+    assert "No file is ticked" in page.visitor.post(f"/dream/{found['dream']}/accept").text
     topic = next(one for one in files if one != "MEMORY.md")
     none = page.visitor.post(f"/dream/{found['dream']}/accept", {})
     assert none.status == 400

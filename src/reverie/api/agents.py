@@ -57,7 +57,16 @@ def _opens(given: Callable[P, AgentArguments]) -> Callable[P, AbstractAsyncConte
     @takes(given, "AbstractAsyncContextManager[Agent]")
     @asynccontextmanager
     async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Agent]:
-        """An agent in a project, new or gone on with (`resume=`)."""
+        """An agent in a project, new or gone on with (`resume=`).
+
+        - `model`: a name, whose key is in the environment; `embedded`; or a model.
+        - `tools`: names of ours, or tools of your own; None is all of ours.
+        - `mode`: what becomes of a call that no rule names: `ask`, `allow` or `deny`.
+        - `ask`: is asked before such a call; without it `ask` denies.
+        - `limits`: rounds and cost of a turn.
+        - `system`: a text in place of the beginning of its own system prompt.
+        - `layers`, `private`, `home`, `settings`, `on_notice`: as for `Session`.
+        """
         from reverie.api.hiring import hired
 
         wanted = given(*project, **options)

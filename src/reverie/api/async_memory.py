@@ -37,7 +37,11 @@ class AsyncMemory(Protocol):
         name: str = "",
         description: str = "",
     ) -> Saved:
-        """Keep one text as it stands; it is on disk when this returns."""
+        """Keep one text as it stands; it is on disk when this returns.
+
+        `type` is `user`, `feedback`, `project` or `reference`; `name` and `description` are what
+        the index shows, made from the text where they are not given. SecretFound where it holds
+        one."""
         ...
 
     async def learn(
@@ -67,7 +71,10 @@ class AsyncMemory(Protocol):
         kind: str = "memory",
         type: str = "",  # noqa: A002
     ) -> builtins.list[Found]:
-        """What answers a query, best first; `kind="session"` looks in past conversations."""
+        """What answers a query, best first; `kind="session"` looks in past conversations.
+
+        At most `limit`, of one `type` where it is given. `found.clear` says whether it is clearly
+        about the query; the others are merely the nearest."""
         ...
 
     async def ask(self, question: str) -> Answered:

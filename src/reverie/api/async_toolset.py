@@ -28,7 +28,7 @@ class AsyncToolset(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """"""
+        """What the tools are called, in the order they are offered."""
         ...
 
     async def handle(self, call: object) -> Any:

@@ -67,7 +67,17 @@ def fit(
     marks: bool = True,
     layers: Sequence[OwnLayer] | None = None,
 ) -> Fitted[T]:
-    """The list to send in place of this one."""
+    """The list to send in place of this one; PromptTooLong where it cannot be made to fit.
+
+    - `messages`: of the Messages API, chat completions or responses; dicts, or the SDKs' objects.
+    - `model`: a name, which tells the window; `window` says it where the name is not known.
+    - `tools`: the definitions that the model is offered. With `reverie.tools()` among them it can
+      read back what leaves the list; `via` names a tool of yours that does.
+    - `policy`: `collapse` (old rounds become lines), `classic` (old results go when the window is
+      full) or `off`. `layers` is a policy of your own.
+    - `store`: keeps the originals beyond this process: True for the project's folder, or a path.
+    - `marks`: whether a Messages list without cache marks gets two, on copies.
+    """
     fitter = Fitter(
         model=model,
         tools=tools,
@@ -90,7 +100,16 @@ def _tell_once(notice: Notice) -> None:
 
 class Fitter:
     """`fit` for one conversation: it looks at what is new alone, and knows its own last
-    list again where a framework wrote that over the caller's. Calls wait for one another."""
+    list again where a framework wrote that over the caller's. Calls wait for one another.
+
+    It takes what `fit` takes, and beside that:
+
+    - `memory`: its index and what fits join the newest message of the user's.
+    - `summarizer`: a model whose summary takes the place of the conversation when the window is
+      full.
+    - `names`: names of your own for its tools, such as `{"read_back": "fetch_result"}`.
+    - `settings`, `on_notice`: as for `Memory`.
+    """
 
     def __init__(
         self,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reverie.agent.place import Place
 from reverie.api.clients import RulesModel
@@ -33,18 +33,34 @@ class Beside:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="reverie"))
         self.open: set[Learning] = set()
-        threading.Thread(target=self.loop.run_forever, name="reverie").start()
-        threading.Thread(target=self._end, name="reverie-end").start()
+        threading.Thread(target=self._run, name="reverie").start()
+        _before_the_end(self._end)
+
+    def _run(self) -> None:
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
 
     def _end(self) -> None:
-        threading.main_thread().join()
-        for learning in list(self.open):
-            learning.close()
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        try:
+            for learning in list(self.open):
+                learning.close()
+        finally:  # whatever it was that failed: a process must be able to end
+            self.loop.call_soon_threadsafe(self.loop.stop)
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+
+def _before_the_end(work: Callable[[], None]) -> None:
+    """Call this when the main thread ends. `atexit` is too late: Python waits for our thread before
+    that, and pools of threads take no work by then. So it goes where they have themselves called,
+    and is called first, being registered later."""
+    register = cast("Callable[[Callable[[], None]], None]", vars(threading)["_register_atexit"])
+    register(work)
 
 
 _beginning = threading.Lock()
@@ -66,6 +82,8 @@ class Learning:
         self._loop = beside()
         self._going: set[Future[Any]] = set()
         self._rest: set[Future[Any]] = set()
+        self._resting = threading.Lock()
+        self._closed = False
         self._engine = self._loop.start(_engine(memory, say, learns=learns)).result()
         self._loop.open.add(self)
 
@@ -79,10 +97,14 @@ class Learning:
         self._going.add(going)
         going.add_done_callback(self._going.discard)
         if reply is not None:
-            going.add_done_callback(lambda _: self._resting(out))
+            going.add_done_callback(lambda _: self._rests(out))
 
-    def _resting(self, out: Outgoing) -> None:
-        self._rest.add(rest := self._loop.start(self._engine.rested(out)))
+    def _rests(self, out: Outgoing) -> None:
+        """Wait whether the caller goes on; not behind the end, which ends every turn itself."""
+        with self._resting:
+            if self._closed:
+                return
+            self._rest.add(rest := self._loop.start(self._engine.rested(out)))
         rest.add_done_callback(self._rest.discard)
 
     def settle(self) -> None:
@@ -91,6 +113,8 @@ class Learning:
 
     def close(self) -> None:
         self._loop.open.discard(self)
+        with self._resting:
+            self._closed = True
         self.settle()
         for rest in list(self._rest):
             rest.cancel()

@@ -47,7 +47,15 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """The long-term memory at one address: a project, in it a user, for either an agent."""
+    """The long-term memory at one address: a project, in it a user, for either an agent.
+
+    - `project`: a folder, whose worktrees share one memory; or, where there is none, a name.
+    - `user`, `agent`: a part of it for one user, or one kind of agent. Writes go to exactly this
+      address; reads go outwards, to the user and the project, never sideways.
+    - `home`: where files lie, in place of `REVERIE_HOME` and `~/.reverie`.
+    - `settings`: a `Settings`, or a dict by the names of settings.
+    - `on_notice`: is handed each notice; without it they are logged under `reverie`.
+    """
 
     def __init__(
         self,
@@ -91,7 +99,12 @@ class Memory:
     # Keeping and finding
 
     def add(self, text: str, *, type: str = "", name: str = "", description: str = "") -> Saved:  # noqa: A002
-        """Keep one text as it stands; it is on disk when this returns."""
+        """Keep one text as it stands; it is on disk when this returns.
+
+        `type` is `user`, `feedback`, `project` or `reference`; `name` and `description` are what
+        the index shows, made from the text where they are not given. SecretFound where it holds
+        one.
+        """
         from reverie.api import writing
 
         return writing.add(self._writer(), text, type, name, description)
@@ -123,7 +136,11 @@ class Memory:
         kind: str = "memory",
         type: str = "",  # noqa: A002
     ) -> builtins.list[Found]:
-        """What answers a query, best first; `kind="session"` looks in past conversations."""
+        """What answers a query, best first; `kind="session"` looks in past conversations.
+
+        At most `limit`, of one `type` where it is given. `found.clear` says whether it is clearly
+        about the query; the others are merely the nearest.
+        """
         from reverie.api import reading
 
         return reading.search(self._reader(), query, limit, kind, type)

@@ -72,7 +72,10 @@ class SessionArguments:
 def _starts(given: Callable[P, SessionArguments]) -> Callable[P, Awaitable[Session]]:
     @takes(given, "Session")
     async def start(*project: P.args, **options: P.kwargs) -> Session:
-        """Start a session, or go on with one (`resume=`). Use and `aclose` it from any task."""
+        """Start a session, or go on with one (`resume=`). Use and `aclose` it from any task.
+
+        It takes what `open` takes.
+        """
         return await _begun(given(*project, **options))
 
     return start
@@ -90,7 +93,20 @@ def _opens(
     @takes(given, "AbstractAsyncContextManager[Session]")
     @asynccontextmanager
     async def opened(*project: P.args, **options: P.kwargs) -> AsyncGenerator[Session]:
-        """A session for an `async with`: started, or gone on with, and closed."""
+        """A session for an `async with`: started, or gone on with, and closed.
+
+        - `project`: the folder whose sessions and memory it belongs to; `user` a part of it.
+        - `model`: a name, or a model. A name alone tells window and prices and never bills.
+        - `client`: an SDK's client, or a function of one request. It does the background work,
+          and what `ask` sends.
+        - `memory`: True is the whole memory of this project and user; or a `Memory`.
+        - `system`, `tools`, `options`: of each request; tools as any of the three APIs describes
+          them, options such as `max_tokens`.
+        - `roles`: what your tools are for, such as `{"fetch": "read_back"}`; else it is guessed.
+        - `policy`: `collapse`, `classic` or `off`; `layers` is a policy of your own.
+        - `resume`: the id of a session to go on with. `private` records nothing.
+        - `home`, `settings`, `on_notice`: as for `Memory`.
+        """
         session = await _begun(given(*project, **options))
         try:
             yield session

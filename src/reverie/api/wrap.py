@@ -35,7 +35,15 @@ def wrap(
     on_notice: Callable[[Notice], object] | None = None,
 ) -> C:
     """An SDK client with context and memory. The one handed in stays as it is, and does the
-    sending; wrap it once for each user."""
+    sending; wrap it once for each user.
+
+    - `client`: of Anthropic's or OpenAI's SDK, blocking or async.
+    - `memory`: None writes nothing anywhere; True is the memory of this folder; or a `Memory`.
+    - `policy`: `collapse`, `classic` or `off`.
+    - `learn`: whether turns are learned from, by fixed rules that cost nothing.
+    - `tools`: whether the model gets `read_back`.
+    - `on_notice`: is handed each notice; without it they are logged under `reverie`.
+    """
     if policy not in POLICIES:
         do = "It is collapse, classic or off"
         raise InvalidInput("there is no such policy", where=str(policy)[:80], do=do)

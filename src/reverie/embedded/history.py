@@ -21,9 +21,19 @@ from reverie.transcript.messages import HEAD, Message
 from reverie.transcript.request import Request
 
 REMINDER = "<system-reminder>"
-SEALED = ("[Earlier rounds of this conversation, sealed", "[sealed", "[folded")
-"""How lines that stand for earlier rounds begin: a provider gets them and what the user says
+STANDS = (
+    "[Earlier rounds of this conversation, sealed",
+    "[sealed",
+    "[folded",
+    "[The conversation up to here was compacted",
+    "[The conversation from here on was compacted",
+    "[The beginning of the conversation, up to here, was compacted",
+    "[The earlier part of this conversation was taken out",
+    "<restored-file",
+)
+"""How texts that stand for earlier rounds begin: a provider gets them and what the user says
 next as one message."""
+STAND = "stand"
 WIDTH = 160  # characters of a line that is quoted
 LOOKED_AT = 8_000  # characters of a message that are read by rules
 MAY_CHANGE = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
@@ -33,7 +43,7 @@ MAY_CHANGE = frozenset({"Write", "Edit", "Bash", "Remember", "Forget"})
 class Said:
     """Words of one message; messages are numbered from 1."""
 
-    role: str
+    role: str  # or STAND, where they stand for earlier rounds
     text: str
     message: int
 
@@ -86,7 +96,8 @@ class ConversationHistory:
     @property
     def earlier(self) -> tuple[Said, ...]:
         """Everything said before the newest words."""
-        return tuple(s for s in self.said if s.message < self.newest.message)
+        mine = [n for n, s in enumerate(self.said) if s.role == "user"]
+        return self.said[: mine[-1]] if mine else ()
 
     @property
     def made(self) -> tuple[PastCall, ...]:
@@ -107,7 +118,7 @@ def read(request: Request) -> ConversationHistory:
     number = 0
     for number, message in enumerate(request.messages(), 1):
         memories.update(_recalled(message))
-        said += [Said(message.role, words, number) for words in _said(message) if words.strip()]
+        said += [Said(role, words, number) for role, words in _said(message) if words.strip()]
         for piece in message.pieces:
             block = piece.block
             if block.type == "tool_use" and block.call:
@@ -139,11 +150,12 @@ def _recalled(message: Message) -> Iterator[tuple[str, str]]:
                 yield source, data[parse(data).body :].decode("utf-8", "replace").strip()
 
 
-def _said(message: Message) -> tuple[str, str]:
-    """The lines of earlier rounds in a message, and what it says itself."""
+def _said(message: Message) -> Iterator[tuple[str, str]]:
+    """What stands for earlier rounds in a message, and what it says itself."""
     words = list(_words(message))
-    sealed = [text for text in words if text.startswith(SEALED)]
-    return "\n".join(sealed), "\n".join([text for text in words if text not in sealed])
+    stands = [text for text in words if text.startswith(STANDS)]
+    yield STAND, "\n".join(stands)
+    yield message.role, "\n".join(text for text in words if text not in stands)
 
 
 def _words(message: Message) -> Iterator[str]:

@@ -159,6 +159,7 @@ class Session(Parent):
         if self.recall is not None:
             self.hand(*self.recall.ended())
         self.jobs.cancel(DREAM)  # nobody waits for one; the next session may dream again
+        self._first_byte.set()  # to a request under way no answer comes any more: nobody waits
         left = await self.jobs.drain(self.world.settings.extract_drain_seconds)
         for name in left:
             self.world.say(Notice(name, "given up at exit; it may run again later", "warning"))

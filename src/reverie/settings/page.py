@@ -74,9 +74,9 @@ _FLAGS_HEAD = """
 
 Flags act while the program runs, without a restart. Strongest first: policy, what the program
 itself has set, the environment (the last of the names below), `flags.json` in home
-(`reverie flags set NAME VALUE`), and an object `flags` in the local, project and user settings.
-An alias is accepted wherever a name is, also as an environment variable. A file that a repository
-may have brought can switch off the flags marked so, and do nothing else.
+(`reverie flags set NAME VALUE`), and an object `flags` in the local, project and user settings. An
+alias is accepted wherever a name is, also as an environment variable. A file that a repository may
+have brought can switch off the flags marked so, and do nothing else.
 """
 
 

@@ -7,6 +7,7 @@ or the key. Keys themselves are never kept. A log file gets one JSON line a requ
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +122,7 @@ class Ledger:
         try:
             return dump(dict(body))
         except InvalidMessage:  # the engine refuses it too
-            return repr(body)[:1000]
+            return reprlib.repr(dict(body))  # however deep it is
 
     def close(self) -> None:
         if self._file is not None:

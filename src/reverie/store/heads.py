@@ -345,7 +345,7 @@ class Heads:
         import sqlite3  # due where there is one
 
         try:
-            base = sqlite3.connect(path, 5.0, isolation_level=None, check_same_thread=False)
+            base = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
             try:
                 (version,) = base.execute("PRAGMA user_version").fetchone()
                 if version != _VERSION and not create:

@@ -44,6 +44,7 @@ from reverie.store.lists import ForgottenWords, Review, ReviewItem
 from reverie.store.long_index import LongIndexes
 from reverie.store.memory import LONG_INDEX, MemoryFolder
 from reverie.store.plain import digest
+from reverie.text.whole import whole
 from reverie.world import Notice, Say, say_nothing
 
 
@@ -203,7 +204,7 @@ class Memories:
         key: str = "",
     ) -> Remembered:
         """Save a memory now. What is not given is made from the text."""
-        body = text.strip()
+        body = whole(text.strip())
         if not body:
             raise InvalidInput("There is nothing to remember", do="Say what to remember")
         title = name or title_of(body)

@@ -9,7 +9,15 @@ import contextlib
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from reverie.errors import Held, NotFound, PathRefused, ReverieError, StoreError, WriteFailed
+from reverie.errors import (
+    Held,
+    NotFound,
+    PathRefused,
+    ReverieError,
+    SecretFound,
+    StoreError,
+    WriteFailed,
+)
 from reverie.store.files import Changed, Folder
 from reverie.store.lock import NO_LOCKS, release, wait_turn, without_locks
 from reverie.store.plain import words
@@ -65,7 +73,7 @@ class FolderTrouble:
         """Say a failure of the folder; the error goes on to whoever wanted the write."""
         try:
             yield
-        except (PathRefused, Changed, Held):
+        except (PathRefused, Changed, Held, SecretFound):  # of what is written, not of the folder
             raise
         except (StoreError, NotFound) as error:
             self._warn(error)

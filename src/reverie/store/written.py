@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -57,12 +57,20 @@ def written_times(memories: Memories, files: Mapping[str, bytes], now: float) ->
 
 class FileTimes:
     """When single files were written, asked one by one; what they all need is looked at once.
-    Without a history, what the heads and the files' own times tell."""
+    Without a history, what the heads and the files' own times tell. `alone` says whether a time is
+    that of one file, for whoever knows that without a look at all of them."""
 
-    def __init__(self, folder: MemoryFolder, now: float, history: History | None = None) -> None:
+    def __init__(
+        self,
+        folder: MemoryFolder,
+        now: float,
+        history: History | None = None,
+        alone: Callable[[float], bool] | None = None,
+    ) -> None:
         self._folder = folder
         self._now = now
         self._history = history
+        self._alone = alone
         self._unsure: frozenset[str] | None = None
 
     def at(self, key: str) -> float:
@@ -81,7 +89,7 @@ class FileTimes:
         known = file_time(one.data, versions, 0.0, self._now, sure=False)
         if known:
             return known
-        own = self._is_own(one.key)
+        own = self._alone(one.modified) if self._alone else self._is_own(one.key)
         return file_time(one.data, versions, one.modified, self._now, sure=own)
 
     def _is_own(self, key: str) -> bool:

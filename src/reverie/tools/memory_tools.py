@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from anyio import to_thread
 
+from reverie.memory.format.entry import TYPES
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.store.memories import Memories
 from reverie.tools.tool import Input, Output, Tool, ToolContext
-
-TYPES = ("user", "feedback", "project", "reference")
 
 
 def memory_tools(memories: Memories) -> tuple[Tool, Tool]:

@@ -17,18 +17,14 @@ from typing import cast
 
 from anyio import to_thread
 
-from reverie.errors import NotFound, StoreError
+from reverie.errors import StoreError
 from reverie.settings.sources import SettingsFile, settings_files
-from reverie.settings.trust import distrust
 from reverie.settings.values import parse_object
-from reverie.store import trusted
-from reverie.store.files import Folder
-from reverie.store.plain import digest
+from reverie.store import local_settings
+from reverie.store.local_settings import LOCAL
 from reverie.tools.permissions import PermissionRule, Verdict
 
 KEY = "permissions"
-FOLDER = ".reverie"
-LOCAL = "settings.local.json"
 _VERDICTS: tuple[Verdict, ...] = ("deny", "ask", "allow")
 _RULE = re.compile(r"([\w*.-]{1,128})(?:\((.{0,4000})\))?", re.DOTALL)
 
@@ -97,20 +93,5 @@ async def keep(home: Path, root: Path, rule: PermissionRule) -> None:
 
 
 def _keep(home: Path, root: Path, rule: PermissionRule) -> None:
-    path = root / FOLDER / LOCAL
-    with Folder(root, create=False) as project, project.sub(FOLDER) as folder:
-        try:
-            data = folder.read(LOCAL)
-        except NotFound:
-            text = with_rule("", rule).encode()
-            folder.write(LOCAL, text, exclusive=True)
-        else:
-            text = with_rule(data.decode("utf-8-sig"), rule).encode()
-            if why := distrust(home, path, data):
-                raise StoreError(
-                    f"the rule holds for this session and was not kept: {LOCAL} is {why}",
-                    where=str(path),
-                    do="Look at that file, and approve it if it is yours",
-                )
-            folder.write(LOCAL, text, expect=digest(data))
-    trusted.decide(home, path, text, trusted=True)
+    refusal = "the rule holds for this session and was not kept"
+    local_settings.change(home, root, lambda text: with_rule(text, rule), refusal)

@@ -18,7 +18,7 @@ from typing import Any
 from reverie.store.recall.base import discard
 
 PATIENCE = 5.0
-VERSION = "2"
+VERSION = "3"
 NAME = "page.sqlite3"
 _SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SCHEMA = """
@@ -48,8 +48,10 @@ CREATE TABLE memory (
     rank INTEGER PRIMARY KEY, file TEXT UNIQUE, stamp TEXT, type TEXT, name TEXT,
     description TEXT, modified REAL, bytes INTEGER, trust TEXT, folded TEXT
 );
-CREATE INDEX memory_modified ON memory (modified DESC, file);
+CREATE INDEX memory_type ON memory (type);
+CREATE INDEX memory_trust ON memory (trust);
 CREATE VIRTUAL TABLE memory_text USING fts5(text, tokenize='trigram');
+CREATE VIRTUAL TABLE memory_letters USING fts5vocab(memory_text, 'instance');
 CREATE TABLE finding (
     rank INTEGER PRIMARY KEY, kind TEXT, file TEXT, line INTEGER, evidence TEXT, fixable INTEGER
 );
@@ -165,7 +167,7 @@ def _ready(path: Path) -> sqlite3.Connection:
 
 
 def _connected(name: str) -> sqlite3.Connection:
-    base = sqlite3.connect(name, PATIENCE, isolation_level=None, check_same_thread=False)
+    base = sqlite3.connect(name, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     base.row_factory = sqlite3.Row
     base.execute("PRAGMA synchronous = OFF")
     return base

@@ -11,24 +11,39 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+import anyio
+
+from reverie.embedded import EmbeddedModel
 from reverie.errors import ReverieError
+from reverie.providers.anthropic import AnthropicModel
+from reverie.providers.choose import model_for
+from reverie.providers.extras import install_command
+from reverie.providers.openai import OpenAIModel
+from reverie.providers.prices import dollars, money
 from reverie.settings.values import read_object
 from reverie.store import home as places
 from reverie.store.journal import BadLine, Journal
 from reverie.store.lock import FileLock
 from reverie.text.counts import plural, size
+from reverie.text.terminal import line
+from reverie.transcript.blocks import text_block
+from reverie.transcript.fold import apply
+from reverie.transcript.records import Entry, HeadSet, UserMessage
+from reverie.transcript.request import Request, render
+from reverie.transcript.view import EMPTY
 from reverie.upkeep import home_files
 from reverie.upkeep.installed import Desk
 from reverie.upkeep.memory import find_memory, list_memories
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.proxy_address import ProxyAddress, known_token, object_in, status
 from reverie.upkeep.retention import holder
-from reverie.world import say_nothing
+from reverie.upkeep.switch import is_on
+from reverie.world import Reply, complete, say_nothing
 
 CheckState = Literal["ok", "note", "fixed", "problem"]
 OLDEST = (3, 11)
@@ -42,15 +57,23 @@ _PROGRAMS = {
     "bwrap": ("background agents get no shell, typed tools only", "bubblewrap"),
 }
 """What is lost without a program, and the package that brings it."""
-_EXTRAS = {
-    "anthropic": ("Anthropic's models cannot be asked", "anthropic"),
-    "openai": ("OpenAI's models cannot be asked", "openai"),
-    "mcp": ("no MCP, neither its servers for our agent nor `reverie mcp`", "mcp"),
-    "starlette": ("no simulator, proxy or web door", "server"),
-    "uvicorn": ("no simulator, proxy or web door", "server"),
-    "prompt_toolkit": ("the terminal agent speaks line by line", "terminal"),
+EXTRAS = {
+    "anthropic": (("anthropic",), "Anthropic's models cannot be asked"),
+    "openai": (("openai",), "OpenAI's models cannot be asked"),
+    "terminal": (("prompt_toolkit",), "`reverie chat` speaks line by line"),
+    "web": (("jinja2", "starlette", "uvicorn"), "no page by `reverie web`"),
+    "proxy": (("httpx2", "starlette", "uvicorn"), "no `reverie proxy`"),
+    "mcp": (("mcp", "jsonschema"), "no MCP: neither servers for our agent nor `reverie mcp`"),
+    "server": (("starlette", "uvicorn"), "no `reverie simulate`"),
+    "team": (
+        ("psycopg", "starlette", "watchfiles"),
+        "no `reverie team serve`, no sharing as you work",
+    ),
+    "fleet": (("procrastinate", "psycopg"), "`reverie fleet` stays on one host"),
+    "semantic": (("numpy", "threadpoolctl"), "`reverie recall` goes by words, not by meaning"),
 }
-"""What is lost without a package, and the extra of ours that brings it."""
+"""By extra: what it brings, and what is lost without."""
+ASK = "Answer with the one word: ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +92,7 @@ class Examination:
 
     place: ProjectPlace
     fix: bool = False
+    trial: bool = False  # whether the model is asked a word, which may cost a little
 
     def checks(self) -> Iterator[Check]:
         """All checks, in order; one that cannot be made says so and stops no other."""
@@ -111,27 +135,44 @@ def _sqlite(_: Examination) -> Iterator[Check]:
 
 
 def _extras(_: Examination) -> Iterator[Check]:
-    for name, (loss, extra) in _EXTRAS.items():
-        there = find_spec(name) is not None
+    for name, (modules, loss) in EXTRAS.items():
+        there = all(find_spec(module) is not None for module in modules)
         what = "installed" if there else f"absent: {loss}"
-        do = "" if there else f"pip install 'reverie[{extra}]'"
-        yield Check(name, "ok" if there else "note", what, do)
+        yield Check(name, "ok" if there else "note", what, "" if there else install_command(name))
 
 
 def _model(examined: Examination) -> Iterator[Check]:
     place = examined.place
-    if find_spec("reverie.providers.choose") is None:
-        yield Check("model", "note", "this installation has no providers")
-        return
-    from reverie.providers.choose import model_for
-
+    settings = replace(place.loaded().settings, provider_retries=0)
     try:
-        model = model_for("", place.environ, place.loaded().settings)
+        model = model_for("", place.environ, settings)
     except ReverieError as error:
-        yield Check("model", "problem", str(error))
+        yield Check("model", "problem", error.what, error.do)
         return
-    name = "embedded: no key is configured" if model is None else model.name
-    yield Check("model", "ok", name)
+    yield Check("model", "ok", model.name if model else "embedded: no key is configured")
+    if examined.trial:
+        yield _tried(model or EmbeddedModel(settings))
+
+
+async def _answer(model: AnthropicModel | OpenAIModel | EmbeddedModel, asked: Request) -> Reply:
+    try:
+        return await complete(model, asked)
+    finally:
+        if not isinstance(model, EmbeddedModel):
+            await model.aclose()
+
+
+def _tried(model: AnthropicModel | OpenAIModel | EmbeddedModel) -> Check:
+    """One word of the model's: key, address, network and name in one go."""
+    view = apply(EMPTY, Entry("head", "", 0.0, HeadSet(model.name)))
+    asked = apply(view, Entry("ask", "", 0.0, UserMessage((text_block(ASK),))))
+    try:
+        reply = anyio.run(_answer, model, render(asked))
+    except ReverieError as error:
+        return Check("trial", "problem", f"{model.name} did not answer: {error.what}", error.do)
+    cost = None if reply.usage is None else dollars(model.name, reply.usage)
+    paid = "" if model.capabilities.free or cost is None else f", for {money(cost)}"
+    return Check("trial", "ok", f"{model.name} answered{paid}: {line(reply.text, 60)}")
 
 
 # --- home
@@ -209,6 +250,9 @@ def _project(examined: Examination) -> Iterator[Check]:
     moved = f", moved here from {owner}" if owner not in (None, str(place.root)) else ""
     made = moved if folder.is_dir() else ", made at the first session"
     yield Check("project", "ok", f"{place.root} → {folder.name}{made}")
+    if not (now := is_on(place)).on:
+        do = "`reverie on` switches it on"
+        yield Check("project", "note", f"Reverie is off here ({now.where})", do)
 
 
 def _memory(examined: Examination) -> Iterator[Check]:

@@ -24,6 +24,7 @@ from uuid import uuid4
 
 from reverie.errors import NotFound, PathRefused, ReverieError
 from reverie.memory.words import ForgetWords
+from reverie.session.listing import FILE as LISTING
 from reverie.store import home as places
 from reverie.store.addresses import address_folders
 from reverie.store.files import Folder
@@ -45,7 +46,10 @@ _SESSION = re.compile(
     r"(?P<base>(?:.*?/)??)(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.jsonl|/.*)",
     re.ASCII,
 )
-_DERIVED = re.compile(r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?|.*\.(?:rules|seen)", re.ASCII)
+_DERIVED = re.compile(
+    r".*\.(?:sqlite3?|db)(?:-wal|-shm|-journal)?|.*\.(?:rules|seen)|" + re.escape(LISTING), re.ASCII
+)
+_COPY = re.compile(r"/dreams/[^/]+/(?:base|work)/[^/]+\.md\Z", re.ASCII)
 _OWN = ("settings.json", "flags.json")
 
 ForgetProgress = Callable[[str], None]
@@ -186,7 +190,7 @@ class Forgetting:
 
     def _ours(self, hit: ForgetHit) -> bool:
         """Whether a file is one that we may rewrite."""
-        if hit.path.name.startswith(".reverie-") and hit.kind != "temporary":
+        if hit.path.name.startswith(".reverie-") and hit.kind not in ("temporary", "derived"):
             return False
         if hit.kind in ("memory", "history"):
             return not any(part.startswith(".") for part in hit.path.parts[-1:])
@@ -238,6 +242,10 @@ class Forgetting:
             for base, session in self._sessions(hits):
                 self.step(session)
                 rewriter.session(base, session)
+            for hit in hits:
+                key = self._relative(hit.path)
+                if _COPY.search(key) and words.names(hit.path.stem):
+                    rewriter.removed(key, "copy of a dream")
             for memory, history in self._pairs_of(hits):
                 self.step(str(memory))
                 with _opened(memory) as folder, _opened(history) as versions:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from reverie.errors import ReverieError
+from reverie.errors import InvalidInput, ReverieError
 from reverie.settings.trust import FOLDER as TRUSTED
 from reverie.store import home as places
 from reverie.store.approvals import RECORD
@@ -20,6 +21,7 @@ from reverie.store.files import Folder
 from reverie.store.keys import is_temporary
 
 OTHERS = 0o077
+_MARK = ".reverie-"  # how files begin that only a home of ours has
 _OURS = (places.LAYOUT, places.LOCK, RECORD, "flags.json", "settings.json")
 
 
@@ -75,6 +77,30 @@ def sweep(home: Path) -> int:
             return folder.sweep()
     except ReverieError:
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class HomeContents:
+    """How much a home holds."""
+
+    projects: int
+    files: int
+    bytes: int
+
+
+def home_contents(home: Path, environ: Mapping[str, str]) -> HomeContents:
+    """What would go with a home; InvalidInput where it is not ours alone."""
+    if places.is_shared(home, environ):
+        raise InvalidInput(
+            "This home is Claude Code's too, and is not removed",
+            where=str(home),
+            do="Remove what is Reverie's by hand: the `reverie` folders in its projects",
+        )
+    if not any(name.startswith(_MARK) for name in os.listdir(home)):
+        raise InvalidInput("This folder is not a home of Reverie's", where=str(home))
+    found = [mode for path in _below(home) if stat.S_ISREG((mode := os.lstat(path)).st_mode)]
+    count = len(_listed(home / "projects"))
+    return HomeContents(count, len(found), sum(one.st_size for one in found))
 
 
 def _ours(home: Path, environ: Mapping[str, str]) -> Iterator[Path]:

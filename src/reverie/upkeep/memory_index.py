@@ -2,12 +2,15 @@
 
 Each row is derived from one file and names the stamp it was made from. A page asks for rows by
 the fifty, by words, kind, trust or finding, and opens no file for a list; the check, which reads
-them all, is made beside it and kept.
+them all, is made beside it and kept. Rows are numbered in the order in which they were written,
+so that every index gives the newest first and nothing is sorted for a page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import time
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +24,16 @@ from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.timeline import Values
 
 PAGE = 50
+COUNTED = 1_000
+"""Memories that a search counts; there may be more."""
 SHORTEST = 3  # letters that the index of words tells apart
-RARE = 200  # memories in which a word may be for it to be looked up and not met on the way
+RARE = 700  # memories in which fewer letters may be for them to be looked up
+LATE = 5.0
+"""Seconds by which a file may be older than the newest row and still come behind it."""
 _COLUMNS = "file, type, name, description, modified, bytes, trust"
 _LISTED = ", ".join(f"memory.{name}" for name in _COLUMNS.split(", "))
+_MODIFIED = _COLUMNS.split(", ").index("modified")
+_LAST = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,11 @@ class MemoryQuery:
     trust: str = ""
     finding: str = ""  # a kind of finding, or any
     page: int = 1
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it leaves any memory out."""
+        return bool(self.words or self.type or self.trust or self.finding)
 
     @classmethod
     def of(cls, text: str, page: int = 1, **given: str) -> MemoryQuery:
@@ -60,19 +74,23 @@ class MemoryIndex:
 
     # Bringing up to date
 
-    def refresh(self, memories: Memories) -> list[str]:
-        """Read what has changed; gives the files that did."""
+    def refresh(self, memories: Memories, only: Collection[str] | None = None) -> list[str]:
+        """Read what has changed, of all files or of those named; gives the files that did."""
         self.base.must_be_there()
-        stamps = dict(_stamps(memories))
-        known = {row[0]: row[1] for row in self.base.rows("SELECT file, stamp FROM memory")}
+        known = self._known(only)
+        if only is None or not self._newest():
+            only, known = memories.folder.keys(), self._known(None)
+        stamps = dict(_stamps(memories, only))
         stale = [key for key, stamp in stamps.items() if known.get(key) != stamp]
         gone = [key for key in known if key not in stamps]
         if not stale and not gone:
             return []
-        steps: dict[str, list[Version]] = {}
-        for version in memories.history.log():
-            steps.setdefault(version.key, []).append(version)
-        rows = [row for key in stale if (row := _row(memories, key, steps.get(key, ())))]
+        rows = self._read(memories, stale)
+        if rows and rows[0][0][_MODIFIED] < self._newest() - LATE:
+            known = self._known(None)  # an old file has come: all are numbered again
+            stamps = dict(_stamps(memories, memories.folder.keys()))
+            stale, gone = list(stamps), [key for key in known if key not in stamps]
+            rows = self._read(memories, stale)
         with self.base.writing() as base:
             for key in (*stale, *gone):
                 for (rank,) in base.execute("SELECT rank FROM memory WHERE file = ?", (key,)):
@@ -85,9 +103,35 @@ class MemoryIndex:
                     (stamps[row[0]], text, *row),
                 )
                 base.execute(
-                    "INSERT INTO memory_text (rowid, text) VALUES (?, ?)", (put.lastrowid, text)
+                    "INSERT INTO memory_text (rowid, text) VALUES (?, ?)",
+                    (put.lastrowid, text + " " * (SHORTEST - 1)),
                 )
         return [*stale, *gone]
+
+    def _known(self, only: Collection[str] | None) -> dict[str, str]:
+        """The stamps of files, as their rows have them."""
+        where = "" if only is None else " WHERE file IN (SELECT value FROM json_each(?))"
+        given = () if only is None else (json.dumps(list(only)),)
+        return {
+            row[0]: row[1]
+            for row in self.base.rows(f"SELECT file, stamp FROM memory{where}", given)
+        }
+
+    def _read(self, memories: Memories, keys: Sequence[str]) -> list[tuple[tuple[Any, ...], str]]:
+        """The rows of some files and their words, the oldest first."""
+        steps: dict[str, list[Version]] = {}
+        if len(keys) <= PAGE:
+            steps = {key: memories.history.log(key) for key in keys}
+        else:
+            for version in memories.history.log():
+                steps.setdefault(version.key, []).append(version)
+        now = time.time()
+        found = (_row(memories, key, steps.get(key, ()), now) for key in keys)
+        return sorted((row for row in found if row), key=lambda row: row[0][_MODIFIED])
+
+    def _newest(self) -> float:
+        rows = self.base.rows("SELECT modified FROM memory ORDER BY rank DESC LIMIT 1")
+        return rows[0][0] if rows else 0.0
 
     def check(self, memories: Memories | None) -> None:
         """Look for what is wrong with them, and keep what was found."""
@@ -106,42 +150,54 @@ class MemoryIndex:
     # Asking
 
     def page(self, query: MemoryQuery) -> tuple[list[Values], int]:
-        """Fifty rows, the newest first, and how many there are in all."""
-        where, given = self._where(query)
-        counting = f"SELECT count(*) FROM memory{where} LIMIT 1"
-        key = (counting, *given)
-        count: int = self.base.kept(key, lambda: self.base.one(counting, given)[0])
+        """Fifty rows, the newest first, and how many there are in all, up to `COUNTED` where
+        something is looked for."""
+        asked, order, given = self._asked(query)
         rows = self.base.rows(
             f"SELECT {_LISTED}, (SELECT group_concat(DISTINCT kind) FROM finding WHERE"
-            f" finding.file = memory.file) AS findings FROM memory{where}"
-            " ORDER BY modified DESC, file LIMIT ? OFFSET ?",
+            f" finding.file = memory.file) AS findings{asked} ORDER BY {order} DESC"
+            " LIMIT ? OFFSET ?",
             [*given, PAGE, (query.page - 1) * PAGE],
         )
-        return [{**dict(row), "findings": _split(row["findings"])} for row in rows], count
+        listed = [{**dict(row), "findings": _split(row["findings"])} for row in rows]
+        if not query.narrows:
+            return listed, self.sums()["memories"]
+        counting = f"SELECT count(*) FROM (SELECT 1{asked} LIMIT {COUNTED})"
+        key = (counting, *given)
+        return listed, self.base.kept(key, lambda: self.base.one(counting, given)[0])
 
-    def _where(self, query: MemoryQuery) -> tuple[str, list[Any]]:
-        """Words that are rare are looked up; those that are not are met soon enough by walking
-        through the newest first."""
+    def _asked(self, query: MemoryQuery) -> tuple[str, str, list[Any]]:
+        """Where the rows come from, what numbers them, and the values. Two letters that are rare
+        are looked up; else the words are, one memory after the other from the newest on."""
         parts, given = _kinds(query)
-        long = [word for word in query.words if len(word) >= SHORTEST]
-        match = " AND ".join('"' + word.replace('"', '""') + '"' for word in long)
-        if match and self._is_rare(match):
-            parts.append("rank IN (SELECT rowid FROM memory_text WHERE memory_text MATCH ?)")
-            given.append(match)
-        else:
-            long = []
+        long = tuple(word for word in query.words if len(word) >= SHORTEST)
+        looked_up, few = self._few([word for word in query.words if word not in long])
+        tables, order = "memory", "memory.rank"
+        if looked_up:
+            parts.append("memory.rank IN (SELECT value FROM json_each(?))")
+            given.append(json.dumps(few))
+        elif long:
+            tables = "memory_text CROSS JOIN memory ON memory.rank = memory_text.rowid"
+            parts.append("memory_text MATCH ?")
+            given.append(" AND ".join('"' + word.replace('"', '""') + '"' for word in long))
+            looked_up, order = long, "memory_text.rowid"
         for word in query.words:
-            if word not in long:
+            if word not in looked_up:
                 parts.append("instr(memory.folded, ?)")
                 given.append(word)
-        return (f" WHERE {' AND '.join(parts)}" if parts else ""), given
+        where = f" WHERE {' AND '.join(parts)}" if parts else ""
+        return f" FROM {tables}{where}", order, given
 
-    def _is_rare(self, match: str) -> bool:
-        row = self.base.one(
-            "SELECT count(*) FROM (SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT ?)",
-            (match, RARE),
-        )
-        return row[0] < RARE
+    def _few(self, words: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
+        """The first of some short words that is rare, and the memories that have it."""
+        for word in words[:2]:
+            rows = self.base.rows(
+                "SELECT DISTINCT doc FROM memory_letters WHERE term >= ? AND term < ? LIMIT ?",
+                (word, word + _LAST, RARE),
+            )
+            if len(rows) < RARE:
+                return (word,), [row[0] for row in rows]
+        return (), []
 
     def sums(self) -> Values:
         """How many there are, of each kind, and what a check said."""
@@ -174,9 +230,9 @@ def _split(kinds: str | None) -> list[str]:
     return sorted(kinds.split(",")) if kinds else []
 
 
-def _stamps(memories: Memories) -> Sequence[tuple[str, str]]:
+def _stamps(memories: Memories, keys: Iterable[str]) -> Sequence[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for key in memories.folder.keys():  # noqa: SIM118 - a folder, no dict
+    for key in keys:
         try:
             seen = memories.folder.stat(key)
         except (NotFound, StoreError):
@@ -186,14 +242,15 @@ def _stamps(memories: Memories) -> Sequence[tuple[str, str]]:
 
 
 def _row(
-    memories: Memories, key: str, steps: Sequence[Version]
+    memories: Memories, key: str, steps: Sequence[Version], now: float
 ) -> tuple[tuple[Any, ...], str] | None:
     try:
         one = memories.folder.read(key)
     except (NotFound, StoreError):
         return None
     trust = trust_in(steps, key).label
-    row = (one.key, one.type, one.name, one.description, one.modified, one.size, trust)
+    at = min(one.modified, now)
+    row = (one.key, one.type, one.name, one.description, at, one.size, trust)
     return row, fold_case(f"{one.name}\n{one.text}")
 
 
@@ -202,10 +259,10 @@ def _kinds(query: MemoryQuery) -> tuple[list[str], list[Any]]:
     given: list[Any] = []
     for name in ("type", "trust"):
         if value := getattr(query, name):
-            parts.append(f"{name} = ?")
+            parts.append(f"memory.{name} = ?")
             given.append(value)
     if query.finding:
         only = "" if query.finding == "any" else " WHERE kind = ?"
-        parts.append(f"file IN (SELECT file FROM finding{only})")
+        parts.append(f"memory.file IN (SELECT file FROM finding{only})")
         given += [query.finding] if only else []
     return parts, given

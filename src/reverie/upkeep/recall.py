@@ -24,7 +24,8 @@ from reverie.session.recall.index import MemoryIndex
 from reverie.session.recall.meaning import embeddings_by, meaning
 from reverie.session.recall.notes import days
 from reverie.settings import environment
-from reverie.store.memories import memory_folder
+from reverie.store.history import History
+from reverie.store.memories import history_folder, memory_folder
 from reverie.store.memory import MemoryFolder
 from reverie.store.recall.index import RecallHit
 from reverie.store.written import FileTimes
@@ -63,7 +64,7 @@ def recall_rows(
             return []
         meant = _meaning(place, found[0], text, say)
         hits = found[0].search(text, now, k=k, meaning=meant)
-        return _rows(hits, found, now, root)
+        return _rows(hits, found, now, place, root)
 
 
 class OpenRecall:
@@ -83,7 +84,7 @@ class OpenRecall:
             return []
         meant = _meaning(self._place, found[0], text, self._say)
         hits = found[0].search(text, now, k=k, meaning=meant, beside=True)
-        return _rows(hits, found, now, self._place.root)
+        return _rows(hits, found, now, self._place, self._place.root)
 
     def settle(self) -> None:
         """Bring the index up to date, where anybody has asked yet."""
@@ -107,18 +108,32 @@ def _rows(
     hits: Sequence[RecallHit],
     found: tuple[MemoryIndex, MemoryFolder | None],
     now: float,
+    place: ProjectPlace,
     root: Path | None,
 ) -> list[dict[str, Any]]:
     index, memory = found
-    return [_row(hit, index, memory, now, root) for hit in dated(hits, memory, now)]
+    return [_row(hit, index, memory, now, root) for hit in dated(hits, index, memory, now, place)]
 
 
-def dated(hits: Sequence[RecallHit], memory: MemoryFolder | None, now: float) -> list[RecallHit]:
+def dated(
+    hits: Sequence[RecallHit],
+    index: MemoryIndex,
+    memory: MemoryFolder | None,
+    now: float,
+    place: ProjectPlace,
+) -> list[RecallHit]:
     """The memories found, each with the time it was written instead of that of its file."""
     if memory is None:
         return list(hits)
-    times = FileTimes(memory, now)
-    return [replace(hit, saved=times.at(hit.file)) for hit in hits]
+    with contextlib.ExitStack() as stack:
+        opened = stack.enter_context(index.opened())
+        kept, history = history_folder(place.home, place.root, place.environ), None
+        if kept.is_dir():
+            history = stack.enter_context(
+                contextlib.closing(History(kept, now=lambda: now, create=False))
+            )
+        times = FileTimes(memory, now, history, opened.alone)
+        return [replace(hit, saved=times.at(hit.file)) for hit in hits]
 
 
 def _meaning(place: ProjectPlace, index: MemoryIndex, text: str, say: Say) -> Meaning | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from reverie.settings import Settings
+from reverie.settings import SETTINGS, Settings
 from reverie.store.plain import digest
 from reverie.upkeep.derived import Derived
 from reverie.upkeep.timeline import Values
@@ -20,6 +20,8 @@ PAGE = 50
 POINTS = 120
 AT_REST = 300.0
 """Seconds after which a session that was replayed before is replayed again."""
+UNRELATED = ("background_tokens_per_day", "background_calls_per_day", "background_processes")
+"""Settings that change no replay."""
 SavingSort = Literal["title", "at", "requests", "naive", "cost", "saved", "share"]
 SORTS: tuple[SavingSort, ...] = get_args(SavingSort)
 _ORDER = {"title": "session.title", "at": "session.at", "share": "saving.saved / saving.naive"}
@@ -43,7 +45,8 @@ class Savings:
 
     def __init__(self, base: Derived, settings: Settings) -> None:
         self.base = base
-        self._mark = digest(repr(settings).encode())[:12]
+        known = {name: getattr(settings, name) for name in SETTINGS if name not in UNRELATED}
+        self._mark = digest(repr(known).encode())[:12]
 
     # Bringing up to date
 

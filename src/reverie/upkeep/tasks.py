@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from anyio import to_thread
 
-from reverie.errors import Held, NotFound
+from reverie.errors import Held, NotFound, PathRefused
 from reverie.light import dataclass
 from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
@@ -179,21 +179,22 @@ def dream_gates(place: ProjectPlace, memories: Memories, now: float) -> str:
 async def learn_session(
     place: ProjectPlace, run: TaskRun, given: str, *, size: int = 0
 ) -> TaskOutcome:
-    """Learn what a session of this place holds; one shorter than `size` was changed since."""
+    """Learn what a session of this place holds; one shorter than `size` was changed since. What
+    a job names is a session and never a file: who may queue one need not be able to read here."""
     async with entered(place, run) as memories:
         if isinstance(memories, TaskOutcome):
             return memories
         from reverie.upkeep.background import daily_budget, learning_context
 
         there = session_size(place, given)
-        if there < size:
+        if there < max(size, 1):
             why = f"the transcript has {there:,} bytes, and had {size:,} when it was planned"
             return TaskOutcome("passed over", "transcript-shrank" if there else "no-session", why)
         settings = place.settings
         ground = learning_context(place, settings, memories, run.model, run.say, fence=run.fence)
         budget = daily_budget(place, settings, run.model) if run.counted else None
         try:
-            done = await learn_past(past_of(given, place, run.say), ground, budget)
+            done = await learn_past(_session_of(given, place), ground, budget)
         finally:
             if budget is not None:
                 budget.close()
@@ -225,22 +226,27 @@ def session_size(place: ProjectPlace, session: str) -> int:
         return 0
     try:
         return library.folder.stat(f"{session}.jsonl").size
-    except NotFound:
+    except (NotFound, PathRefused):
         return 0
+
+
+def _session_of(given: str, place: ProjectPlace) -> PastSession:
+    """The recorded session of this project by its id."""
+    from reverie.session.extraction.past import PastSession
+
+    library = place.library()
+    session = find_session(library, given)
+    entries = library.read(session).entries if library else ()
+    return PastSession(session, entries, given, "reverie")
 
 
 def past_of(given: str, place: ProjectPlace, say: Say = say_nothing) -> PastSession:
     """The recorded session in a file, or of this project by its id."""
-    from reverie.session.extraction.past import PastSession
-
     path = Path(given)
     if not path.exists():
         if path.name.endswith(transfer.ENDINGS) or len(path.parts) > 1:
             raise NotFound("There is no such file", where=given)
-        library = place.library()
-        session = find_session(library, given)
-        entries = library.read(session).entries if library else ()
-        return PastSession(session, entries, given, "reverie")
+        return _session_of(given, place)
     from reverie.upkeep.past_files import past_in
 
     return past_in(path, lambda text: say(Notice("learn", text, "warning")))

@@ -89,8 +89,8 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(scale: Scale) -> None:
             del death
             place.check()
 
-        points = every_kill(attempt, look, stride=scale.pick(61, 7))
-    assert points >= scale.pick(8, 300)
+        points = every_kill(attempt, look, stride=scale.pick(113, 7))
+    assert points >= scale.pick(5, 300)
 
 
 @pytest.mark.timeout(900)

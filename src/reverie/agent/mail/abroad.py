@@ -39,6 +39,8 @@ SESSION_SENDER, BRIDGE_SENDER = "session-", "bridge-"
 FOLDER = "run"
 MAX_PATH = 100
 """Bytes of a socket's path that every system takes."""
+LATEST = 1e11
+"""Seconds since 1970 that can be meant; what is beyond that, or no number, is no time."""
 SECONDS = 5.0
 """Time for one letter, from the connection to the answer."""
 FULL = 1.0
@@ -273,7 +275,7 @@ def received(data: bytes, prefix: str, arrived: Arrived | None = None) -> Letter
     text, summary, at = given.get("text"), given.get("summary", ""), given.get("at", 0.0)
     if not sender or not isinstance(text, str) or not isinstance(summary, str):
         raise InvalidInput("this is no letter")
-    when = float(at) if isinstance(at, (int, float)) else 0.0
+    when = float(at) if isinstance(at, (int, float)) and abs(at) < LATEST else 0.0
     if arrived is None:
         return checked(Letter(f"{prefix}{sender}", LEAD, text, summary[:200], at=when))
     # all that comes from one source is one sender: its numbers are the source's own

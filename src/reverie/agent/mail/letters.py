@@ -13,13 +13,14 @@ import hmac
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from reverie.errors import InvalidInput, InvalidMessage
 from reverie.light import dataclass
 from reverie.session.attachments import framed
 from reverie.text.terminal import clean
+from reverie.text.whole import whole
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import Entry, UserMessage
 
@@ -116,7 +117,7 @@ def checked(letter: Letter) -> Letter:
         )
     if letter.kind.endswith("_response") and letter.approve is None:
         raise InvalidInput(f"a {letter.kind} says yes or no", do="Give approve: true or false")
-    return letter
+    return replace(letter, text=whole(letter.text), summary=whole(letter.summary))
 
 
 def encode(letter: Letter, key: bytes) -> bytes:
@@ -152,11 +153,24 @@ def decode(data: bytes, keys: MailKeys, sender: str, to: str, number: int) -> Le
         letter = Letter(**fields)
     except TypeError as error:
         raise InvalidMessage("it is of another version") from error
+    if not _is_well_formed(fields):
+        raise InvalidMessage("it is of another version")
     if (letter.sender, letter.to, letter.number) != (sender, to, number):
         raise InvalidMessage("it was meant for another place")
     if letter.kind not in get_args(LetterKind):
         raise InvalidMessage("it is of no known kind")
     return letter
+
+
+def _is_well_formed(fields: dict[str, Any]) -> bool:
+    """Whether each value is of its kind: a signature says who wrote, not that it is right."""
+    texts = (fields.get(name, "") for name in ("sender", "to", "text", "summary", "kind"))
+    if not all(isinstance(text, str) for text in texts) or "here" in fields:
+        return False
+    if len(fields.get("text", "")) > MAX_TEXT or type(fields.get("number")) is not int:
+        return False
+    at = fields.get("at", 0)
+    return fields.get("approve") in (None, True, False) and type(at) in (int, float)
 
 
 def named(name: str) -> str:

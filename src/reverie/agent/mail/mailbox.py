@@ -73,7 +73,7 @@ class Mailbox:
         key = self._keys.key(sender, self.owner)
         if key is None:
             raise InvalidMessage("a message can be signed by its own sender alone", where=sender)
-        checked(letter)
+        letter = checked(letter)
         with self._locked(sender):
             numbers, taken = self._numbers(sender), self._cursor(sender)
             if letter.number and (letter.number <= taken or self._is_ours(sender, letter.number)):

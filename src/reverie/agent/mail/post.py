@@ -35,7 +35,7 @@ class Tray:
         self._letters: list[Letter] = []
 
     def put(self, letter: Letter) -> Letter:
-        checked(letter)
+        letter = checked(letter)
         mine = [one for one in self._letters if one.sender == letter.sender]
         if letter.kind != "result" and len(mine) >= MAX_WAITING:  # a result is never turned away
             raise NotAvailable(

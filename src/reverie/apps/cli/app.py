@@ -53,6 +53,8 @@ COMMANDS = {
     ),
     "config": LazyCommand(f"{HERE}.config:app", "Show every setting and where it comes from."),
     "flags": LazyCommand(f"{HERE}.flags:app", "Show and set feature flags."),
+    "off": LazyCommand(f"{HERE}.off:off", "Switch Reverie off for this project."),
+    "on": LazyCommand(f"{HERE}.off:on", "Switch it on again."),
     "trust": LazyCommand(
         f"{HERE}.trust:trust", "Look at a project's local settings and trust them."
     ),

@@ -44,10 +44,11 @@ def ask(question: tuple[str, ...], sessions: bool, as_json: bool, project: Path)
         raise InvalidInput("The question is empty")
     now = time.time()
     quotes: tuple[Quote, ...] = ()
-    with recall_place(ProjectPlace.of(project), tell) as found:
+    place = ProjectPlace.of(project)
+    with recall_place(place, tell) as found:
         if found is not None:
             index, memory = found
-            hits = dated(index.search(text, now, k=LOOKED), memory, now)
+            hits = dated(index.search(text, now, k=LOOKED), index, memory, now, place)
             if sessions:
                 hits += index.search(text, now, k=LOOKED, kinds=("transcript",))
             quotes = answer(text, hits, lambda key: entry_of(memory, key))

@@ -1,4 +1,8 @@
-"""`reverie config`: every setting, its value, and who gave it. It changes nothing."""
+"""`reverie config`: every setting, its value, and who gave it.
+
+`set` and `unset` change `<home>/settings.json` and nothing else; a running process keeps what it
+began with.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,12 @@ import click
 
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, hand_down, note, say, table
-from reverie.errors import SettingsError
 from reverie.settings import DEFAULTS, SETTINGS, Loaded, Problem, camel, variable
 from reverie.settings.sources import settings_files
-from reverie.settings.values import nearest
 from reverie.text.counts import plural
+from reverie.upkeep.configure import SETTINGS_FILE, change_setting, setting_named
 from reverie.upkeep.place import ProjectPlace
 
-_BY_SPELLING = {spelt: name for name in SETTINGS for spelt in (name, camel(name), variable(name))}
 changed_option = click.option(
     "--changed", is_flag=True, help="Only settings that are not at their default."
 )
@@ -64,18 +66,53 @@ def list_all(as_json: bool, changed: bool, project: Path) -> None:
 @project_option
 def get(name: str, as_json: bool, project: Path) -> None:
     """Print one setting, given by its name, JSON key or environment variable."""
-    field = _BY_SPELLING.get(name)
-    if field is None:
-        hint = nearest(name, _BY_SPELLING).removeprefix("; ")
-        do = hint[:1].upper() + hint[1:] if hint else "`reverie config` lists them"
-        raise SettingsError("There is no such setting", where=name[:100], do=do)
     loaded = ProjectPlace.of(project).loaded()
-    row = described(loaded, field)
+    row = _one(loaded, setting_named(name))
     if as_json:
-        problems = [asdict(p) for p in loaded.problems if _BY_SPELLING.get(p.key) == field]
-        document({**row, "problems": problems})
+        document(row)
         return
     say(shown(row["value"]))
+
+
+@app.command("set")
+@click.argument("name", help="Its name, JSON key or environment variable.")
+@click.argument("value", help="A number, on or off, or a text, as the setting asks for.")
+@json_option
+@project_option
+def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
+    """Set a setting for yourself, in all projects. It counts from the next start on."""
+    place = ProjectPlace.of(project)
+    change_setting(place.home, name, value, place.environ)
+    _tell(place, setting_named(name), as_json)
+
+
+@app.command()
+@click.argument("name", help="Its name, JSON key or environment variable.")
+@json_option
+@project_option
+def unset(name: str, as_json: bool, project: Path) -> None:
+    """Remove a setting of yours, so that the next source or the default applies."""
+    place = ProjectPlace.of(project)
+    field = setting_named(name)
+    if (place.home / SETTINGS_FILE).exists():
+        change_setting(place.home, name, None, place.environ)
+    _tell(place, field, as_json)
+
+
+def _one(loaded: Loaded, field: str) -> dict[str, Any]:
+    spelt = (field, camel(field), variable(field))
+    problems = [asdict(problem) for problem in loaded.problems if problem.key in spelt]
+    return {**described(loaded, field), "problems": problems}
+
+
+def _tell(place: ProjectPlace, field: str, as_json: bool) -> None:
+    row = _one(place.loaded(), field)
+    if as_json:
+        document(row)
+        return
+    say(f"{row['key']} is {shown(row['value'])} ({row['source']})")
+    if row["source"] not in ("user", "default"):
+        note(f"The value comes from {row['place']}, which takes precedence over {SETTINGS_FILE}.")
 
 
 @app.command()

@@ -10,7 +10,7 @@ from reverie.apps.cli.desk import Desk
 from reverie.apps.cli.memory import edit_memory
 from reverie.apps.cli.memory_open import by_user
 from reverie.apps.cli.show import clean, line
-from reverie.upkeep.memory import find_memory
+from reverie.upkeep.memory import find_memory, fold_case, list_memories
 from reverie.upkeep.place import ProjectPlace
 
 if TYPE_CHECKING:
@@ -40,12 +40,21 @@ class Offers:
             ]
         if text.startswith("/resume "):
             return self._sessions(text.removeprefix("/resume "))
+        if text.startswith("/memory "):
+            return self._memories(text.removeprefix("/memory "))
         return self._paths(last[1:]) if last.startswith("@") else []
 
     def _sessions(self, typed: str) -> list[Offer]:
         library = self._desk.agent.session.library
         found = [one for one in library.sessions() if one.id.startswith(typed)][:MAX_OFFERED]
         return [(one.id, len(typed), line(library.summary(one).title, 60)) for one in found]
+
+    def _memories(self, typed: str) -> list[Offer]:
+        memories = self._desk.agent.memories
+        rows = [] if memories is None else list_memories(memories)
+        named = [(line(row.name or row.file, 80), line(row.description, 60)) for row in rows]
+        fit = [one for one in named if fold_case(one[0]).startswith(fold_case(typed))]
+        return [(name, len(typed), about) for name, about in fit[:MAX_OFFERED]]
 
     def _paths(self, typed: str) -> list[Offer]:
         folder, _, begun = typed.rpartition("/")

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from reverie.apps.cli.options import json_option, project_option
-from reverie.apps.cli.show import Column, document, say, table
+from reverie.apps.cli.show import Column, document, say, table, waiting
 from reverie.text.counts import plural
 from reverie.upkeep.doctor import Check, Examination
 from reverie.upkeep.place import ProjectPlace
@@ -25,12 +25,14 @@ _HINTS = {
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Fix file permissions and remove leftover files.")
+@click.option("--trial", is_flag=True, help="Ask the model one word; may cost a little.")
 @json_option
 @project_option
-def doctor(fix: bool, as_json: bool, project: Path) -> None:
+def doctor(fix: bool, trial: bool, as_json: bool, project: Path) -> None:
     """Check this installation and fix what can be fixed."""
     place = ProjectPlace.of(project)
-    checks = list(Examination(place, fix).checks())
+    with waiting("looking at everything"):
+        checks = list(Examination(place, fix, trial).checks())
     wrong = sum(check.state == "problem" for check in checks)
     if as_json:
         where = {"home": str(place.home), "root": str(place.root)}
@@ -39,6 +41,8 @@ def doctor(fix: bool, as_json: bool, project: Path) -> None:
         columns = (Column(""), Column("check", style="bold"), Column("what", wraps=True))
         table(columns, [_row(check) for check in checks])
         say(f"{plural(wrong, 'problem')} found." if wrong else "No problems found.")
+        if not trial:
+            say("`--trial` asks the model one word: key, network and model in one go.", "dim")
     if wrong:
         raise click.exceptions.Exit(1)
 

@@ -1,8 +1,7 @@
 """`reverie flags`: feature flags, which act while the program runs.
 
-`set` and `unset` change `<home>/flags.json` and nothing else. The file is put in place
-whole, and only where it is still what was read, so that two who switch at once both
-count. Every running process asks the file again at its next look.
+`set` and `unset` change `<home>/flags.json` and nothing else. Every running process asks the
+file again at its next look.
 """
 
 from __future__ import annotations
@@ -17,14 +16,9 @@ import click
 from reverie.apps.cli.config import shown, tell_problems
 from reverie.apps.cli.options import CommandGroup, json_option, project_option
 from reverie.apps.cli.show import Column, document, hand_down, note, say, table
-from reverie.errors import NotFound, SettingsError
-from reverie.settings import FlagState, FlagValue, flag_named, parse_flag, with_flag
-from reverie.store.files import Changed, Folder
-from reverie.store.plain import digest
+from reverie.settings import FlagState, flag_named, parse_flag
+from reverie.upkeep.configure import FLAGS_FILE, change_flag
 from reverie.upkeep.place import ProjectPlace
-
-FILE = "flags.json"
-_TRIES = 20
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True)
@@ -49,7 +43,7 @@ def list_all(as_json: bool, project: Path) -> None:
     problems = found.problems()
     if as_json:
         told = [asdict(problem) for problem in problems]
-        document({"file": str(place.home / FILE), "flags": rows, "problems": told})
+        document({"file": str(place.home / FLAGS_FILE), "flags": rows, "problems": told})
         return
     columns = (Column("flag", style="bold"), Column("value"), Column("source"))
     columns += (Column("place", wraps=True), Column("what for", wraps=True))
@@ -66,7 +60,7 @@ def list_all(as_json: bool, project: Path) -> None:
 def set_one(name: str, value: str, as_json: bool, project: Path) -> None:
     """Set a flag. Running processes notice the change too."""
     place = ProjectPlace.of(project)
-    change(place, name, parse_flag(name, value))
+    change_flag(place.home, name, parse_flag(name, value))
     _tell(place, name, as_json)
 
 
@@ -78,44 +72,9 @@ def unset(name: str, as_json: bool, project: Path) -> None:
     """Remove a flag from flags.json, so that the next source or the default applies."""
     place = ProjectPlace.of(project)
     flag_named(name)
-    if (place.home / FILE).exists():
-        change(place, name, None)
+    if (place.home / FLAGS_FILE).exists():
+        change_flag(place.home, name, None)
     _tell(place, name, as_json)
-
-
-def change(place: ProjectPlace, name: str, value: FlagValue | None) -> None:
-    """Put one flag into home's file, or take it out, whoever else writes there meanwhile."""
-    with Folder(place.home) as folder:
-        for _ in range(_TRIES):
-            before = _read(folder)
-            after = with_flag(_text(before, place), name, value).encode()
-            try:
-                expect = None if before is None else digest(before)
-                folder.write(FILE, after, expect=expect, exclusive=before is None)
-            except Changed:
-                continue
-            return
-    raise SettingsError(
-        "The flags could not be set: other processes keep changing them", do="Try again"
-    )
-
-
-def _read(folder: Folder) -> bytes | None:
-    try:
-        return folder.read(FILE)
-    except NotFound:
-        return None
-
-
-def _text(data: bytes | None, place: ProjectPlace) -> str:
-    try:
-        return (data or b"").decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SettingsError(
-            "The flags cannot be changed: the file is not UTF-8",
-            where=str(place.home / FILE),
-            do="Repair or remove that file.",
-        ) from None
 
 
 def described(state: FlagState) -> dict[str, Any]:
@@ -148,4 +107,6 @@ def _tell(place: ProjectPlace, name: str, as_json: bool) -> None:
         return
     say(f"{state.flag.name} is {value_shown(state.value)} ({state.origin.source})")
     if state.origin.source not in ("flags", "default"):
-        note(f"The value comes from {state.origin.place}, which takes precedence over {FILE}.")
+        note(
+            f"The value comes from {state.origin.place}, which takes precedence over {FLAGS_FILE}."
+        )

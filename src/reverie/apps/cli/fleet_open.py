@@ -166,8 +166,10 @@ async def _replay(work: JobWork) -> TaskOutcome:
     from reverie.world import Prices
 
     session = work.job.about
-    if session_size(work.place, session) < work.job.size:
-        return TaskOutcome("passed over", "transcript-shrank", "it has less than when planned")
+    there = session_size(work.place, session)  # a session of the project, and never a file
+    if there < max(work.job.size, 1):
+        code = "transcript-shrank" if there else "no-session"
+        return TaskOutcome("passed over", code, "it has less than when planned")
     policy = policy_of("", work.place.settings, None, Prices())
     found = await measured(course_of(session, work.place), policy, file=session)
     with Folder(work.place.home) as home:

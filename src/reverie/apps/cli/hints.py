@@ -5,7 +5,7 @@ The library names no commands; here they are, by the error and the command that 
 
 from __future__ import annotations
 
-from reverie.errors import Held, NotFound, ReverieError
+from reverie.errors import Held, NotFound, ReverieError, StoreError
 from reverie.store.files import Changed
 
 _SESSIONS = "`reverie sessions list` shows the ids, with `--all` those of every project"
@@ -15,6 +15,10 @@ HINTS: dict[tuple[type[ReverieError], str], str] = {
     (NotFound, "memory"): _MEMORIES,
     (NotFound, "dream"): "`reverie dream status` shows the ids",
     (Held, "dream"): "Wait for it, or stop it with `reverie dream kill`",
+    **{
+        (StoreError, name): "`reverie trust` shows that file and approves it"
+        for name in ("off", "on")
+    },
     (Changed, "sessions"): "`--force` overwrites what is there",
     (Changed, "memory"): "Try again; with `export`, `--force` overwrites what is there",
 }

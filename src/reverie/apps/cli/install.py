@@ -6,6 +6,8 @@ leaves the client's settings as they were; what the user has edited since stays.
 
 from __future__ import annotations
 
+import shutil
+
 import click
 
 from reverie.apps.cli.install_plugin import install_plugin, uninstall_plugin
@@ -14,11 +16,14 @@ from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
 from reverie.settings import environment
 from reverie.store import home as places
+from reverie.text.counts import plural, size
+from reverie.upkeep.home_files import home_contents
 from reverie.upkeep.install import CLIENTS
 from reverie.upkeep.installed import Desk, SettingsChange
 from reverie.upkeep.proxy_address import PORT
 
 CLAUDE = "claude-code"
+WORD = "remove"
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -66,10 +71,17 @@ def install(client: str, port: int, plugin: bool, yes: bool, as_json: bool) -> N
 @click.argument(
     "client", type=click.Choice(list(CLIENTS)), required=False, help="Default: all of them."
 )
+@click.option(
+    "--everything", is_flag=True, help="Also remove all memories, sessions and settings in home."
+)
 @yes_option
 @json_option
-def uninstall(client: str | None, yes: bool, as_json: bool) -> None:
+def uninstall(client: str | None, everything: bool, yes: bool, as_json: bool) -> None:
     """Take back what `install` wrote; without a client's name, for every client."""
+    if everything and as_json and not yes:
+        raise InvalidInput("--json cannot ask for confirmation", do="Give --yes")
+    if everything and client is not None:
+        raise InvalidInput("--everything is for all clients", do="Leave out the client's name")
     desk = _desk()
     found = [client] if client else list(desk.installed())
     changes = [change for name in found if (change := desk.uninstall(name)) is not None]
@@ -78,16 +90,34 @@ def uninstall(client: str | None, yes: bool, as_json: bool) -> None:
         desk.carry_out(change)
     plugin = uninstall_plugin(yes=yes, as_json=as_json) if client in (None, CLAUDE) else None
     kept = client is not None or desk.sweep()
+    removed = everything and kept and _remove(desk, yes)
     if as_json:
         told = [_told(change) for change in changes]
-        document({"uninstalled": [*told, *([plugin] if plugin else [])]})
+        done = [*told, *([plugin] if plugin else [])]
+        document({"uninstalled": done, "removed": str(desk.home) if removed else None})
         return
     for change in changes:
         say(f"{change.client.title} speaks to its provider directly again.")
     if not changes and plugin is None:
         say(f"Nothing was installed for {CLIENTS[client].title if client else 'any client'}.")
-    if client is None and kept:
-        say(f"Memories and sessions stay in {desk.home}; remove that folder to remove them too.")
+    if removed:
+        say(f"{desk.home} is gone. `pip uninstall reverie` removes the program.")
+    elif client is None and kept:
+        say(f"Memories and sessions stay in {desk.home}; `--everything` removes them too.")
+
+
+def _remove(desk: Desk, yes: bool) -> bool:
+    """Remove home with all that is in it, at the word of the person."""
+    found = home_contents(desk.home, desk.environ)
+    if not yes:
+        projects = plural(found.projects, "project")
+        say(f"{desk.home}: {plural(found.files, 'file')} of {projects}, {size(found.bytes)}.")
+        say("Nothing brings them back. `reverie memory export` and `sessions export` copy them.")
+        if click.prompt("Type `remove` to remove it all", default="", show_default=False) != WORD:
+            say("Nothing was removed.")
+            return False
+    shutil.rmtree(desk.home)
+    return True
 
 
 def _desk() -> Desk:

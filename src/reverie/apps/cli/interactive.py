@@ -6,7 +6,6 @@ one, or Ctrl-D, leaves. An error ends the turn it came from, never the conversat
 
 from __future__ import annotations
 
-import shutil
 import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +16,7 @@ import reverie
 from reverie.agent.agent import Agent, AgentOptions
 from reverie.apps.cli.chat import model_named, resumed
 from reverie.apps.cli.commands import Leave, SlashCommands, Switch, standard
+from reverie.apps.cli.context import room_left
 from reverie.apps.cli.desk import Cancelled, Desk, Screen
 from reverie.apps.cli.keyboard import KeptHistory, Keyboard
 from reverie.apps.cli.outside import ask_for_files
@@ -50,6 +50,11 @@ class Shown(Screen, Protocol):
 
     watch: Callable[[], Status] | None
     plain: bool  # one line an event: how things stand is said, not shown
+
+    @property
+    def width(self) -> int:
+        """Columns of a line."""
+        ...
 
     def line(self, text: str, style: str = "") -> None: ...
     def confirm(self, question: str) -> bool | str:
@@ -88,7 +93,7 @@ class InteractiveSession:
 
     @property
     def width(self) -> int:
-        return min(120, shutil.get_terminal_size().columns)
+        return min(120, self._screen.width)
 
     def dialog(self, name: str) -> bool:
         return self._dialogs is not None and self._dialogs(name)
@@ -107,7 +112,8 @@ class InteractiveSession:
                 else:
                     self._turn(text)
             except ReverieError as error:
-                self.say(str(error), "red")
+                told = str(error)
+                self.say(f"{told[:1].upper()}{told[1:]}", "red")
             except KeyboardInterrupt:
                 self.say("(interrupted)", "dim")
             self._screen.gap()
@@ -160,12 +166,8 @@ class InteractiveSession:
 def status(agent: Agent) -> Status:
     """How much room is left, what the cache gave and the session cost, what runs beside it."""
     session, used = agent.session, agent.spend.usage
-    world = session.world
-    settings, window, tokens = world.settings, world.window, session.view.tokens
-    left, until = settings.left_until_compact(window, tokens), "compaction"
-    if settings.context_policy == "collapse":
-        seal = max(0, settings.collapse_tail - session.view.live_tokens)
-        left, until = (seal, "a seal") if seal < left else (left, until)
+    window, tokens = session.world.window, session.view.tokens
+    left, until = room_left(session)
     free = agent.model.capabilities.free
     cost = dollars(agent.model.name, used, free=free)
     return Status(
@@ -266,6 +268,9 @@ def _greet(screen: Shown, agent: Agent) -> None:
     private = session.budget is None
     where = "nothing is recorded" if private else f"{what} session {session.id}"
     screen.line(where, "dim")
+    if session.world.settings.simple:
+        told = "Without memory, notes, agents and hooks; `reverie on` switches them on."
+        screen.line(told, "dim")
     if session.view.turns:
         title = line(title_of(list(session.view.entries)), 80)
         screen.line(f"{plural(session.view.turns, 'turn')} so far: {title}", "dim")

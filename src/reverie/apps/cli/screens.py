@@ -176,6 +176,10 @@ class LineScreen:
         self._end()
         self._console.print(clean(text), style=self._style(style))
 
+    @property
+    def width(self) -> int:
+        return self._console.width
+
     def _style(self, style: str) -> str | None:
         return None if self._console.no_color else style or None
 

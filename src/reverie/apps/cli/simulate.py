@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reverie.apps.cli.options import json_option
-from reverie.apps.cli.show import document, say
+from reverie.apps.cli.show import json_line, say
 from reverie.providers.extras import extra
 from reverie.store.files import Folder
 
@@ -55,7 +55,7 @@ def simulate(
 
     def ready(url: str) -> None:
         if as_json:
-            document({"url": url, "log": str(log) if log else None})
+            json_line({"url": url, "log": str(log) if log else None})
         else:
             say(f"Simulated provider at {url} (Ctrl-C stops it)")
             say(f"  ANTHROPIC_BASE_URL={url}")

@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 @json_option
 @project_option
 def web(port: int, as_json: bool, project: Path) -> None:
-    """Serve the page: sessions, memories, review, recall and dreams of this project."""
+    """Serve the page: sessions, memories, dreams, health and savings of this project."""
     with extra("web", "The page cannot be served"):
         from reverie.apps.web.serve import serve_page
 

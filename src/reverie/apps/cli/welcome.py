@@ -27,8 +27,8 @@ def text(home: Path, settings: Settings) -> str:
 Reverie {reverie.__version__}: without a key the embedded model answers: no network, no cost.
 Stored for you alone below {_short(home)}; --private records nothing.
 Unasked: recall (local), notes, learning, one dream a day, hooks you set.
-Its budget: {tokens:,} weighted tokens and {calls:,} calls a day.
-Switch off: reverie flags (each kind), --bare (all of it, this time).
+Its budget: {tokens:,} weighted tokens, {calls:,} calls a day, to your model alone.
+Switch off: reverie flags (each kind), reverie off (here), --bare (this time).
 More: /help, reverie doctor, reverie help chat"""
 
 

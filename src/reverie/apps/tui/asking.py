@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from queue import SimpleQueue
 
-from reverie.apps.tui.boxes import Line, box, wrapped
+from reverie.apps.tui.boxes import Line, box, typed, wrapped
 from reverie.text.counts import plural
 from reverie.text.terminal import line
 from reverie.tools import PermissionAnswer, Question
@@ -33,7 +33,7 @@ class PermissionPanel:
         self._rows = diff(question.change) if question.change else asked_for(question)
         self._from = 0
         self._why: str | None = None  # what is typed behind a no
-        self._pattern: str | None = None
+        self._pattern: str | None = None  # a rule of the person's own, as it is typed
         self._room = 1
 
     def lines(self, width: int, height: int) -> list[Line]:
@@ -59,29 +59,44 @@ class PermissionPanel:
 
     def _told(self) -> str:
         change = self._question.change
+        if self._pattern is not None:
+            return self._told_pattern(self._pattern)
         rule = self._question.rule
         kept = f" s and p: {line(reach(rule, runs=self._question.runs), 120)}." if rule else ""
         if change is None:
-            return f"{self._question.reason}.{kept}"
+            reason = self._question.reason
+            return f"{reason[:1].upper()}{reason[1:]}.{kept}"
         signs = [row.style for row in self._rows]
         count = max(signs.count(REMOVED), signs.count(ADDED))
         return f"{plural(count, 'line')} would change. /undo takes turns back, not files.{kept}"
+
+    def _told_pattern(self, pattern: str) -> str:
+        answer = self._lasting(pattern)
+        if answer is None or answer.rule is None:
+            return "This pattern does not cover the command: begin as it does, end in ` *`."
+        told = line(reach(answer.rule, runs=self._question.runs), 200)
+        return f"Always in this project: {told}."
+
+    def _lasting(self, pattern: str) -> PermissionAnswer | None:
+        return read_answer(f"p {pattern}", self._question) if pattern.strip() else None
 
     def _choices(self, width: int) -> str:
         rule = self._question.rule
         if self._why is not None:
             return f"no, because: {self._why}▌   enter sends, esc goes back"
+        if self._pattern is not None:
+            return f"always: {self._pattern}▌   enter allows it, esc goes back"
         if rule is None:
             return "y yes   n no, say why   esc no"
-        if width < WIDE:
-            return "y yes   n no, say why   s this session   p always here   esc no"
-        return (
-            "y yes   n no, and say why   s always in this session   p always in this project   "
-            "esc no"
-        )
+        wide = width >= WIDE
+        keys = ["y yes", "n no, and say why" if wide else "n no, say why"]
+        keys.append("s always in this session" if wide else "s this session")
+        keys.append("p always in this project" if wide else "p always here")
+        keys += ["r by a pattern" if wide else "r pattern"] if self._question.runs else []
+        return "   ".join([*keys, "esc no"])
 
     def press(self, key: str) -> None:
-        if self._why is not None:
+        if self._why is not None or self._pattern is not None:
             self._typed(key)
             return
         moves = {"up": -1, "down": 1, "pageup": -self._room, "pagedown": self._room}
@@ -91,19 +106,27 @@ class PermissionPanel:
             self.answers.put(PermissionAnswer(False))
         elif key == "n":
             self._why = ""
+        elif key == "r" and self._question.runs and self._question.rule is not None:
+            first = self._question.subject.split()[:1]
+            self._pattern = f"{visible(first[0])} *" if first else ""
         elif answer := read_answer(key, self._question):
             self.answers.put(answer)
 
     def _typed(self, key: str) -> None:
-        why = self._why or ""
         if key == "enter":
-            self.answers.put(PermissionAnswer(False, words=why.strip()))
+            self._send()
         elif key == "escape":
-            self._why = None
-        elif key == "backspace":
-            self._why = why[:-1]
-        elif len(key) == 1 and key.isprintable():
-            self._why = why + key
+            self._why = self._pattern = None
+        elif self._why is not None:
+            self._why = typed(self._why, key)
+        elif self._pattern is not None:
+            self._pattern = typed(self._pattern, key)
+
+    def _send(self) -> None:
+        if self._why is not None:
+            self.answers.put(PermissionAnswer(False, words=self._why.strip()))
+        elif answer := self._lasting(self._pattern or ""):
+            self.answers.put(answer)
 
 
 class ConfirmPanel:

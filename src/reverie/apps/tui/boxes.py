@@ -69,3 +69,10 @@ def box(title: str, body: Sequence[Line], keys: str, width: int) -> list[Line]:
     lines += [("class:keys", f"│ {filled(row, inner)} │") for row in wrapped(keys, inner)]
     lines.append(("class:edge", f"╰{'─' * (width - 2)}╯"))
     return lines
+
+
+def typed(text: str, key: str) -> str:
+    """A text with one more key typed behind it."""
+    if key == "backspace":
+        return text[:-1]
+    return text + key if len(key) == 1 and key.isprintable() else text

@@ -29,5 +29,5 @@ def calls_dialog(screen: TerminalScreen) -> None:
             if panel.chosen in opened and calls:
                 body = [("", row) for row in calls[int(panel.chosen)].text.split("\n")]
             panel.tell(body)
-            screen.terminal.redraw()
+            screen.refresh()
             key = panel.wait(LOOK)

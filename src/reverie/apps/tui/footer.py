@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WIDE, SHORT, TINY = 100, 40, 20
+COMPACTION, SEAL = "compaction", "a seal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Status:
     model: str = ""
     used: float | None = None  # share of the window
     left: int = 0
-    until: str = "compaction"
+    until: str = COMPACTION
     cache: float | None = None
     money: str = ""
     pill: str = ""
@@ -56,7 +57,7 @@ def _context(status: Status, width: int) -> str:
     if width >= WIDE:
         return f"context {status.used:.0%}, {status.left:,} left until {status.until}"
     left = f"{status.left // 1_000}k" if status.left >= 1_000 else str(status.left)
-    return f"ctx {status.used:.0%}, {left} left"
+    return f"ctx {status.used:.0%}, {left} {'to seal' if status.until == SEAL else 'left'}"
 
 
 def _cache(status: Status) -> str:

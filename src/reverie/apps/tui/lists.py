@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from reverie.apps.tui.boxes import Line, apart, box, cut, wrapped
+from reverie.apps.tui.boxes import Line, apart, box, cut, typed, wrapped
 
 FRAME = 4  # rows of a box that are not its body
 LEAVES = ("escape", "q", "c-c", "c-d")
@@ -89,15 +89,12 @@ class ListPanel:
             self._pressed.put("escape" if key in LEAVES else key)
 
     def _search(self, key: str) -> None:
-        typed = self.typed or ""
         if key in ("enter", "escape", "down", "tab", "c-c"):
             self._typing = False
             if key in ("escape", "c-c"):
                 self.typed = ""
-        elif key == "backspace":
-            self.typed = typed[:-1]
-        elif len(key) == 1 and key.isprintable():
-            self.typed = typed + key
+        else:
+            self.typed = typed(self.typed or "", key)
         self._pressed.put("moved")
 
     def lines(self, width: int, height: int) -> list[Line]:

@@ -90,7 +90,7 @@ def rendered(text: str, width: int, *, colour: bool = True) -> str:
         markup=False,
         legacy_windows=False,
     )
-    console.print(QuietMarkdown(_narrow_tables(shown(text), width), hyperlinks=False))
+    console.print(QuietMarkdown(_narrow_tables(shown(text), width)))
     lines = [_trimmed(line) for line in out.getvalue().split("\n")]
     while lines and not _CODES.sub("", lines[-1]):
         lines.pop()

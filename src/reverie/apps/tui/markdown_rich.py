@@ -1,4 +1,4 @@
-"""Rich's Markdown with quiet headings: left, bold, no box."""
+"""Rich's Markdown for a conversation: quiet headings, and lines that end where they were ended."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ class _QuietHeading(Heading):
 
 
 class QuietMarkdown(Markdown):
-    """Markdown for a conversation."""
+    """Headings are left, bold, without a box; a line that was ended is not joined to the next."""
 
     elements: ClassVar = {**Markdown.elements, "heading_open": _QuietHeading}
+
+    def __init__(self, markup: str) -> None:
+        super().__init__(markup, hyperlinks=False)
+        for token in self.parsed:
+            for part in token.children or ():
+                if part.type == "softbreak":
+                    part.type = "hardbreak"

@@ -66,7 +66,7 @@ class MemoryDialog:
                         panel.said = self._told(self._take_back)
                     if key:
                         self._fill(panel)
-                    self._screen.terminal.redraw()
+                    self._screen.refresh()
                     key = panel.wait(LOOK)
             if key == "e" and panel.chosen:
                 panel.said = self._told(lambda: self._edit(panel.chosen))
@@ -85,7 +85,7 @@ class MemoryDialog:
                     panel.said = self._told(lambda do=decide: do(panel.chosen))
                 if key:
                     self._fill_review(panel)
-                self._screen.terminal.redraw()
+                self._screen.refresh()
                 key = panel.wait(LOOK)
 
     # --- what is shown
@@ -118,7 +118,7 @@ class MemoryDialog:
         rows.append(("", ""))
         for step in self._memories.history.log(key)[::-1][:VERSIONS]:
             change = "removed" if not step.after else "added" if not step.before else "changed"
-            by = line(shown(describe_origin(step.origin)), 60)
+            by = _whose(step.origin)
             rows.append(("class:dim", f"{step.id[:8]} {change} by {by}, {age(now - step.at)} ago"))
         return rows
 
@@ -175,7 +175,12 @@ def _entry(row: MemoryRow, now: float) -> Entry:
 
 
 def _source(item: ReviewItem) -> str:
-    return f"from {line(shown(describe_origin(item.origin)), 40)}"
+    return f"from {_whose(item.origin)}"
+
+
+def _whose(origin: Origin) -> str:
+    told = line(shown(describe_origin(origin)), 60)
+    return "you" if told == "user" else told
 
 
 def _suspicion(item: ReviewItem) -> list[Line]:

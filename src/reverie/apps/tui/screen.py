@@ -127,6 +127,7 @@ class TerminalScreen:
         rows: list[str] = []
         rest = self._stream.rest()
         if rest.strip():
+            rows += [""] if self._after_call else []
             rows += self._words(rest).split("\n")[-max(1, height - 8) :]
         sign = SPINNER[self._ticks % len(SPINNER)]
         for call in self._running.values():
@@ -161,6 +162,10 @@ class TerminalScreen:
         self.terminal.print("\n".join(self._styled(row, style) for row in rows) + "\n")
         self._apart = not text
 
+    @property
+    def width(self) -> int:
+        return self.terminal.size[0]
+
     def gap(self) -> None:
         if not self._apart:
             self.terminal.print("\n")
@@ -178,11 +183,17 @@ class TerminalScreen:
         """A message of the person's; EOFError or KeyboardInterrupt where they leave."""
         self._end_turn()
         while True:
+            self._rest()
             self._stands()
             said = self.terminal.read(LOOK)
             if said is not None:
                 self._echo(said)
                 return said
+
+    def refresh(self) -> None:
+        """Draw a dialog anew, and how things stand below it."""
+        self._stands()
+        self.terminal.redraw()
 
     def _stands(self) -> None:
         if self.watch is not None:
@@ -192,13 +203,18 @@ class TerminalScreen:
         self._end_text()
         self._running.clear()
         self._agents = ()
-        self.terminal.show("")
+        self._rest()
+
+    def _rest(self) -> None:
+        """Nothing changes above the input; what was printed last stands apart from it."""
+        self.terminal.show("" if self._apart else " ")
 
     def _echo(self, said: str) -> None:
         if said in OPENED:
             return
         width = self.terminal.size[0]
         rows = [row for one in shown(said).split("\n") for row in wrapped(one, width - 3)]
+        self.gap()
         first, *more = rows
         told = "\n".join([f"› {first}", *(f"  {row}" for row in more)])
         self.terminal.print(f"{told}\n\n")
@@ -229,8 +245,10 @@ class TerminalScreen:
     def ask(self, question: Question) -> PermissionAnswer:
         self._end_text()
         self.terminal.show("")
-        panel = PermissionPanel(question)
-        answer = self._answered(panel)
+        began = self._clock()
+        answer = self._answered(PermissionPanel(question))
+        for call in self._running.values():  # the person's time is not the call's
+            call.began += self._clock() - began if call.name == question.tool else 0.0
         kept = {"session": " for this session", "project": " always in this project"}
         told = f"yes{kept.get(answer.remember, '')}" if answer.allow else "no"
         why = f": {answer.words}" if answer.words else ""

@@ -11,7 +11,7 @@ from functools import partial
 
 from reverie.agent.agent import Agent
 from reverie.agent.subagents.roster import Member
-from reverie.apps.tui.boxes import Line, apart, filled
+from reverie.apps.tui.boxes import Line, filled
 from reverie.apps.tui.lists import Entry, ListPanel
 from reverie.apps.tui.markdown import shown
 from reverie.apps.tui.screen import LOOK, TerminalScreen
@@ -21,6 +21,8 @@ from reverie.text.terminal import line
 
 KEYS = "↑↓ choose   k kill   esc back"
 COPY = "It works on a copy: your memories change only when it lands."
+UNTOUCHED = "It worked on a copy: your memories are as they were."
+UNLANDED = ("killed", "failed")
 ROUNDS = 8
 OVER = 10  # agents and dreams that are over and still listed
 
@@ -37,7 +39,7 @@ def tasks_dialog(
                 ended = call(partial(agent.kill, panel.chosen))
                 panel.said = f"Ended {panel.chosen}." if ended else "It is over already."
             _fill(panel, agent)
-            screen.terminal.redraw()
+            screen.refresh()
             key = panel.wait(LOOK)
 
 
@@ -83,11 +85,12 @@ def _lasted(began: float, until: float) -> str:
 def _known(name: str, agent: Agent, dream: Dream | None) -> list[Line]:
     if name == "dream" and dream is not None:
         rows: list[Line] = [("", line(shown(text), 200)) for text in dream.rounds[-ROUNDS:]]
-        rows.append(("class:dim", apart(f"{plural(dream.tools, 'call')}", "", 20).strip()))
+        rows.append(("class:dim", plural(dream.tools, "call")))
         rows += [("", f"touched {line(shown(key), 200)}") for key in dream.touched]
         if dream.reason:
             rows.append(("class:yellow", line(shown(dream.reason), 400)))
-        return [*rows, ("", ""), ("class:dim", COPY)]
+        told = COPY if not dream.over else UNTOUCHED if dream.status in UNLANDED else ""
+        return [*rows, ("", ""), ("class:dim", told)] if told else rows
     for one in (*agent.at_work, *agent.over):
         if one.name == name:
             told = [one.line, one.result]

@@ -39,12 +39,12 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.output import ColorDepth, create_output
 
 from reverie.apps.tui.footer import TINY, Status, footer
-from reverie.apps.tui.panels import STYLE, Offer, Offers, Panel, nothing
+from reverie.apps.tui.panels import STYLE, Offer, Offers, Panel, nothing, offered
 from reverie.apps.tui.signs import drawn
+from reverie.text.terminal import line
 
 PROMPT = "› "
 INPUT_ROWS = 10
-OFFERED = 6  # completions shown at a time
 ESCAPE = 0.05  # seconds in which what follows an escape belongs to it
 
 
@@ -314,17 +314,7 @@ class Terminal:
 
     def _offered(self) -> StyleAndTextTuples:
         state = self._buffer.complete_state
-        if state is None:
-            return []
-        at = state.complete_index or 0
-        first = max(0, min(at - OFFERED + 1, len(state.completions) - OFFERED))
-        width = max([8, *(len(one.text) for one in state.completions)])
-        out: StyleAndTextTuples = []
-        for number, one in enumerate(state.completions[first : first + OFFERED], first):
-            chosen = number == state.complete_index
-            line = f"  {one.text:<{width}}  {one.display_meta_text}"[: self.size[0] - 1]
-            out += [("class:chosen" if chosen else "class:dim", line), ("", "\n")]
-        return out[:-1]
+        return [] if state is None else offered(state, self.size[0])
 
     # --- keys
 
@@ -375,12 +365,14 @@ class Terminal:
         text = buffer.text.strip()
         if text:
             buffer.reset(append_to_history=True)
+            if self.status.used is None:  # the engine loads: show that it was taken
+                self._live = drawn(f"{self._live}{PROMPT}{line(text, 200)}\n", self._encoding)
             self._said.put(text)
 
     def _escape(self) -> None:
         if self._buffer.complete_state is not None:
             self._buffer.cancel_completion()
-        elif self._live:
+        elif self._live.strip():
             self._signal()
 
     def _interrupt(self) -> None:

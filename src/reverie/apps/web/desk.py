@@ -22,6 +22,7 @@ from reverie.apps.web import show
 from reverie.apps.web.events import Hub
 from reverie.apps.web.figures import Commands, Figures
 from reverie.errors import NotFound
+from reverie.memory.format.entry import is_topic
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.upkeep.derived import NAME, Derived
 from reverie.upkeep.forget import Forgetting
@@ -52,6 +53,9 @@ SAID = {
     "mended": "Mended.",
     "imported": "Imported; what is not trusted waits for review.",
     "nothing": "There was nothing to mend.",
+    "on": "Switched on, from the next turn on.",
+    "off": "Switched off, from the next turn on.",
+    "limited": "Set. Sessions that begin from now on keep to it.",
     "syncing": "A sync has begun; what it did stands below when it is done.",
     "forgotten": "Forgotten: nothing under home contains it any more.",
 }
@@ -145,8 +149,10 @@ class Desk:
     def changing(self) -> Generator[Memories]:
         """The memory for a change; the lists know it when the block is left."""
         with self.memory_there() as memories:
+            before = len(memories.history.log())
             yield memories
-            self.memories.refresh(memories)
+            steps = memories.history.log()[before:]
+            self.memories.refresh(memories, {one.key for one in steps if is_topic(one.key)})
         self.hub.tell("memories")
 
     def start(self, name: str, work: Callable[[], None]) -> None:

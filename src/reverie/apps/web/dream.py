@@ -16,11 +16,12 @@ from starlette.responses import Response
 
 from reverie.apps.web import show
 from reverie.apps.web.desk import Ask, Desk, to
-from reverie.errors import NotFound, StoreError
+from reverie.errors import InvalidInput, NotFound, StoreError
 from reverie.session.dream import doors
 from reverie.session.dream.branch import Dream
 from reverie.session.dream.run import told
 from reverie.store.memories import Memories
+from reverie.text.counts import plural
 from reverie.upkeep.timeline import Values
 
 MAX_LISTED = 50
@@ -76,7 +77,8 @@ _WORDS = {"orient": 0, "gather": 1, "consolidate": 2, "prune": 3}
 
 
 def _listed(one: Dream) -> Values:
-    return {**asdict(one), "words": one.reason or show.cut(one.summary, 90) or "nothing to change"}
+    changed = f"{plural(len(one.changed), 'file')} changed" if one.changed else "nothing to change"
+    return {**asdict(one), "words": one.reason or changed}
 
 
 def _files(memories: Memories, dream: Dream) -> list[Values]:
@@ -91,7 +93,7 @@ def _files(memories: Memories, dream: Dream) -> list[Values]:
     reasons: dict[str, list[Mapping[str, str]]] = {}
     for one in dream.tombstones:
         reasons.setdefault(one.get("file", ""), []).append(one)
-    return [
+    files = [
         {
             "key": key,
             "change": "removed" if after is None else "added" if before is None else "changed",
@@ -100,6 +102,7 @@ def _files(memories: Memories, dream: Dream) -> list[Values]:
         }
         for key, before, after in changed[:MAX_LISTED]
     ]
+    return show.index_last(files)
 
 
 def _landed(memories: Memories, dream: Dream) -> list[tuple[str, bytes | None, bytes | None]]:
@@ -152,6 +155,8 @@ def kill(desk: Desk, ask: Ask) -> Response:
 def accept(desk: Desk, ask: Ask) -> Response:
     """Land all of it, or the ticked files."""
     only = ask.form.get("file", ())
+    if not only:
+        raise InvalidInput("No file is ticked", do="Tick those to take, or drop the dream")
     stale = desk.settings.dream_stale_lock_minutes * 60
     with desk.changing() as memories:
         found = doors.find(memories, ask.path["id"], "waiting")

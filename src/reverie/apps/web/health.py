@@ -19,8 +19,11 @@ from reverie.apps.web.desk import Ask, Desk, to
 from reverie.apps.web.figures import Kept, by_command
 from reverie.apps.web.memories import by_user
 from reverie.apps.web.plots import bar, spark
+from reverie.apps.web.switches import POST as SWITCHING
+from reverie.apps.web.switches import budget, switches
 from reverie.apps.web.team import summary
 from reverie.errors import StoreError
+from reverie.memory.rules.ledger import MATCHED
 from reverie.text.counts import plural
 from reverie.upkeep.check import fix_memory, plan_fix
 from reverie.upkeep.doctor import FIX, Examination
@@ -32,17 +35,6 @@ DAYS = 14
 MAX_FILES = 50
 MAX_RULES = 50
 FLEET = "REVERIE_FLEET_DATABASE"
-SOURCES = {
-    "main": ("k-user", "your conversation"),
-    "session_memory": ("k-sealed", "session notes"),
-    "extract_memories": ("k-memory", "learning"),
-    "compact": ("k-assistant", "compaction"),
-    "dream": ("k-results", "dreams"),
-    "agent_summary": ("k-head", "agent summaries"),
-    "agent": ("c-written", "agents"),
-    "recall": ("acc", "choosing what to recall"),
-}
-"""Who asks a model, in words, and its colour."""
 
 
 def shown(desk: Desk, ask: Ask) -> Response:
@@ -60,6 +52,7 @@ def shown(desk: Desk, ask: Ask) -> Response:
     sums = desk.memories.sums()
     value = found[stats].value
     doctor = found["doctor"].value
+    rules: list[Values] = found["rules"].value or []
     wrong = [one for one in doctor["checks"] if one["state"] == "problem"] if doctor else []
     return desk.page(
         "health.html",
@@ -75,8 +68,10 @@ def shown(desk: Desk, ask: Ask) -> Response:
         costs=_costs(value),
         cost_bar=_cost_bar(value),
         unasked=_unasked(desk, value),
+        switches=switches(desk),
+        was=ask.query["was"][:20] if "was" in ask.query else None,
         doctor=_doctor(found["doctor"]),
-        rules=(found["rules"].value or [])[:MAX_RULES],
+        rules=[_rule(one) for one in rules[:MAX_RULES]],
         heard=desk.said,
         said=ask.query.get("said", ""),
         undo=ask.query.get("undo", "")[:40],
@@ -92,7 +87,7 @@ def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str,
     if not sums["findings"]:
         return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
     can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""
-    return "All is well.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
+    return "Nothing is broken.", f"{plural(sums['findings'], 'finding')} in the memory{can}."
 
 
 def _trend(stats: Values | None) -> Any:
@@ -108,7 +103,7 @@ def _costs(stats: Values | None) -> list[Values]:
     whole = sum(cost.values()) or 1
     rows: list[Values] = []
     for name, price in sorted(cost.items(), key=lambda one: -one[1]):
-        colour, words = SOURCES.get(name, ("ghost2", name.replace("_", " ")))
+        colour, words = show.SOURCES.get(name, ("ghost2", show.source(name)))
         calls = (stats or {})["requests"].get(name, 0)
         row = {"name": name, "class": colour, "words": words, "requests": calls}
         rows.append({**row, "cost": price, "share": price / whole})
@@ -123,19 +118,43 @@ def _cost_bar(stats: Values | None) -> Any:
 
 def _unasked(desk: Desk, stats: Values | None) -> Values:
     """What ran unasked today, of what may."""
-    limit = desk.settings.background_tokens_per_day
-    today = time.strftime("%Y-%m-%d", time.gmtime())
+    allowed = budget(desk.place.loaded())
+    limit = allowed["limit"]
+    today = _date(time.time())
     days: list[Values] = (stats or {}).get("unasked", [])
     spent = sum(sum(one["weighted"].values()) for one in days if one["day"] == today)
     past = [sum(one["weighted"].values()) for one in reversed(days)]
     words = f"{show.num(spent)} of {show.num(limit)}"
     line = spark(past, f"what ran unasked on the last {plural(len(past), 'day')}", "okf")
     return {
+        **allowed,
         "spent": spent,
-        "limit": limit,
         "bar": bar([("acc", spent)], words, limit),
         "days": line,
     }
+
+
+def _rule(one: Values) -> Values:
+    """A rule with what it did, and a line of the last days on which calls went against it."""
+    days: Mapping[str, Mapping[str, int]] = one["counts"].get("days", {})
+    now = time.time()
+    dates = [_date(now - n * 86_400) for n in reversed(range(DAYS))]
+    met = [days.get(date, {}).get(MATCHED, 0) for date in dates]
+    label = f"{plural(sum(met), 'call')} against it on the last {DAYS} days"
+    did = [(_DID.get(name, name), n) for name, n in one["counts"].items() if name != "days" and n]
+    return {**one, "did": did, "line": spark(met, label) if any(met) else ""}
+
+
+_DID = {
+    "matched": "calls against it",
+    "changed": "followed then",
+    "broken": "broken all the same",
+    "said": "said again",
+}
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 def _doctor(kept: Kept) -> Values | None:
@@ -210,7 +229,7 @@ def mending(desk: Desk, ask: Ask) -> Response:
     return desk.page(
         "mend.html",
         screen="health",
-        files=show.within(files),
+        files=show.within(show.index_last(files)),
         more=max(0, len(changes) - MAX_FILES),
         edits=found.edits if found else {},
         dropped=found.dropped if found else (),
@@ -250,4 +269,5 @@ GET = {"/health": shown, "/health/mend": mending}
 POST: dict[str, Callable[[Desk, Ask], Response]] = {
     "/health/mend": mend,
     "/health/doctor": put_right,
+    **SWITCHING,
 }

@@ -7,6 +7,7 @@ nothing is saved and both texts are shown.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
@@ -22,8 +23,9 @@ from reverie.memory.versions import By, Origin, Version, blame
 from reverie.store.files import Changed
 from reverie.store.memories import Memories
 from reverie.store.plain import digest
+from reverie.upkeep.forget import ForgetReport
 from reverie.upkeep.memory import describe_origin
-from reverie.upkeep.memory_index import PAGE, MemoryQuery
+from reverie.upkeep.memory_index import COUNTED, PAGE, MemoryQuery
 
 KINDS = ("user", "feedback", "project", "reference")
 MAX_VERSIONS = 30
@@ -59,6 +61,7 @@ def _list(desk: Desk, ask: Ask) -> dict[str, Any]:
         "q": ask.query.get("q", "")[:200],
         "page": query.page,
         "pages": max(1, -(-count // PAGE)),
+        "more": query.narrows and count >= COUNTED,
         "said": ask.query.get("said", ""),
         "undo": ask.query.get("undo", "")[:40],
     }
@@ -83,7 +86,7 @@ def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any
         step = memories.history.find(version)
         file = TopicFile(key, _content(memories, step.after), step.at)
     elif gone:
-        file = TopicFile(key, b"", history[-1].at)
+        file = TopicFile(key, _content(memories, history[-1].before), history[-1].at)
     else:
         file = memories.folder.read(key)
     view = ask.query.get("view", "text")
@@ -96,7 +99,7 @@ def _detail(desk: Desk, memories: Memories, key: str, ask: Ask) -> dict[str, Any
         "gone": gone,
         "version": version,
         "view": view if view in VIEWS else "text",
-        "trust": memories.trust(key).label,
+        "trust": (history[-1].origin.trust if gone else memories.trust(key)).label,
         "from": describe_origin(history[-1].origin) if history else "",
         "findings": desk.memories.findings(key),
         "versions": [_version(step, step.id in undone) for step in steps],
@@ -262,7 +265,9 @@ def add(desk: Desk, ask: Ask) -> Response:
             )
         except ReverieError as error:
             return _form(desk, "", values, error)
-    return to(address(done.key), done.outcome)
+        steps = memories.history.log(done.key) if done.outcome == "saved" else []
+    undo = f"?undo={steps[-1].id}" if steps else ""
+    return to(f"{address(done.key)}{undo}", done.outcome)
 
 
 def undo(desk: Desk, ask: Ask) -> Response:
@@ -290,20 +295,40 @@ def forgetting(desk: Desk, ask: Ask) -> Response:
     """Where some words are, before they are erased for good."""
     words = ask.given("words").strip()
     if not words:
-        return desk.page("forget.html", screen="memories", words="", report=None, wrong="", said="")
-    sure = ask.given("sure").strip()
+        return _forget_page(desk, "")
     work = desk.forgetting()
-    if sure == "forget":
+    if ask.given("sure").strip() == "forget":
         with desk.changing():
             report = work.run(words, dry_run=False)
-        return desk.page(
-            "forget.html", screen="memories", words=words, report=report, wrong="", said=""
-        )
-    report = work.run(words, dry_run=True)
+        return _forget_page(desk, words, report)
     wrong = "Type the word forget to confirm." if ask.given("confirm") else ""
-    return desk.page(
-        "forget.html", screen="memories", words=words, report=report, wrong=wrong, said=""
+    return _forget_page(desk, words, work.run(words, dry_run=True), wrong)
+
+
+def _forget_page(
+    desk: Desk, words: str, report: ForgetReport | None = None, wrong: str = ""
+) -> Response:
+    found = Counter(
+        _PLACES.get(one.kind, "other files") for one in (report.touched if report else ())
     )
+    return desk.page(
+        "forget.html",
+        screen="memories",
+        words=words,
+        report=report,
+        kinds=found.most_common(),
+        home=f"{desk.place.home}/",
+        wrong=wrong,
+        said="",
+    )
+
+
+_PLACES = {
+    "session": "of sessions and dreams",
+    "memory": "memories",
+    "history": "of their history",
+    "derived": "indexes",
+}
 
 
 def forget_form(desk: Desk, ask: Ask) -> Response:

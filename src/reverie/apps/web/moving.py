@@ -35,7 +35,9 @@ def shown(desk: Desk, ask: Ask) -> Response:
     return desk.page(
         "moving.html",
         screen="memories",
-        found=[(name, WORDS[name], rows[:MAX_ROWS], len(rows)) for name, rows in found.items()],
+        found=[(n, WORDS[n], rows[:MAX_ROWS], len(rows)) for n, rows in found.items() if rows],
+        none=[WORDS[name] for name, rows in found.items() if not rows],
+        root=f"{desk.place.root}/",
         said=ask.query.get("said", ""),
     )
 

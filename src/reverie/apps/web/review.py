@@ -13,10 +13,12 @@ from starlette.responses import Response
 from reverie.apps.web.desk import Ask, Desk, to
 from reverie.apps.web.memories import by_user
 from reverie.errors import ReverieError
+from reverie.memory.format.entry import TopicFile
 from reverie.memory.versions import Version
 from reverie.store.lists import ReviewItem
 from reverie.store.memories import Memories
 from reverie.upkeep.memory import describe_origin, review_value
+from reverie.upkeep.timeline import Values
 
 MAX_ITEMS = 50
 DECIDED = 30 * 86_400.0
@@ -32,7 +34,7 @@ def _page(desk: Desk, status: int = 200, said: str = "", **more: Any) -> Respons
         broken = memories.review.unreadable() if memories else []
         decided = desk.between_changes(memories, _decided) if memories else []
         dropped = memories.review.dropped(time.time())[:MAX_ITEMS] if memories else []
-    rows = [review_value(item) for item in items[:MAX_ITEMS]]
+    rows = [_row(item) for item in items[:MAX_ITEMS]]
     sources: dict[str, int] = {}
     for item in items:
         where = describe_origin(item.origin)
@@ -53,6 +55,13 @@ def _page(desk: Desk, status: int = 200, said: str = "", **more: Any) -> Respons
         text=more.get("text", ""),
         error=more.get("error"),
     )
+
+
+def _row(item: ReviewItem) -> Values:
+    return {
+        **review_value(item),
+        "name": TopicFile(item.key, item.text.encode("utf-8", "replace"), item.at).name,
+    }
 
 
 def _decided(memories: Memories) -> list[Version]:

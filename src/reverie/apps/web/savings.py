@@ -25,7 +25,11 @@ from reverie.providers.prices import MILLION, price_of
 from reverie.upkeep.savings import PAGE, SORTS, SavingQuery
 from reverie.upkeep.timeline import Values
 
-POLICIES = ("classic", "collapse")
+POLICIES = {
+    "classic": "which clears old results and summarises a full window",
+    "collapse": "which folds old rounds into single lines",
+}
+"""The policies, each in words."""
 BATCHES = (1, 4, 16)
 """Sessions replayed at a time: the first rows come soon, the others cheaply."""
 MAX_PRICE = 1_000.0

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from reverie.apps.web.desk import Ask, Desk, missing
 from reverie.apps.web.plots import CACHE_WORDS, KIND_WORDS, PlotMark, stacked
-from reverie.apps.web.show import num, short
+from reverie.apps.web.show import num, short, source
 from reverie.providers.prices import dollars
 from reverie.text.counts import plural
 from reverie.transcript.records import Usage
@@ -268,10 +268,11 @@ def _compacted(one: Values) -> tuple[str, str]:
 
 def _recall(one: Values) -> tuple[str, str]:
     looked = plural(one["considered"], "memory", "memories")
-    found = len(one["injected"])
+    if not one["injected"]:
+        why = "" if "clearly useful" in one["why"] else one["why"]
+        return f"{looked} considered, none clearly useful.", why
     files = ", ".join(hit["file"] for hit in one["injected"])
-    end = f"{found} injected: {files}" if found else "none clearly useful"
-    return f"{looked} considered, {end}.", one["why"]
+    return f"{looked} considered, {len(one['injected'])} injected: {files}.", one["why"]
 
 
 def _learned(one: Values) -> tuple[str, str]:
@@ -281,7 +282,8 @@ def _learned(one: Values) -> tuple[str, str]:
 
 def _agent(one: Values) -> tuple[str, str]:
     asked = f"{plural(one['requests'], 'request')}, {short(one['tokens'])} tokens"
-    return f"{one['source'].replace('_', ' ')}: {one['outcome']}, {asked}.", ""
+    who = source(one["source"])
+    return f"{who[:1].upper()}{who[1:]}: {one['outcome']}, {asked}.", ""
 
 
 _SENTENCES: dict[str, Callable[[Values], tuple[str, str]]] = {

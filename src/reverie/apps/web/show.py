@@ -32,6 +32,41 @@ LAYERS = {
     "6": "6 dream",
     "7": "7 agents",
 }
+SOURCES = {
+    "main": ("k-user", "your conversation"),
+    "session_memory": ("k-sealed", "session notes"),
+    "extract_memories": ("k-memory", "learning"),
+    "compact": ("k-assistant", "compaction"),
+    "dream": ("k-results", "dreams"),
+    "agent_summary": ("k-head", "agent summaries"),
+    "agent": ("c-written", "agents"),
+    "recall": ("acc", "choosing what to recall"),
+}
+"""Who asks a model, in words, and its colour."""
+REASONS = {
+    "dated": "date written out",
+    "expired": "its day has passed",
+    "merged_into": "merged into another",
+    "duplicate_of": "said elsewhere",
+    "contradicted_by": "contradicted by a newer one",
+    "superseded_by": "replaced by a newer one",
+    "pointer": "line of the index put right",
+}
+"""Why a line was changed or went."""
+SIGNS = {
+    "override": "overrides instructions",
+    "secrecy": "keeps things from you",
+    "persona": "changes who the agent is",
+    "role": "poses as the system",
+    "exfiltration": "sends data away",
+    "command": "gives an order",
+    "memory": "writes memories",
+    "trigger": "waits for a cue",
+    "secrets": "wants secrets",
+    "shell": "runs commands",
+    "hidden": "hides characters",
+}
+"""What made a text wait for review, by its rule."""
 MAX_SHOWN = 16_000
 MAX_DIFFERENCES = 48_000
 """Characters of all differences on one page together."""
@@ -116,6 +151,30 @@ def homely(path: Path | str) -> str:
     """A path as people write it."""
     text, home = str(path), os.path.expanduser("~")
     return "~" + text[len(home) :] if home != "/" and text.startswith(home + "/") else text
+
+
+def sentence(text: str) -> str:
+    """Text that ends as a sentence does."""
+    return text if not text or text[-1] in ".!?…" else f"{text}."
+
+
+def source(name: str) -> str:
+    """Who asked a model."""
+    return SOURCES.get(name, ("", name.replace("_", " ")))[1]
+
+
+def reason(why: str) -> str:
+    return REASONS.get(why, why.replace("_", " "))
+
+
+def sign(rule: str) -> str:
+    return SIGNS.get(rule, rule.replace("_", " "))
+
+
+def whom(origin: str) -> str:
+    """Where a change came from; the user is the one who reads it."""
+    who, dot, where = origin.partition(" · ")
+    return f"you{dot}{where.replace('web', 'on this page')}" if who == "user" else origin
 
 
 # --- text of others
@@ -225,6 +284,11 @@ def difference(before: str, after: str, *, words: bool = True) -> list[tuple[str
     return out
 
 
+def index_last(files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Memories first, then the index that follows from them."""
+    return sorted(files, key=lambda file: file["key"].endswith("MEMORY.md"))
+
+
 def within(files: Sequence[dict[str, Any]], room: int = MAX_DIFFERENCES) -> list[dict[str, Any]]:
     """Files with as much of their differences as a page has room for; it says what is left out."""
     out: list[dict[str, Any]] = []
@@ -283,6 +347,11 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "day": day,
     "clock": clock,
     "lasted": lasted,
+    "sentence": sentence,
+    "source": source,
+    "reason": reason,
+    "sign": sign,
+    "whom": whom,
     "bytes": size,
     "plural": plural,
     "safely": safe,

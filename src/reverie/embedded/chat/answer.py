@@ -115,14 +115,14 @@ def _said(history: ConversationHistory, say: Phrases) -> str:
     if _THANKS.fullmatch(words):
         return say.welcome
     if _HELP.fullmatch(words):
-        return "\n".join(_about(history, say))
+        return "\n\n".join(_about(history, say))
     if _FIRST.fullmatch(words):
         return first_ask(history, say)
     if is_question(words):
         return looked_up(history, say) or say.not_found
     if any(ENGLISH.am in s.text or say.am in s.text for s in history.earlier):
         return say.short
-    return "\n".join([say.no_rule, *_about(history, say)])
+    return "\n\n".join([say.no_rule, *_about(history, say)])
 
 
 def _about(history: ConversationHistory, say: Phrases) -> list[str]:

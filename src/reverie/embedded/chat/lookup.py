@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reverie.embedded.chat.phrases import Phrases
+from reverie.embedded.chat.phrases import CHINESE, ENGLISH, Phrases
 from reverie.embedded.chat.reports import line_number, named
-from reverie.embedded.history import CallOutcome, ConversationHistory, Said, clip
+from reverie.embedded.history import STAND, CallOutcome, ConversationHistory, Said, clip
 from reverie.text.tokens import FUNCTION, has_chinese
 
 ASKED = 500  # characters of a question that are looked at
@@ -26,6 +26,7 @@ ASKING = re.compile(
     r"(?:what|which|who|whose|when|where|why|how|did|do|does|is|are|was|were|have|has|can|tell)\b"
 )
 ASKING_ZH = ("什么", "哪", "谁", "怎么", "多少", "吗", "为何", "为什么", "如何", "几")
+_SENTENCE = re.compile(r"[.!。！]\s|[。！]\S|\n")
 WORD = re.compile(r"[^\W_][\w.\-/]{0,80}")
 
 
@@ -36,6 +37,11 @@ def is_question(text: str) -> bool:
         or bool(ASKING.match(low))
         or any(word in low for word in ASKING_ZH)
     )
+
+
+def only_asks(text: str) -> bool:
+    """Whether a message is a question and tells nothing."""
+    return is_question(text) and len(text) < ASKED and not _SENTENCE.search(text.strip())
 
 
 def first_ask(history: ConversationHistory, say: Phrases) -> str:
@@ -107,13 +113,23 @@ def _texts(history: ConversationHistory, say: Phrases) -> Iterator[tuple[str, Wh
     """What users and tools said, with the source of a line of it. What this model said
     itself is no source."""
     for said in history.earlier:
-        if said.role == "user":
+        if said.role == STAND:
+            yield _without_own(said.text), lambda _: say.summary
+        elif said.role == "user" and not only_asks(said.text):
             source = _source(said, say)
             yield said.text, lambda _, source=source: source
     for file, body in history.memories:
         yield body, lambda _, file=file: file
     for outcome in history.outcomes:
         yield outcome.text, lambda line, outcome=outcome: _line_source(outcome, line)
+
+
+def _without_own(text: str) -> str:
+    """A summary without the lines that quote this model's own answers."""
+    own = [
+        one for say in (ENGLISH, CHINESE) for one in (say.found[:40], say.not_found, say.am[:40])
+    ]
+    return "\n".join(line for line in text.split("\n") if not any(one in line for one in own))
 
 
 def _line_source(outcome: CallOutcome, line: int) -> str:
@@ -141,5 +157,6 @@ def _places(
                 seen.add(start)
                 score = sum(w for t, w in weight.items() if t in line)
                 source = where(text.count("\n", 0, start))
-                yield Mention(score, order, clip(text[start : start + len(line)]), source)
+                shown = clip(text[start : start + len(line)].lstrip(" >-*\t"))
+                yield Mention(score, order, shown, source)
             at = low.find(term, at + max(1, len(line) - (at - start)))

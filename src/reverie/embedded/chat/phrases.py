@@ -47,6 +47,7 @@ class Phrases:
     you: str
     me: str
     message: str
+    summary: str
 
 
 ENGLISH = Phrases(
@@ -69,12 +70,12 @@ ENGLISH = Phrases(
     recall="You can also ask about what was said here or is remembered: “where are bugs tracked?”.",
     configure="For a real model, give the key of a provider (ANTHROPIC_API_KEY or OPENAI_API_KEY) "
     "and choose one with --model.",
-    no_rule="I read that; there is nothing in it that I can do.",
-    short="I read that; there is nothing in it that I can do. Say “help” for what I can.",
+    no_rule="I have read it; it holds no request that I know.",
+    short="I have read it; it holds no request that I know. Say “help” for those I do.",
     welcome="You are welcome.",
     no_words="I see no words that I could answer.",
     missing="I cannot do that here: no tool named {tool} is defined.",
-    rest="I have no rule for the rest: {rest}",
+    rest="The rest holds no request that I know: {rest}",
     unread="I read the first {read:,} characters for requests, not the other {unread:,}.",
     stopped="I stopped there. Not done: {rest}",
     failed="{what} failed: {text}",
@@ -95,6 +96,7 @@ ENGLISH = Phrases(
     you="you",
     me="assistant",
     message="message {number}, {who}",
+    summary="the summary of what came before",
 )
 
 CHINESE = Phrases(
@@ -141,6 +143,7 @@ CHINESE = Phrases(
     you="你",
     me="助手",
     message="第 {number} 条消息，{who}",
+    summary="此前内容的摘要",
 )
 
 

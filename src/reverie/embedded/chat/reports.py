@@ -102,7 +102,9 @@ def _command(what: str, text: str, error: bool, code: int | None, say: Phrases) 
     ended = f", {say.exit.format(code=code)}" if code is not None else ""
     head = say.output.format(what=what, count=len(lines), exit=ended)
     if error or code:
-        head = say.failed.format(what=what, text=(ended.lstrip(", ") or clip("\n".join(lines[:1]))))
+        told = ended.lstrip(", ")
+        head = say.failed.format(what=what, text=told or clip("\n".join(lines[:1])))
+        lines = lines if told else lines[1:]
     quoted = summary or lines[-SHOWN:]
     out = [head, *("  " + clip(line) for line in quoted)]
     return "\n".join([*out[:1], say.stored, *out[1:]] if STORED in text[:200] else out)

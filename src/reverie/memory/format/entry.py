@@ -20,6 +20,7 @@ from reverie.memory.format import frontmatter
 from reverie.memory.format.frontmatter import BOM, Frontmatter, Names
 from reverie.memory.format.index import shorten
 from reverie.text.untrusted import strip
+from reverie.text.whole import whole
 
 Type: TypeAlias = Literal["user", "feedback", "project", "reference"]
 
@@ -125,7 +126,7 @@ class TopicFile:
         at = self.front.body
         end = frontmatter.newline(self.data)
         gap = end if self.front.present else b""
-        text = body.strip("\r\n").replace("\r\n", "\n").encode()
+        text = whole(body.strip("\r\n").replace("\r\n", "\n")).encode()
         return self._with(self.data[:at] + gap + text.replace(b"\n", end) + end)
 
     def _with(self, data: bytes) -> TopicFile:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -71,6 +71,7 @@ from reverie.world import (
     Reply,
     Say,
     Summariser,
+    ToolCall,
     World,
 )
 
@@ -342,12 +343,21 @@ class DreamRun:
             self.now,
             phase="updating" if writes else self.now.phase,
             rounds=texts[-most:],
+            touched=tuple(dict.fromkeys((*self.now.touched, *self._written_by(calls)))),
             tools=self.now.tools + len(calls),
             requests=tally.requests if tally else 0,
             weighted=weight(tally.usage, self.dreamer.settings) if tally else 0.0,
         )
         self.branch.write(self.now)
         self.shown(self.now)
+
+    def _written_by(self, calls: Sequence[ToolCall]) -> Iterator[str]:
+        """The files of the copy that calls write to."""
+        work = f"{self.branch.work}/"
+        for call in calls:
+            path = str(call.arguments.get("file_path", ""))
+            if call.name in WRITES and path.startswith(work):
+                yield path.removeprefix(work)
 
     # The outcome
 

@@ -230,7 +230,10 @@ def counted(age: int) -> str:
 
 def saved(at: float, now: float) -> str:
     """How long ago a memory was written, in words; a time that nobody knows is not guessed."""
-    return f"saved {counted(days(at, now))} ago" if at else "saved on a day that is not known"
+    if not at:
+        return "saved on a day that is not known"
+    age = days(at, now)
+    return f"saved {counted(age)} ago" if age else "saved today"
 
 
 def note(one: ShownNote, *, session: str, now: float, settings: Settings) -> str:

@@ -107,7 +107,7 @@ def _check_header(path: Path) -> None:
 
 
 def _connected(name: str) -> sqlite3.Connection:
-    base = sqlite3.connect(name, PATIENCE, isolation_level=None, check_same_thread=False)
+    base = sqlite3.connect(name, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     base.execute("PRAGMA synchronous = NORMAL")
     base.execute("PRAGMA temp_store = MEMORY")
     return base

@@ -25,6 +25,7 @@ from reverie.memory.recall.gate import CLEAR, sentences
 from reverie.memory.recall.meaning import Meaning, Vector
 from reverie.memory.recall.passages import Utterance, best_lines, passages
 from reverie.memory.recall.ranking import Query, QueryTerms, RankReasons
+from reverie.memory.times import TOGETHER
 from reverie.store import home as places
 from reverie.store.files import Folder
 from reverie.store.journal import BadLine, Journal
@@ -292,6 +293,19 @@ class RecallIndex:
 
     def _likeness(self, kind: HitKind, meaning: Meaning | None) -> Likeness:
         return NOTHING if meaning is None else self._vectors[kind].closeness([meaning])[0]
+
+    def alone(self, at: float) -> bool:
+        """Whether at most one memory's file is of this time, and not many of a checkout or copy."""
+
+        def found() -> bool:
+            row = self._base.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM file WHERE kind = 'memory'"
+                " AND saved >= ? AND saved < ? LIMIT 2)",
+                (at - TOGETHER, at + TOGETHER),
+            ).fetchone()
+            return bool(row[0] < 2)
+
+        return self._kept(found, False)
 
     def sessions(
         self, query: Query, *, k: int = 10, exclude: Container[str] = ()

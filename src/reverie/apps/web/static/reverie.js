@@ -1,4 +1,5 @@
-// The page's own script, whole: theme, keys, the live light. Everything else is HTML, forms, htmx.
+// The page's own script, whole: theme, keys, the live light, and no swap under somebody who types.
+// Everything else is HTML, forms, htmx.
 (() => {
   const root = document.documentElement, store = window.localStorage;
   const set = t => t ? root.dataset.theme = t : delete root.dataset.theme;
@@ -28,10 +29,14 @@
   document.addEventListener("htmx:sseOpen", () => live(true));
   document.addEventListener("htmx:sseError", () => live(false));
   document.addEventListener("htmx:sseMessage", e => { if (e.detail.type === "reload") location.reload(); });
+  document.addEventListener("htmx:beforeSwap", e => {
+    const at = document.activeElement;
+    if (e.target.contains(at) && at.matches("input,textarea,select")) e.preventDefault();
+  });
   let g = false;
   document.addEventListener("keydown", e => {
     if (e.key === "Escape" && $("#keys") && !$("#keys").hidden) { showKeys(); return; }
-    if (e.target.closest("input,textarea,select,[contenteditable]") || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.target.closest("input:not([type=checkbox]),textarea,select,[contenteditable]") || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "?") { showKeys(); return; }
     if (!keysOn()) return;
     const go = g && $(`.side [data-go="${CSS.escape(e.key)}"]`);
