@@ -118,6 +118,13 @@ def test_rm_and_undo(run: Run, home: Path, project: Path) -> None:
     assert name in (folder(home, project) / "MEMORY.md").read_text()
 
 
+def test_that_nothing_is_left_to_undo_is_said_once(run: Run) -> None:
+    run("memory", "add", "Anna owns billing", code=0)
+    run("memory", "undo", code=0)
+    done = run("memory", "undo", code=2)
+    assert done.err == "reverie: There is nothing to undo\n"
+
+
 def test_log_diff_blame_and_show_at_a_version(run: Run, tmp_path: Path) -> None:
     name = run("memory", "add", "first line", "--name", "n", "--json").json()["file"]
     text = run("memory", "show", "n", "--json").json()["text"]

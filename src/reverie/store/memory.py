@@ -309,8 +309,9 @@ class MemoryFolder:
             if self._depth:
                 yield
                 return
-            self.files.must_be_there()
-            fd = lock_folder(self.files)
+            with self._trouble.missing():
+                self.files.must_be_there()
+                fd = lock_folder(self.files)
             self._depth += 1
             try:
                 yield

@@ -75,7 +75,16 @@ class FolderTrouble:
             yield
         except (PathRefused, Changed, Held, SecretFound):  # of what is written, not of the folder
             raise
-        except (StoreError, NotFound) as error:
+        except StoreError as error:
+            self._warn(error)
+            raise
+
+    @contextlib.contextmanager
+    def missing(self) -> Generator[None]:
+        """Say that the folder is gone; what else is not found is an answer, not a failure."""
+        try:
+            yield
+        except NotFound as error:
             self._warn(error)
             raise
 

@@ -240,4 +240,4 @@ def _tell_forgotten(report: ForgetReport) -> None:
     for path, why in report.remaining:
         note(f"{path} still contains it: {why}")
     if report.proven:
-        say("Nothing under home contains it any more, and it will not be saved again.")
+        say("Nothing in Reverie's home contains it any more, and it will not be saved again.")

@@ -144,7 +144,7 @@ def _welcome(address: ProxyAddress, *, record: bool, memory: bool) -> None:
     if record:
         say("Every byte passes unchanged; conversations are recorded for `reverie replay`.")
         return
-    say("Conversations and large tool results are kept under home, readable by you alone.")
+    say("Conversations and large tool results are kept in Reverie's home, readable by you alone.")
     if memory:
         say("Memories join prompts, and new ones are kept after turns (--memory off stops both).")
     say("The header `X-Reverie: off` lets one request pass as it is.")

@@ -57,7 +57,7 @@ SAID = {
     "off": "Switched off, from the next turn on.",
     "limited": "Set. Sessions that begin from now on keep to it.",
     "syncing": "A sync has begun; what it did stands below when it is done.",
-    "forgotten": "Forgotten: nothing under home contains it any more.",
+    "forgotten": "Forgotten: nothing in Reverie's home contains it any more.",
 }
 """What has just been done; a page shows it by its name, never by words from its address."""
 
