@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -392,3 +393,14 @@ def test_a_program_that_leaves_its_client_open_ends_and_has_learned(
         )
     assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in home.rglob("project_*.md")]
+
+
+def test_a_process_that_is_forked_beside_an_open_memory_ends_well(
+    tmp_path: Path, home: Path
+) -> None:
+    learning = Learning(reverie.Memory(tmp_path, home=home), lambda _: None, learns=True)
+    child = multiprocessing.get_context("fork").Process(target=str)
+    child.start()
+    child.join(20)  # it has no part in the loop, and waits for nothing there
+    assert child.exitcode == 0
+    learning.close()

@@ -38,10 +38,16 @@ def framed(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("age", "told"),
-    [(0, "0 days"), (DAY - 1, "0 days"), (DAY, "1 day"), (47 * 3600, "1 day"), (9 * DAY, "9 days")],
+    [
+        (0, "today"),
+        (DAY - 1, "today"),
+        (DAY, "1 day ago"),
+        (47 * 3600, "1 day ago"),
+        (9 * DAY, "9 days ago"),
+    ],
 )
 def test_the_head_gives_whole_days_and_the_path(age: float, told: str):
-    assert shown(b"text", age=age).splitlines()[0] == f"Saved {told} ago: {PATH}"
+    assert shown(b"text", age=age).splitlines()[0] == f"Saved {told}: {PATH}"
 
 
 def test_from_two_days_on_a_caution_gives_the_age():

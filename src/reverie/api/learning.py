@@ -6,6 +6,7 @@ One loop serves a process. It ends with the main thread, after what is under way
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -45,6 +46,8 @@ class Beside:
             self.loop.close()
 
     def _end(self) -> None:
+        if self not in _beside:  # a child that was forked has the callback, but not the thread
+            return
         try:
             for learning in list(self.open):
                 learning.close()
@@ -65,6 +68,7 @@ def _before_the_end(work: Callable[[], None]) -> None:
 
 _beginning = threading.Lock()
 _beside: list[Beside] = []
+os.register_at_fork(after_in_child=_beside.clear)
 
 
 def beside() -> Beside:
