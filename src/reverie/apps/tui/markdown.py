@@ -100,12 +100,19 @@ def rendered(text: str, width: int, *, colour: bool = True) -> str:
 
 
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
-_TAIL = re.compile(r"(?:[ \t]+((?:\x1b\[[0-9;]*m)*))+$")
 
 
 def _trimmed(line: str) -> str:
-    """Without the space that fills a line up: it would wrap in a window that shrinks."""
-    return _TAIL.sub(r"\1", line)
+    """Without the space that fills a line up, which would wrap in a window that shrinks; its codes
+    stay."""
+    codes: list[str] = []
+    while True:
+        line = line.rstrip(" \t")
+        at = line.rfind("\x1b[")
+        if at < 0 or not _CODES.fullmatch(line, at):
+            return line + "".join(reversed(codes))
+        codes.append(line[at:])
+        line = line[:at]
 
 
 def _narrow_tables(text: str, width: int) -> str:
