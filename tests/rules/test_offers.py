@@ -25,7 +25,7 @@ from tests.loop.stage import simulated
 from tests.rules.stage import push_rule
 
 pytestmark = pytest.mark.spec("B20.said-again")
-LATER = "[Enter] later"
+LATER = "enter later"
 
 
 def memories_of(tmp: Path) -> Memories:
