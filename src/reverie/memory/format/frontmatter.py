@@ -1,9 +1,10 @@
 """Frontmatter as `key: string` lines, read within bounds and rewritten byte by byte.
 
 A block is read only after its size is known to be small, in one pass that cannot recurse.
-What is read is text: no types, no dates, no aliases, anchors or tags; `*.py`, which no quotes
-protect, can be no alias and is text. Anything that is not such a block, is not closed, is too deep or names a key twice, is the body of the file, and
-the reason stands beside it. Nothing here raises for what a file holds.
+What is read is text: no types, no dates, no aliases, anchors or tags. A bare `*.py` can be no
+alias, and is text. Anything that is not such a block, is not closed, is too deep or names a key
+twice, is the body of the file, and the reason stands beside it. Nothing here raises for what a
+file holds.
 
 An edit changes the bytes of one value and no others: order, comments, unknown keys, line
 ends and bytes that are no UTF-8 stay as they are.
