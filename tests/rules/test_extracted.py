@@ -1,8 +1,9 @@
 """What somebody who played the model wrote down of eight short conversations, each with a lasting
-rule, a taste or a fact: they saw the requests alone, and answered as the prompt had them do.
+rule, a taste or a fact. They knew the rules' documentation, so this shows that such answers are
+read as they are meant, and not how often a model gives them.
 
-A path stood without quotes, as people write it; a rule that was there already was not written
-again. Every rule is read as it was meant: calls that break it are held, others are not.
+A path stands without quotes, on purpose; a rule that was there already is not written again. Calls
+that break a rule are held, others are not.
 """
 
 from __future__ import annotations
