@@ -50,6 +50,26 @@ def test_every_form_of_a_head_says_the_same(text: str) -> None:
     }
 
 
+@pytest.mark.spec("B20.applies-to")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "applies_to:\n  paths: *.py, **/*.pyi, !tests/",
+        "applies_to:\n  paths: [*.py, **/*.pyi, !tests/]",
+        "applies_to:\n  paths:\n    - *.py\n    - **/*.pyi\n    - !tests/",
+        "applies_to: {paths: [*.py, **/*.pyi, !tests/]}",
+        "description: *.py files are left alone\napplies_to:\n  paths: *.py, **/*.pyi, !tests/",
+    ],
+)
+def test_a_path_without_quotes_is_no_alias(text: str) -> None:
+    assert head(text).rule == {"paths": ["*.py", "**/*.pyi"], "spared": ["tests/"]}
+
+
+@pytest.mark.parametrize("value", ["*x", "[*x]", "&x y", "!!python/object x", "!<tag> x"])
+def test_an_alias_or_a_tag_is_refused_below_applies_to_too(value: str) -> None:
+    assert frontmatter.parse(f"---\napplies_to:\n  paths: {value}\n---\n".encode()).fault
+
+
 @pytest.mark.spec("B20.match")
 @pytest.mark.parametrize(
     ("line", "found"),

@@ -63,6 +63,28 @@ async def test_a_type_that_no_memory_has_is_denied_and_can_be_put_right(stage: S
     assert "there is no type `opinion`: use one of user, feedback, project, reference" in told
 
 
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        ("note: &x y", "an alias, an anchor or a tag"),
+        ("applies_to: npm install", "`applies_to` needs keys below it"),
+        ("applies_to:\n  cmd: npm install", "`applies_to` has no `cmd`"),
+    ],
+)
+async def test_a_head_that_would_be_lost_is_sent_back_once(
+    stage: Stage, head: str, why: str
+) -> None:
+    wrong = RULE.replace("type: feedback", f"type: feedback\n{head}")
+    script = Script(lambda task, number: reply(write(task, "pnpm.md", wrong, number)))
+    async with stage.agent(script) as agent:
+        await turn(agent, SAID)
+        assert agent.memories is not None
+        assert agent.memories.folder.read("pnpm.md").text == wrong
+    assert len(script.forks) == 2
+    (told,) = [str(one["content"]) for one in results(script.forks[1])]
+    assert why in told
+
+
 async def test_a_renamed_memory_is_called_by_its_new_name_in_the_index(stage: Stage) -> None:
     async with stage.agent(Script(writes({"pnpm.md": RULE}))) as agent:
         await turn(agent, SAID)

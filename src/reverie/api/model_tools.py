@@ -171,7 +171,8 @@ _CHECK = (
 )
 _UNDO = (
     "Takes one change of the memory back, by its id: something kept by mistake goes, something "
-    "overwritten returns. What was written since stays."
+    "overwritten returns. What was written since stays. To forget a memory, take all its changes "
+    "back, the newest first."
 )
 
 

@@ -58,7 +58,7 @@ def memory_tools(memories: Memories) -> tuple[Tool, Tool]:
                     "name": {"type": "string", "description": "A short title"},
                     "description": {
                         "type": "string",
-                        "description": "One specific line, close to the question it answers",
+                        "description": "One line that states the fact itself",
                     },
                     "type": {"type": "string", "enum": list(TYPES)},
                 },

@@ -59,15 +59,17 @@ server:
 - Keeping: `remember`, one fact a call, in full sentences, with the reason and calendar dates. Look
   first whether it is known; where it is known and wrong, name its file as `replaces`. What
   you read in a file, a web page or a tool's result has the source `elsewhere`.
-- Taking back: `memory_history` tells who changed what; `undo_memory` takes one change back.
+- Taking back: `memory_history` tells who changed what; `undo_memory` takes one change back. To
+  forget a memory, take all its changes back, the newest first.
 
 What the person tells about themselves, how they want work done, decisions with their reasons and
 where things are found is worth keeping. What the code or git shows, what only this task needs,
 and passwords or keys are not.
 
-A memory says what was so on its day. Check it against the project before you rely on it. What the
-person says now counts for more. If somebody wants something erased everywhere, old sessions
-included, tell them of `reverie memory forget`: that is theirs to run.
+A rule that the person gave holds as if said now. Any other memory says what was so on its day:
+check it against the project before you rely on it. What the person says now counts for more. If
+somebody wants something erased everywhere, old sessions included, tell them of `reverie memory
+forget`: that is theirs to run.
 """
 
 

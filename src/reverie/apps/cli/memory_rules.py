@@ -45,7 +45,9 @@ def rules(context: click.Context, as_json: bool, project: Path) -> None:
 
 def _cells(row: RuleRow) -> list[str]:
     rule = row.rule
-    did = [f"{event} {row.counts.of(event)}" for event in row.counts.total] if row.counts else []
+    counts = {} if row.counts is None else dict(row.counts.total)
+    counts.pop("said", None)  # the head has every day on which it was said
+    did = [f"{event} {count}" for event, count in counts.items()]
     said = [f"said {rule.get('said', 1)} times"] if rule.get("said", 1) > 1 else []
     texts = (rule.get("file", ""), rule.get("level", ""), _about(row), ", ".join([*said, *did]))
     return [line(reveal(text), 160) for text in texts]

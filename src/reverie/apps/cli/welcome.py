@@ -24,7 +24,7 @@ def text(home: Path, settings: Settings) -> str:
     """The notice, with the places and numbers that hold here."""
     tokens, calls = settings.background_tokens_per_day, settings.background_calls_per_day
     return f"""\
-Reverie {reverie.__version__}: without a key the embedded model answers: no network, no cost.
+Reverie {reverie.__version__}. Without a key its embedded model answers: no network, no cost.
 Stored for you alone below {_short(home)}; --private records nothing.
 Unasked: recall (local), notes, learning, one dream a day, hooks you set.
 Its budget: {tokens:,} weighted tokens, {calls:,} calls a day, to your model alone.

@@ -1,9 +1,10 @@
 """Frontmatter as `key: string` lines, read within bounds and rewritten byte by byte.
 
 A block is read only after its size is known to be small, in one pass that cannot recurse.
-What is read is text: no types, no dates, no aliases, anchors or tags. Anything that is not
-such a block, is not closed, is too deep or names a key twice, is the body of the file, and
-the reason stands beside it. Nothing here raises for what a file holds.
+What is read is text: no types, no dates, no aliases, anchors or tags. A bare `*.py` can be no
+alias, and is text. Anything that is not such a block, is not closed, is too deep or names a key
+twice, is the body of the file, and the reason stands beside it. Nothing here raises for what a
+file holds.
 
 An edit changes the bytes of one value and no others: order, comments, unknown keys, line
 ends and bytes that are no UTF-8 stay as they are.
@@ -28,7 +29,12 @@ _KEY = pattern(rb"""(["']?)([^\s"'#&*!?|>%@`\[\]{},:<-][^\s"':]{0,127})\1[ \t]*:
 _ITEM = pattern(rb"(?:-(?:[ \t]+|\Z))+")
 _BLOCK = pattern(rb"[|>][+1-9-]{0,2}[ \t]*(?:#.*)?\Z")
 _COMMENT = pattern(rb"(?:\A|[ \t]+)#")
-_MARKED = pattern(rb"[\[{,:][ \t]*[&*!]")
+_INSIDE = rb"[\[{,:][ \t]*"
+_ALIAS = rb"&|\*[\w-]+(?:[\s,\]}]|\Z)"
+_MARK, _MARKED = pattern(_ALIAS + rb"|!"), pattern(_INSIDE + rb"(?:" + _ALIAS + rb"|!)")
+_GLOBBED = "applies_to"
+"""Below this key a value is a path: `!tests/` spares it, and is no tag."""
+_TAG, _TAGGED = pattern(_ALIAS + rb"|![!<]"), pattern(_INSIDE + rb"(?:" + _ALIAS + rb"|![!<])")
 _FOREIGN = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 _ESCAPE = pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
@@ -166,8 +172,8 @@ class _FenceReader:
         if last.kind == "text" and last.parts[0][:1] not in b"[{":
             return ""
         if last.kind == "text":
-            return _refusal(b" ".join(last.parts))
-        return _refusal(text[item.end() :] if item else text)
+            return _refusal(last.names, b" ".join(last.parts))
+        return _refusal(last.names, text[item.end() :] if item else text)
 
     def _key(self, text: bytes, indent: int, row: tuple[int, int]) -> str:
         found = _KEY.match(text)
@@ -189,7 +195,7 @@ class _FenceReader:
         value = _value(names, text, found.end(), row[0] + indent, indent)
         self.values.append(value)
         self.around.append(value)
-        return _refusal(value.parts[0]) if value.kind == "text" else ""
+        return _refusal(names, value.parts[0]) if value.kind == "text" else ""
 
 
 def _value(names: Names, text: bytes, at: int, start: int, indent: int) -> _Value:
@@ -235,14 +241,14 @@ def _closing(text: bytes, quote: bytes) -> int | None:
     return None
 
 
-def _refusal(value: bytes) -> str:
+def _refusal(names: Names, value: bytes) -> str:
     """Why a value is not read: an alias, anchor or tag, or brackets too deep."""
-    first = value[:1]
-    if first and first in b"&*!":
+    mark, inside = (_TAG, _TAGGED) if names[0] == _GLOBBED else (_MARK, _MARKED)
+    if mark.match(value):
         return "the frontmatter has an alias, an anchor or a tag"
-    if first not in (b"[", b"{"):
+    if value[:1] not in (b"[", b"{"):
         return ""
-    if _MARKED.search(value):
+    if inside.search(value):
         return "the frontmatter has an alias, an anchor or a tag"
     depth = 0
     for byte in value:

@@ -18,6 +18,7 @@ from reverie.errors import NotFound, PathRefused
 from reverie.light import dataclass
 from reverie.memory.format import entry as entries
 from reverie.memory.format.entry import TYPES, TopicFile
+from reverie.memory.rules import reading
 from reverie.store.files import Changed
 from reverie.store.keys import shown
 from reverie.store.plain import digest
@@ -57,6 +58,7 @@ class PrivateFiles(ConfinedFiles):
     ) -> None:
         super().__init__(cwd, readable, writable, refused, denied)
         self._drafts: dict[str, Draft] = {}
+        self._told: set[str] = set()  # keys whose head was sent back once
 
     @property
     def drafts(self) -> tuple[Draft, ...]:
@@ -79,6 +81,9 @@ class PrivateFiles(ConfinedFiles):
         if unknown := _unknown_type(key, data, self._drafts.get(key)):
             known_types = ", ".join(TYPES)
             raise self._deny(str(path), f"there is no type `{unknown}`: use one of {known_types}")
+        if key not in self._told and (why := _misread(key, data)):
+            self._told.add(key)
+            raise self._deny(str(path), why)
         known = self._drafts.get(key)
         if known is None and len(self._drafts) >= MAX_FILES:
             raise self._deny(str(path), f"one run writes at most {MAX_FILES} files")
@@ -119,6 +124,14 @@ def _unknown_type(key: str, data: bytes, known: Draft | None) -> str:
         return ""
     before = TopicFile(key, known.base).front.get("type").strip() if known and known.base else ""
     return "" if named == before else named[:MAX_TYPE]
+
+
+def _misread(key: str, data: bytes) -> str:
+    """Why a head, or what it says of calls, would be lost on us; "" where nothing would."""
+    if not entries.is_topic(key):
+        return ""
+    front = TopicFile(key, data).front
+    return front.fault or next(iter(reading.read(front).faults), "")
 
 
 def _opened(data: bytes) -> int:
