@@ -39,6 +39,20 @@ PLAIN = [
     ("ab jetzt bitte alle antworten auf englisch", "feedback"),
     ("soy profesora de matemáticas", "user"),
     ("désormais réponds en français", "feedback"),
+    ("from now on keep the diary in notes.md (not in the wiki)", "feedback"),
+    ("from now on rerun every suite that touches billing", "feedback"),
+    ("from now on dont train on this laptop", "feedback"),
+    ("from now on dont ask before a rebase, ill say when", "feedback"),
+    ("from now on send a summary so i see where we are", "feedback"),
+    ("let's always put fixtures beside the suite they serve", "feedback"),
+    ("you always have to use the staging mirror", "feedback"),
+    ("allways quietly deploy", "feedback"),
+    ("never take a shortcut around the review", "feedback"),
+    ("don't ask me again for leave to run the suite", "feedback"),
+    ("i don't want you to rename branches on your own", "feedback"),
+    ("never delete a branch unless i tell you", "feedback"),
+    ("when cutting a release there must always be a signed tag", "feedback"),
+    ("remember if a partner calls, you tell sales first", "project"),
 ]
 
 
@@ -66,6 +80,16 @@ OF_THE_TASK = [
     "rename all functions to start with get_",
     "add docstrings to all functions",
     "start the function name with an underscore",
+    "from now on these should be blue",
+    "from now on make fetchUser return an empty list",
+    "from now on that is done in the parser",
+    "from config import (",
+    "remind me where the dashboard for billing is",
+    "write in markdown what we found about the outage",
+    "remember if we ran the migration",
+    "you always show the wrong column",
+    "merk dir immer, wie breit die seitenleiste zuletzt war",
+    "create a reading plan for two weeks starting tomorrow",
 ]
 
 

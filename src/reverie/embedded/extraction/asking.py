@@ -39,7 +39,8 @@ TELLS = pattern(
     r"|belongs?)\b|'(?:m|s|re|ve|ll)\b|https?://"
 )
 REMINDED = pattern(
-    r"^(?:when|how|what|where|why|who|which|the time|if|last|back|(?:my|your|our) (?:last|first"
+    r"^(?:when|how|what|where|why|who|which|the time|if(?!.{4,80}, ?(?:you|we|please|always|never)"
+    r"\b)|last|back|(?:my|your|our) (?:last|first"
     r"|previous|earlier|messages?|questions?|comments?|chat|talk|conversation|plan)"
     r"|(?:we|you|i|they|he|she)(?:'d| had| have|'ve)? (?:said|told|did|were|was|made|wrote|built"
     r"|used to|already|just|\w+ed))\b"

@@ -31,6 +31,12 @@ ASKED = pattern(
     r"(?: bitte)?(?:[,:]? (?:dass|daß|que)\b|[,:])? (?P<what>.{8,})$"
 )
 
+# What is asked about, or asked of a program: "merk dir, wo ich zuletzt war".
+_REMINDED = pattern(
+    r"(?:(?:immer|siempre|toujours),? )?(?:wo|wie|was|wann|wer|welche\w*|ob|dónde|cómo|cuándo|qué|où"
+    r"|comment|quand|quel\w*|ce qu)\b"
+)
+
 RULES: tuple[SentenceRule, ...] = (
     SentenceRule(
         "standing_instruction",
@@ -138,4 +144,6 @@ RULES: tuple[SentenceRule, ...] = (
 def asked(sentence: Sentence) -> str | None:
     """What a sentence asks to be kept."""
     found = None if sentence.asks else ASKED.search(sentence.masked)
-    return sentence.text[found.start("what") : found.end("what")] if found else None
+    if found is None or _REMINDED.match(found["what"]):
+        return None
+    return sentence.text[found.start("what") : found.end("what")]

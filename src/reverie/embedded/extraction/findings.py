@@ -235,8 +235,10 @@ def _finished(found: FoundFact, turn: UserTurn) -> FoundFact:
 
 
 def _bare(text: str) -> str:
-    """Words without insults and empty endings."""
-    return _TAIL.sub("", _INSULT.sub(" ", text).strip().rstrip(" .…")).strip(" ,;:)，；：）–—-")
+    """Words without insults and empty endings; a bracket goes that was never opened."""
+    bare = _TAIL.sub("", _INSULT.sub(" ", text).strip().rstrip(" .…")).strip(" ,;:，；：–—-")
+    stray = [b for a, b in ("()", "（）") if bare.count(b) > bare.count(a)]
+    return bare.strip(" ,;:，；：–—-" + "".join(stray))
 
 
 def _closed(text: str) -> str:

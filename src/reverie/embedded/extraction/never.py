@@ -131,6 +131,7 @@ def never(found: FoundFact) -> str:
     """Why a thing is never saved, in a word; nothing where it may be."""
     rule = found.rule.strip()
     fact = found.type in ("project", "user") or found.kind == "request"
+    lasting = found.kind == "standing_instruction" and orders.FOR_GOOD.match(rule) is not None
     if not found.topic and (_short(rule) or _is_cut(rule) or _FRAGMENT.search(rule)):
         return "fragment"
     checks = (
@@ -140,7 +141,7 @@ def never(found: FoundFact) -> str:
         ("announced", orders.TO_COME, found.type == "feedback" and not found.topic),
         ("list", _LIST, True),
         ("verdict", _VERDICT, found.type != "feedback"),
-        ("state", _STATE, found.kind != "deadline"),
+        ("state", _STATE, found.kind != "deadline" and not lasting),
         ("state", _TODO, found.type != "feedback"),
         ("recipe", _RECIPE, found.kind != "standing_instruction"),
         ("code", _CODE, fact),

@@ -37,6 +37,11 @@ _STEP = (
     r"|respond|wait|search|skip|guess|assume|open|update|edit|deploy|reboot|restart|talk|speak)"
 )
 _MAKING = r"(?:write|use|follow|keep|mention|prefer|name|put|add|create|make|leave)"
+# What is said of how somebody goes about their work, hardly ever of a program.
+_CONDUCT = (
+    r"(?:try|choose|pick|think|plan|propose|suggest|recommend|report|decide|take|launch|consider"
+    r"|finish|begin|assume|claim|pretend|promise|back up|clean up|go (?:for|with))"
+)
 # What only whoever works on the code does to it.
 _HANDS = (
     r"(?:commit|push|force-push|amend|rebase|squash|merge|touch|edit|modify|change|rewrite"
@@ -57,6 +62,12 @@ _HERE = (
     r"|\b(?:here|above|below)\b"
 )
 HERE = pattern(_HERE)
+# What a word in an order for good points at that will not be seen later.
+_POINTING = (
+    r"\b(?:this|these|those)\b(?! (?:project|repo(?:sitory)?|codebase|team|computer|machine|laptop"
+    r"|host|workspace)\b)|^(?:\S+ ){1,7}that\b(?! (?!is\b|was\b|has\b)\w+(?:s|ed)\b| (?:are|can"
+    r"|will|do|have|you|we|i|they)\b)"
+)
 _LANGUAGES = (
     r"(?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|ukrainian|turkish"
     r"|arabic|hindi|japanese|korean|chinese|swedish|danish|norwegian|finnish|czech|greek|hebrew"
@@ -135,8 +146,10 @@ STANDING = (
             rf"|^(?:as of|starting) (?:now|today|monday|tomorrow|next week),? .{{6,}}"
         ),
         unless=pattern(
-            rf"{CALLED}|{KIND_WORDS.pattern}|\blet's\b|\b(?:this|these|those|that)\b(?! (?:project"
-            rf"|repo|codebase|team))|^{_FROM_NOW},? (?:(?:the|an?|its?)\b"
+            rf"^(?!{_FROM_NOW},? (?:please |always |never |do(?: no|n'?)t |you (?:will|should"
+            rf"|must) )*(?:{_STEP}|write|use|follow|keep|mention|prefer|put|add|record|log"
+            rf"|save)\b).*?(?:{CALLED})|{KIND_WORDS.pattern}|\blet's\b|{_POINTING}"
+            rf"|^{_FROM_NOW},? (?:(?:the|an?|its?)\b"
             rf"(?! (?:\w+ )?(?:{_WRITTEN}|prs?|deploy\w*|releases?|meetings?|reviews?))|line|column"
             rf"|(?:every|each|all) (?:users?|rows?|buttons?|pages?|screens?|cells?|items?|fields?"
             rf"|cards?"
@@ -146,9 +159,10 @@ STANDING = (
     SentenceRule(
         "standing_instruction",
         pattern(
-            rf"^(?:you (?:should|must) )?(?:always|never(?: ever)?) (?:please )?(?:{_STEP}"
-            rf"|{_MAKING}|{_HANDS}"
+            rf"^(?:you (?:should |must )?|let'?s )?(?:always|never(?: ever)?)(?: (?:need|have) to)?"
+            rf" (?:please )?(?:\w+ly )?(?:{_STEP}|{_MAKING}|{_HANDS}|{_CONDUCT}"
             r"|generate|mask|prefix|label|tag|sign)\b.{4,}"
+            rf"|^always \w+ly {_HANDS}$"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}|\b{_SCREEN}\b"),
     ),
@@ -183,7 +197,7 @@ STANDING = (
             r"\b(?:yourself|on your own|without asking|(?:no need|don'?t need|have) to (?:ask|wait)"
             r"|don'?t (?:ask|wait)|any ?time)\b|^you have my (?:ok|okay|permission) to .{6,}"
             r"|^(?:no need to|you don'?t (?:need|have) to"
-            r"|don'?t) ask(?: me)?(?: for permission)? (?:before|when|to|for) .{6,}"
+            r"|don'?t) ask(?: me)?(?: again)?(?: for permission)? (?:before|when|to|for) .{6,}"
         ),
         unless=pattern(rf"{CALLED}|{_HERE}"),
     ),
@@ -212,7 +226,9 @@ STANDING = (
         "standing_instruction",
         pattern(
             rf"^(?:answer|reply|respond|talk|speak|write|explain|communicate)(?: to me| me| with me"
-            rf"| things| everything| code)?(?: only| always)? in {_MANNER}\b"
+            rf"| things| everything| code)?(?: only| always)? in {_MANNER}"
+            rf"(?=$|[^\w\s]| (?:please|only|always|and|not|but|for|from|unless|when|with|except|if"
+            rf"|to me|because|since|so)\b)"
         ),
         unless=HERE,
     ),
@@ -267,6 +283,10 @@ STANDING = (
             r"|^i(?:'d| would) (?:rather|prefer)(?: that)? you(?:'d)? \w+.{3,}"
             r"|^do(?: no|n'?)t (?:explain|apologi[sz]e|summari[sz]e|repeat|praise|flatter"
             r"|thank)\b.{3,}"
+            r"|^i (?:do(?: no|n'?)t|never) want (?:from )?you to .{4,}\b(?:by yourself|on your own"
+            r"|without (?:asking|my|me)|ever|unless i)\b.*"
+            r"|^(?:do(?: no|n'?)t|never|only) .{4,60}\bunless i(?:'ll)? (?:say|tell|ask|told|give"
+            r"|provide|approve|agree|confirm)\b.*"
             r"|^if (?:an?|any|some) .{3,40}?, ?(?:please )?(?:tell|ask|show|stop|let me know"
             r"|warn)\b.{3,}"
             r"|^ask(?: me)?(?: first)? before .{4,}|^always (?:show|tell|give|send) me .{3,}"
@@ -293,6 +313,8 @@ STANDING = (
             rf"|run into)\w+.{{0,60}}?"
             rf"(?:, ?|\b)(?:please |always |never |do(?: no|n'?)t |make sure to "
             rf"|first )+{_ACTS}\b.{{3,}}"
+            rf"|^(?:when|every ?time|each time|whenever) (?!using\b)\w+ing .{{3,80}}"
+            rf"\b(?:should|must|needs? to|has to|have to) always .{{3,}}"
             rf"|^(?:every ?time|each time|whenever) (?:you|we|i) .{{3,60}}?, ?(?!i\b|it\b"
             rf"|the\b)\w+ .{{3,}}"
             rf"|^before you (?:commit|push|open|merge|deploy|release|say)\b.{{0,40}}?, ?(?:run"

@@ -26,7 +26,8 @@ _ASKED = pattern(
     r"|^you(?:'ve|'re)?\b|\b(?:can|could|would|will) (?:you|we)\b|\blet's\b|\S/\S+\d{4}-\d\d-\d\d"
     r"|^(?:please )?(?:sort|list|show|filter|find|check|look|deploy|ship|release|push|merge"
     r"|schedule"
-    r"|move|set|add|make|send|book|plan|prepare|write|update|change|fix|finish|submit|start)\b|\?"
+    r"|move|set|add|make|send|book|plan|prepare|write|update|change|fix|finish|submit|start|follow"
+    r"|create|build|implement|generate|draft|design|run|rerun|use|read|give|tell|continue)\b|\?"
     r"|^i (?:want|wanted|need|would like|'d like)(?:ed)? to\b|\btouch base\b"
 )
 _SYSTEM = (

@@ -41,8 +41,8 @@ _PASTED = re.compile(
     r"\s*(?:>|[+|│├└─═]|@@|diff --git|---|===|\$ |➜|#!|//|/\*|at \S+"
     r" ?\(|Traceback|\S*(?:Error|Exception):"
     r"|(?:WARN(?:ING)?|ERROR|INFO|DEBUG|FATAL|PASS|FAIL)\b[: ]|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:"
-    r"|\[\d|(?:low|medium|high|critical) severity\b|(?:import|from"
-    r"|def|func|class|const|let|var|return|if)\b.*[{;:()]\s*$)",
+    r"|\[\d|(?:low|medium|high|critical) severity\b|(?:import"
+    r"|from(?! (?:now|here|today) on)|def|func|class|const|let|var|return|if)\b.*[{;:()]\s*$)",
     re.IGNORECASE,
 )
 _LINE_LIKE_CODE = re.compile(r"[{};]\s*$|^\s{4,}\S|:=|=>|\)\s*\{")
@@ -66,7 +66,9 @@ _MATERIAL = re.compile(
 _UNMARKED = re.compile(
     r"\b(?:(?P<not>do|does|did|is|are|was|were|have|has|could|should|would)nt|(?P<cant>can|won)t"
     r"|(?P<im>i)m(?= (?:an?|the|not|new|on|using|working|still|also|only|colou?r)\b)"
-    r"|(?P<ive>i)ve)\b",
+    r"|(?P<ive>i)ve|(?P<ill>i)ll(?= (?:tell|let|do|say|ask|give|be|have|handle|take|make|send|show"
+    r"|check|test|push|commit|run|provide|write|add|need|use|get|go|try|fix|review|decide|not)\b)"
+    r"|(?P<always>all+ways|alwasy|alwyas|awlays|aways))\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
@@ -75,7 +77,8 @@ _ASKING = re.compile(
     r"|don't|shouldn't) (?:i|we|you|it|he|she|they|the|there|this|that|our|my|people|users?)\b"
     r"|(?:so |and |but )*(?:why|how|who|which|where|what)(?:'s)? (?!ever\b)(?:do|does|did|is|are"
     r"|was|were"
-    r"|should|can|could|would|will|the|a|i|we|you)\b|whether\b|(?:benutzen|nutzen|sollen|müssen"
+    r"|should|can|could|would|will|the|a|i|we|you)\b|whether\b|(?:please )?remind me (?:what|how"
+    r"|where|which|when|who|why)\b|(?:benutzen|nutzen|sollen|müssen"
     r"|können|haben|verwenden) wir\b|(?:soll|muss|kann|darf)"
     r" ich\b|(?:warum|wieso|weshalb|wann|wie|wer|wo) \w+|(?:por qué|cuándo|cómo|quién|dónde) \w+"
     r"|(?:pourquoi|quand est-ce|comment|est-ce) \w+",
@@ -223,11 +226,15 @@ def is_brief(text: str) -> bool:
 
 
 def _marked(found: re.Match[str]) -> str:
-    """A short form with the apostrophe that was left out."""
+    """A short form with the apostrophe that was left out, or a word of orders put right."""
     if found["not"]:
         return f"{found['not']}n't"
     if found["cant"]:
         return f"{found['cant']}'t"
+    if found["always"]:
+        return "ALWAYS" if found[0].isupper() else "Always" if found[0].istitle() else "always"
+    if found["ill"]:
+        return "I'll"
     return "I'm" if found["im"] else "I've"
 
 
