@@ -33,8 +33,8 @@ ASKED = pattern(
 
 # What is asked about, or asked of a program: "merk dir, wo ich zuletzt war".
 _REMINDED = pattern(
-    r"(?:(?:immer|siempre|toujours),? )?(?:wo|wie|was|wann|wer|welche\w*|ob|dónde|cómo|cuándo|qué|où"
-    r"|comment|quand|quel\w*|ce qu)\b"
+    r"(?:(?:immer|siempre|toujours),? )?(?:wo|wie|was|wann|wer|welche\w*|ob|dónde|cómo|cuándo"
+    r"|qué|où|comment|quand|quel\w*|ce qu)\b"
 )
 
 RULES: tuple[SentenceRule, ...] = (
