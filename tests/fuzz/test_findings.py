@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reverie.errors import ImportFailed, InvalidMessage
+from reverie.memory.secrets.scanner import scan
 from reverie.middleware.streams import event, joined
 from reverie.transcript import recorded
 from reverie.transcript.codec import decode, encode
@@ -98,3 +99,7 @@ def test_a_number_that_begins_with_a_nought_is_no_setting() -> None:
     for text in ('{"a":{"b":01,{', '{"a": -02}', '{"a": 1e}'):
         with pytest.raises(jsonc.Unreadable):
             jsonc.read(text)
+
+
+def test_a_letter_that_looks_like_another_within_an_encoding_is_no_failed_scan() -> None:
+    assert scan("abc5555555555555555555555555555555555555\\555555555555555w0rd\n") == ()

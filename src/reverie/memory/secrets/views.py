@@ -272,7 +272,7 @@ def _letters(view: TextView) -> Iterator[Iterator[TextChange]]:
 def _decodable(view: TextView, pattern: str, read: Callable[[str], str]) -> Iterator[TextChange]:
     for found in matches(compiled(pattern), view.raw, again=False):
         start, end = found.span()
-        yield start, end, read(view.text[start:end])
+        yield start, end, read(view.raw[start:end].decode("latin-1"))  # as the pattern saw it
 
 
 def _percent(part: str) -> str:
