@@ -40,6 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("REVERIE_HOME", str(home))
     monkeypatch.setenv("EDITOR", "true")
+    monkeypatch.setenv("SHELL", "/bin/bash")
     for words in (["init", "-q", "--bare", "remote.git"], ["init", "-q", "project"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     remote = ["git", "remote", "add", "origin", str(tmp_path / "remote.git")]

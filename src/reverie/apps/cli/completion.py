@@ -51,6 +51,8 @@ def _read_by(start: Path, line: str) -> None:
 
 def _named(shell: str) -> str:
     name = shell or os.path.basename(environment().get("SHELL", ""))
+    if not name:
+        raise InvalidInput("$SHELL does not name your shell", do=f"Name {', '.join(PLACES)}")
     if name not in PLACES:
         raise InvalidInput(
             "there is no completion for this shell", where=name, do=f"Name {', '.join(PLACES)}"
