@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from reverie.agent.agent import AgentOptions, open_agent
 from reverie.simulator import Engine, SimulatedModel, call
+from reverie.simulator.ledger import Logged
 from reverie.world import Notice
 
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
@@ -99,6 +101,11 @@ class Cast:
 
     def requests(self, name: str) -> list[Mapping[str, Any]]:
         return [body for who, body in self.asked if who == name]
+
+    def logged(self, log: Sequence[Logged], name: str) -> list[Logged]:
+        """A provider's lines of the requests of one, by what they ask: of several at once the log
+        has another order than the answers."""
+        return [one for one in log if self.who(json.loads(one.body)) == name]
 
 
 def cast(lead: Sequence[Any], **agents: Sequence[Any]) -> tuple[Cast, SimulatedModel]:

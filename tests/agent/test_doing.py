@@ -106,8 +106,7 @@ async def test_a_model_is_asked_every_half_minute_on_the_agents_own_prefix(tmp_p
     played, (shown, engine) = await rounds(tmp_path, StandingClock(), environ_in(tmp_path))
     asked = played.requests("summary")
     assert len(asked) == 2  # 15 s, 30 s, 45 s, 60 s: two of them are due
-    entries = [e for (who, _), e in zip(played.asked, engine.log, strict=True) if who == "summary"]
-    for body, entry in zip(asked, entries, strict=True):
+    for body, entry in zip(asked, played.logged(engine.log, "summary"), strict=True):
         assert body["tools"] == played.requests("work")[0]["tools"]
         assert ASK in json.dumps(body, ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"')
         before = [w for w in played.requests("work") if len(w["messages"]) < len(body["messages"])]

@@ -53,16 +53,13 @@ async def test_eight_forks_read_what_their_parent_sent(tmp_path: Path) -> None:
             while lead.at_work:
                 await anyio.lowlevel.checkpoint()
         assert lead.crew.waiting == FORKS
-    entries = [(who, entry) for (who, _), entry in zip(played.asked, engine.log, strict=True)]
-    parent = [entry for who, entry in entries if who == "lead"][1]  # whose answer forked
-    children = [entry for who, entry in entries if who in names]
+    parent = played.logged(engine.log, "lead")[1]  # whose answer forked
+    children = [entry for name in names for entry in played.logged(engine.log, name)]
     prefix = parent.charge.total
     assert prefix >= 150_000
     assert len(children) == FORKS
     own = 0
-    for name, entry in zip(
-        names, sorted(children, key=lambda e: _instruction(e.body)), strict=True
-    ):
+    for name, entry in zip(names, children, strict=True):
         mine = _own_tokens(played.requests(name)[0])
         own += entry.charge.total - prefix
         assert entry.charge.read >= 0.99 * (entry.charge.total - mine)
@@ -77,11 +74,6 @@ async def test_eight_forks_read_what_their_parent_sent(tmp_path: Path) -> None:
 
 def _own_tokens(body: Any) -> int:
     return len(json.dumps(body["messages"][-1])) // 4
-
-
-def _instruction(body: Any) -> str:
-    text = _text(body)
-    return text[text.rindex(INSTRUCTION) :]
 
 
 def _before_instruction(body: Any) -> str:
