@@ -11,7 +11,7 @@ import shutil
 import click
 
 from reverie.apps.cli.install_plugin import install_plugin, uninstall_plugin
-from reverie.apps.cli.options import json_option
+from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import document, say
 from reverie.errors import InvalidInput
 from reverie.settings import environment
@@ -29,14 +29,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 @click.command()
 @click.argument("client", type=click.Choice(list(CLIENTS)), help="The program to set up.")
-@click.option(
-    "--port",
-    type=click.IntRange(min=1, max=65535),
-    metavar="N",
-    default=PORT,
-    show_default=True,
-    help="Where `reverie proxy` listens.",
-)
+@port_option(PORT, "Where `reverie proxy` listens.", least=1)
 @click.option(
     "--plugin",
     is_flag=True,

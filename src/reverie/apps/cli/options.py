@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+HOST = "127.0.0.1"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class CommandGroup(click.Group):
@@ -25,6 +30,27 @@ project_option = click.option(
     help="A folder in the project.",
 )
 model_option = click.option("--model", default="", metavar="M", help="The model to use.")
+session_files = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    help="Session files, folders of them, or session ids.",
+)
+
+
+def port_option(
+    default: int, about: str = "0 picks a free port.", *, least: int = 0
+) -> Callable[[_Function], _Function]:
+    """Where a server listens."""
+    return click.option(
+        "--port",
+        type=click.IntRange(least, 65535),
+        metavar="N",
+        default=default,
+        show_default=True,
+        help=about,
+    )
 
 
 def sessions_like(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reverie.apps.cli.options import json_option
+from reverie.apps.cli.options import json_option, port_option
 from reverie.apps.cli.show import json_line, note, say
 from reverie.providers.extras import extra
 from reverie.settings import Settings, environment
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=PORT,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@port_option(PORT)
 @click.option("--upstream", default="", metavar="URL", help="Where Anthropic requests go.")
 @click.option(
     "--upstream-openai",
