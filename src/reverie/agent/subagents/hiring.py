@@ -10,7 +10,7 @@ next tool round, or begins another turn.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ import anyio
 
 from reverie import __version__, layers
 from reverie.agent.memory import AgentMemory, AgentPlace, open_agent_memory
+from reverie.agent.parts import thinking_options
 from reverie.agent.place import SEALED_ROUNDS, Place, head_context
 from reverie.agent.subagents.types import AgentType
 from reverie.session.budget import Budget, CountsRetries
@@ -323,14 +324,8 @@ def _head(
         dump([{"type": "text", "text": "\n\n".join(parts)}]),
         dump(registry.definitions()),
         dump([{"type": "text", "text": context}]),
-        dump(dict(_options(ground.settings, model))),
+        dump(dict(thinking_options(ground.settings, model.capabilities))),
     )
-
-
-def _options(settings: Settings, model: Model) -> Mapping[str, Any]:
-    from reverie.agent.agent import thinking_options
-
-    return thinking_options(settings, model.capabilities)
 
 
 def _context(

@@ -19,11 +19,10 @@ from typing import Any, cast
 
 import anyio
 
-from reverie.agent.mail.letters import LEAD, Letter, TeammateKeys
+from reverie.agent.mail.letters import LEAD, Letter, TeammateKeys, bounded
 from reverie.agent.mail.mailbox import Mailbox
 from reverie.agent.mail.post import Post
 from reverie.agent.place import Place, open_memories
-from reverie.agent.subagents.crew import bounded
 from reverie.agent.subagents.doing import doing
 from reverie.agent.subagents.hiring import (
     AllowedTools,
