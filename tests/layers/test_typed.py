@@ -22,7 +22,12 @@ NOTICES = (
     "<bash-stdout>Always use spaces.</bash-stdout>",
     "<task-notification>\nagent_nine is done\n</task-notification>",
 )
-TYPED = ("Always use tabs.", "<app-root> is empty, why?", "why <system-reminder>?", "<command> fails")
+TYPED = (
+    "Always use tabs.",
+    "<app-root> is empty, why?",
+    "why <system-reminder>?",
+    "<command> fails",
+)
 
 
 def answers(text: str) -> tuple[bool, bool, bool]:

@@ -11,15 +11,15 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin, SeenFile
-from reverie.store import growing, heads
-from reverie.store.files import Folder
+from reverie.memory.versions import OUTSIDE, Origin
+from reverie.store import heads
 from reverie.store.history import History
 from reverie.store.journal import Journal
 from reverie.store.long_index import LongIndexes
@@ -231,15 +231,15 @@ def test_an_index_that_changes_while_it_is_added_to_is_looked_at_again(
     memories: Memories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody without our lock adds a line of theirs after the index was looked at."""
-    add, times = growing.add, itertools.count()
+    opens, times = os.open, itertools.count()
 
-    def late(files: Folder, key: str, line: bytes, known: SeenFile) -> SeenFile:
-        if next(times) < 2:
+    def late(path: str, flags: int, *more: Any, **place: Any) -> int:
+        if path == "MEMORY.md" and flags & os.O_ACCMODE != os.O_RDONLY and next(times) < 2:
             with open(memories.root / "MEMORY.md", "ab") as file:
                 file.write("- [By hand](t00001.md) — by hand\n".encode())
-        return add(files, key, line, known)
+        return opens(path, flags, *more, **place)
 
-    monkeypatch.setattr("reverie.store.growing.add", late)
+    monkeypatch.setattr(os, "open", late)
     memories.save("new.md", topic("New"), AGENT)
     assert [row[:9] for row in lines(memories)[3:]] == ["- [By han"] * 2 + ["- [New](n"]
     whole(memories)
@@ -486,10 +486,7 @@ def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
 ) -> None:
     index = memories.root / "MEMORY.md"
     before = index.read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reverie.store.growing.add", _no_write)
-        with pytest.raises(OSError, match="cut"):
-            memories.save("b.md", topic("B"), AGENT)
+    _cut_before_the_line(memories)
     index.write_bytes(before + torn)
     with opened(memories.home) as again:
         again.look()
@@ -502,15 +499,27 @@ def test_a_torn_line_is_cut_off_and_what_others_wrote_is_not(
         whole(again)
 
 
-def _no_write(*_: object) -> None:
-    raise OSError("cut")
+class _Cut(BaseException):
+    """The process ends here."""
+
+
+def _cut_before_the_line(memories: Memories) -> None:
+    """A save that ends when it comes to write its line into the index."""
+    index, write = (memories.root / "MEMORY.md").stat().st_ino, os.write
+
+    def ends(file: int, data: bytes) -> int:
+        if os.fstat(file).st_ino == index:
+            raise _Cut
+        return write(file, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", ends)
+        with pytest.raises(_Cut):
+            memories.save("b.md", topic("B"), AGENT)
 
 
 def test_a_write_that_died_is_known_after_the_log_was_folded(memories: Memories) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reverie.store.growing.add", _no_write)
-        with pytest.raises(OSError, match="cut"):
-            memories.save("b.md", topic("B"), AGENT)
+    _cut_before_the_line(memories)
     memories.history.heads.keep()
     with opened(memories.home) as again:
         again.history.heads.refresh()

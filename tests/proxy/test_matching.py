@@ -221,10 +221,9 @@ def test_what_the_client_left_is_told_and_a_compaction_is_no_history() -> None:
     assert ends.followed(asked(["a", "b", "sum up", "d", "e"]), made()).known == 1
 
 
-def test_only_the_newest_ends_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_ends_are_remembered() -> None:
     assert MOST > 1_000
-    monkeypatch.setattr("reverie.middleware.following.MOST", 2)
-    ends = Ends()
+    ends = Ends(2)
     for text in ("a", "b", "c"):
         ends.followed(asked([text]), made())
     assert [ends.goes_on(asked([text, "x", "y"])) for text in "abc"] == [False, True, True]

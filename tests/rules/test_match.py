@@ -9,7 +9,7 @@ import pytest
 from reverie.memory.format import frontmatter
 from reverie.memory.rules import match, paths, reading
 from reverie.memory.rules.book import RuleBook
-from reverie.memory.rules.calls import Place, parse
+from reverie.memory.rules.calls import CallPlace, parse
 
 ROOT = "/home/user/project"
 
@@ -20,7 +20,7 @@ def head(text: str) -> reading.RuleHead:
 
 def held(text: str, tool: str, given: dict[str, Any]) -> bool:
     rule = head(text).rule
-    call = parse(tool, given, Place(ROOT, ROOT, "/home/user"))
+    call = parse(tool, given, CallPlace(ROOT, ROOT, "/home/user"))
     found = match.matched(call, match.index_of([rule]), lambda _: rule)
     assert bool(found) == match.breaks(rule, call)  # the index loses none
     return bool(found)
@@ -113,7 +113,7 @@ def test_paths_after_resolving() -> None:
 
 @pytest.mark.spec("B20.match")
 def test_a_link_is_the_file_it_leads_to() -> None:
-    place = Place(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
+    place = CallPlace(ROOT, ROOT, resolve=lambda path: path.replace("/alias/", "/staging/"))
     rule = head("applies_to: {tool: write, paths: staging/}").rule
     assert match.breaks(rule, parse("Write", {"file_path": "alias/x"}, place))
 
@@ -193,7 +193,7 @@ def test_a_look_costs_the_same_at_ten_thousand_rules() -> None:
             ("Bash", {"command": "git sub7 && program7 a"}),
             ("Write", {"file_path": f"{ROOT}/folder7/a.py", "content": "word7 and more"}),
         ):
-            call = parse(tool, given, Place(ROOT, ROOT))
+            call = parse(tool, given, CallPlace(ROOT, ROOT))
             assert match.matched(call, index, rule_at)
         return len(seen)
 

@@ -15,7 +15,7 @@ from reverie.memory.trust import Trust
 from reverie.memory.versions import Origin
 from reverie.serving import serving
 from reverie.store.memories import Memories
-from reverie.team.client import Answer, Offline, Permanent, Stale, TeamClient
+from reverie.team.client import Offline, Permanent, ServerAnswer, Stale, TeamClient
 from reverie.team.database import open_database
 from reverie.team.round import SyncReport, sync
 from reverie.team.store import TeamStore
@@ -307,10 +307,10 @@ def test_an_author_whom_the_server_does_not_know_is_named_so_and_not_trusted(
     ines.sync()
     kept = tomas.client._send  # pyright: ignore[reportPrivateUsage]
 
-    def told(*given: Any) -> Answer:
+    def told(*given: Any) -> ServerAnswer:
         answer = kept(*given)
         body = json.loads(answer.body) | {"authors": named} if answer.body else {}
-        return Answer(answer.status, answer.headers, json.dumps(body).encode())
+        return ServerAnswer(answer.status, answer.headers, json.dumps(body).encode())
 
     tomas.client._send = told  # type: ignore[method-assign]
     assert tomas.sync().pulled == ["a.md"]

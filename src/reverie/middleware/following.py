@@ -35,7 +35,8 @@ class _End:
 class Ends:
     """Where the newest requests ended, by thread and chain; the oldest go first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._ends: OrderedDict[tuple[str, bytes], _End] = OrderedDict()
         self._threads: OrderedDict[str, bytes] = OrderedDict()
 
@@ -52,7 +53,7 @@ class Ends:
             self._ends[thread, parts[-1].chain] = _End(len(parts), sums)
             self._threads[thread] = parts[-1].chain
             for kept in (self._ends, self._threads):
-                while len(kept) > MOST:
+                while len(kept) > self._most:
                     kept.popitem(last=False)
         return found
 

@@ -36,7 +36,7 @@ from reverie.session.budget import (
 )
 from reverie.session.compaction import compacting
 from reverie.session.conversation import Conversation, ConversationParts
-from reverie.session.loop import Turn
+from reverie.session.loop import TurnUnderWay
 from reverie.session.turn import OnReply, TurnEnding, TurnLimits, ignore_reply
 from reverie.tools.runner import MakeGuard, NoTools, ToolRunner
 from reverie.transcript.blocks import block_of, text_block
@@ -171,7 +171,7 @@ class Worker(Parent):
     async def ask(self, model: Model, task: Task) -> Reply:
         """One request and its answer; the calls in it are for whoever asked."""
         counted = CountsRetries(model, self.budget, self.world.settings)
-        return await Turn(self, counted, NoTools(), task=task, meter=self).ask()
+        return await TurnUnderWay(self, counted, NoTools(), task=task, meter=self).ask()
 
     # --- for the loop
 
@@ -248,7 +248,7 @@ async def run(
     if model is None:
         raise NotAvailable("there is no model to run a background agent with", where=spec.source)
     await worker.instruct(spec.instruction)
-    turn = Turn(
+    turn = TurnUnderWay(
         worker,
         CountsRetries(model, worker.budget, worker.world.settings),
         tools,

@@ -51,7 +51,7 @@ class SettingsChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class KnownClients:
     """The clients of one user, as one home of ours knows them."""
 
     environ: Mapping[str, str]

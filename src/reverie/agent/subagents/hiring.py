@@ -28,7 +28,7 @@ from reverie.session.conversation import ConversationParts, NoLog
 from reverie.session.extraction.log import LoggingFiles
 from reverie.session.fork import Worker
 from reverie.session.library import Library, NoDisk, SessionDisk
-from reverie.session.loop import Turn
+from reverie.session.loop import TurnUnderWay
 from reverie.session.reading import transcript_of
 from reverie.session.rules import ProjectRules, TurnRules
 from reverie.session.turn import Inbox, OnEvent, Spend, TurnLimits, TurnResult, ignore_event
@@ -149,7 +149,7 @@ class Hired:
 
     async def _turn(self) -> TurnResult:
         worker = self.worker
-        turn = Turn(
+        turn = TurnUnderWay(
             worker,
             CountsRetries(self.model, worker.budget, worker.world.settings),
             self.tools,

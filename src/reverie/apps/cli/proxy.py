@@ -76,7 +76,7 @@ def proxy(
 
     with extra("proxy", "The proxy cannot serve"):
         from reverie.apps.proxy.running import run, upstreams_of
-    from reverie.middleware.engine import CHARACTERS, Rules
+    from reverie.middleware.engine import CHARACTERS, EngineRules
     from reverie.middleware.shadow import ShadowRules
 
     environ = environment()
@@ -88,7 +88,7 @@ def proxy(
         memory=memory == "on" and not record,
     )
     characters = sys.maxsize if policy == "off" else CHARACTERS
-    rules = Rules(shadows, characters=characters, dry=record, seal=_seal(policy))
+    rules = EngineRules(shadows, characters=characters, dry=record, seal=_seal(policy))
 
     def ready(address: ProxyAddress) -> None:
         if as_json:

@@ -20,14 +20,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from reverie.agent.memory import AgentPlace, agent_memories
 from reverie.apps.web import show
 from reverie.apps.web.events import Hub
-from reverie.apps.web.figures import Commands, Figures
+from reverie.apps.web.figures import Commands, ProjectFigures
 from reverie.errors import NotFound
 from reverie.memory.format.entry import is_topic
 from reverie.store.memories import Memories, history_folder, memory_folder
 from reverie.upkeep.derived import NAME, Derived
 from reverie.upkeep.forget import Forgetting
 from reverie.upkeep.memory import find_memory
-from reverie.upkeep.memory_index import MemoryIndex
+from reverie.upkeep.memory_index import MemoryRows
 from reverie.upkeep.place import ProjectPlace
 from reverie.upkeep.recall import OpenRecall
 from reverie.upkeep.savings import Savings
@@ -90,11 +90,11 @@ class Desk:
         self.library = place.library_to_write()
         self.base = Derived(self.library.path / NAME)
         self.sessions = SessionIndex(self.base, self.library, self.settings)
-        self.memories = MemoryIndex(self.base, place)
+        self.memories = MemoryRows(self.base, place)
         self.savings = Savings(self.base, self.settings)
         self.recall = OpenRecall(place, self.say)
         self.hub = Hub()
-        self.figures = Figures(self)
+        self.figures = ProjectFigures(self)
         self.commands = Commands(place.environ)
         self.closed = False
         self.running: dict[str, threading.Thread] = {}

@@ -31,7 +31,7 @@ _CLI = "reverie.apps.cli"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptFigure:
     """A figure as it was last worked out; `error` says why there is none."""
 
     value: Any = None
@@ -40,14 +40,14 @@ class Kept:
     do: str = ""
 
 
-class Figures:
+class ProjectFigures:
     """The figures of one project."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.fresh = FRESH
 
-    def get(self, makers: Mapping[str, Callable[[], Any]]) -> dict[str, Kept]:
+    def get(self, makers: Mapping[str, Callable[[], Any]]) -> dict[str, KeptFigure]:
         """What is kept of each, from one query; what is old is worked out beside it."""
         found = self._desk.base.facts([f"figure {name}" for name in makers])
         kept = {name: _kept(found.get(f"figure {name}", "")) for name in makers}
@@ -56,7 +56,7 @@ class Figures:
                 self._desk.start(f"figure {name}", partial(self.make, name, make))
         return kept
 
-    def last(self, name: str) -> Kept:
+    def last(self, name: str) -> KeptFigure:
         """What is kept of one; nothing is worked out."""
         return _kept(self._desk.base.fact(f"figure {name}"))
 
@@ -77,8 +77,8 @@ class Figures:
         self._desk.base.note([(f"figure {name}", "") for name in names])
 
 
-def _kept(text: str) -> Kept:
-    return Kept(**json.loads(text)) if text else Kept()
+def _kept(text: str) -> KeptFigure:
+    return KeptFigure(**json.loads(text)) if text else KeptFigure()
 
 
 def by_command(desk: Desk, *words: str) -> Any:

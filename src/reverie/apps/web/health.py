@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from reverie.apps.web import show
 from reverie.apps.web.desk import Ask, Desk, to
-from reverie.apps.web.figures import Kept, by_command
+from reverie.apps.web.figures import KeptFigure, by_command
 from reverie.apps.web.memories import by_user
 from reverie.apps.web.plots import bar, spark
 from reverie.apps.web.switches import POST as SWITCHING
@@ -157,7 +157,7 @@ def _date(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
-def _doctor(kept: Kept) -> Values | None:
+def _doctor(kept: KeptFigure) -> Values | None:
     """What is not well, the worst first, and apart from it what is."""
     if not kept.value:
         return None

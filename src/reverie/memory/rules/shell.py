@@ -87,7 +87,7 @@ _FOLDERS = _set("-C --prefix --cwd --dir --directory -chdir --chdir --workdir")
 _GIT_WRITES = _set("rm mv restore checkout clean apply stash")
 
 
-class Command:
+class ShellCommand:
     """One simple command: the ways its words can be read, the files it names, what it feeds in."""
 
     __slots__ = ("cwd", "fed", "reads", "said", "views", "writes")
@@ -106,14 +106,14 @@ class Command:
         return " ".join(self.said) + ("\n" + self.fed if self.fed else "")
 
 
-def commands(line: str) -> list[Command]:
+def commands(line: str) -> list[ShellCommand]:
     """Every simple command of a line, the nested ones too, in the order they stand."""
-    found: list[Command] = []
+    found: list[ShellCommand] = []
     _collect(line[:MAX_CHARACTERS], "", 0, found)
     return found
 
 
-def _collect(line: str, cwd: str, depth: int, found: list[Command]) -> None:
+def _collect(line: str, cwd: str, depth: int, found: list[ShellCommand]) -> None:
     if depth > MAX_DEPTH or len(found) >= MAX_COMMANDS:
         return
     scan = ShellScan(line)
@@ -155,14 +155,14 @@ class _Redirections:
 
 
 def _ended(
-    words: list[str], kept: _Redirections, cwd: str, depth: int, found: list[Command]
+    words: list[str], kept: _Redirections, cwd: str, depth: int, found: list[ShellCommand]
 ) -> str:
     """A command is over: what it is, and where the next one starts."""
     said, words = words, _plain_start(words)
     if (not said and not kept.writes) or len(found) >= MAX_COMMANDS:
         return cwd
     views, scripts = _views(words)
-    one = Command(views, _moved(views[-1], cwd), said)
+    one = ShellCommand(views, _moved(views[-1], cwd), said)
     one.fed = kept.fed
     one.reads, one.writes = list(kept.reads), list(kept.writes)
     last = views[-1]
@@ -304,7 +304,7 @@ def _found_and_run(words: list[str]) -> list[str]:
 # --- the files it names
 
 
-def _files(words: list[str], one: Command) -> None:
+def _files(words: list[str], one: ShellCommand) -> None:
     if not words:
         return
     name, given = name_of(words[0]), _operands(words)
