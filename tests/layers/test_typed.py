@@ -12,7 +12,7 @@ from reverie.transcript.blocks import text_block
 from reverie.transcript.fold import fold
 from reverie.transcript.records import Entry, UserMessage
 
-pytestmark = pytest.mark.spec("4")
+pytestmark = pytest.mark.spec("4.typed")
 
 NOTICES = (
     "<system-reminder>The file was changed.</system-reminder>",
