@@ -19,7 +19,7 @@ from reverie.middleware.decisions import (
     session_line,
 )
 from reverie.middleware.following import MOST, Ends
-from reverie.middleware.outgoing import Asked, Plan
+from reverie.middleware.outgoing import Asked, OutgoingPlan
 from reverie.middleware.scanning import Known, scan
 from reverie.transcript.blocks import dump
 
@@ -181,8 +181,8 @@ def asked(texts: Sequence[str], session: str = "s", kind: Any = "main") -> Asked
     return Asked(body, Caller(b"seed", session), kind)
 
 
-def made(*decided: tuple[int, str, str]) -> Plan:
-    return Plan(tuple(decided), 0, 0, 0, (), (), (), None, ())
+def made(*decided: tuple[int, str, str]) -> OutgoingPlan:
+    return OutgoingPlan(tuple(decided), 0, 0, 0, (), (), (), None, ())
 
 
 def test_a_request_follows_the_last_one_that_it_holds() -> None:

@@ -17,7 +17,7 @@ from reverie.api.toolset import READ_BACK, reading_back
 from reverie.light import dataclass
 from reverie.middleware import chain
 from reverie.middleware.callers import SWITCH, caller_of
-from reverie.middleware.hidden import HiddenRounds, Round, results_of, seen_of, whole
+from reverie.middleware.hidden import HiddenRound, HiddenRounds, results_of, seen_of, whole
 from reverie.middleware.scanning import LIST, Body, Known, scan
 from reverie.transcript.blocks import dump, parse
 from reverie.wire.forms import definition, tool_name
@@ -191,14 +191,14 @@ class Exchange:
         self._results: Sequence[Any] = ()
         self.names = names
         self.form: Format = body.form
-        self.rounds: list[Round] = []
+        self.rounds: list[HiddenRound] = []
 
     @property
     def data(self) -> bytes:
         """The body to send now."""
         return dump(self._going).encode()
 
-    def took(self, one: Round) -> bool:
+    def took(self, one: HiddenRound) -> bool:
         """An answer came. True: it only reads back, and `data` is to be sent next."""
         self.rounds.append(one)
         handled = [self._fitted.handle(call) for call in one.own] if self._fitted else []

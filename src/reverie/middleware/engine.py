@@ -32,7 +32,7 @@ from reverie.middleware.callers import (
 from reverie.middleware.decisions import Decisions, reminder_line, result_line
 from reverie.middleware.following import Ends
 from reverie.middleware.log import DecisionLog, Line
-from reverie.middleware.outgoing import Asked, Plan, ResultLimits, plan, result_of, written
+from reverie.middleware.outgoing import Asked, OutgoingPlan, ResultLimits, plan, result_of, written
 from reverie.middleware.scanning import Body, Known, ScannedPart, UnreadableBody, scan
 from reverie.middleware.shadow import Shadow, ShadowRules
 from reverie.middleware.shadows import Shadows
@@ -219,7 +219,7 @@ class Engine:
             out if found is None else replace(out, body=found.encode(), told=f"{out.told} sealed")
         )
 
-    def _is_open(self, made: Plan) -> bool:
+    def _is_open(self, made: OutgoingPlan) -> bool:
         return bool(made.open_results or made.sent_results or made.inherited)
 
     def _lock(self, thread: str) -> anyio.Lock:
@@ -233,7 +233,7 @@ class Engine:
         return ResultLimits(rules.characters, str(rules.shadows.home / "projects"), reader)
 
     def _written(
-        self, asked: Asked, made: Plan, data: bytes, shadow: Shadow | None, *, taken: bool
+        self, asked: Asked, made: OutgoingPlan, data: bytes, shadow: Shadow | None, *, taken: bool
     ) -> Outgoing:
         known = self._followed(asked, made)
         text = written(asked, made, known)
@@ -242,7 +242,7 @@ class Engine:
         self.figures.saved += made.saved
         return Outgoing(data if text is None else text.encode(), told, asked, shadow, taken)
 
-    def _followed(self, asked: Asked, made: Plan) -> int:
+    def _followed(self, asked: Asked, made: OutgoingPlan) -> int:
         """How many parts the last request had that this one goes on from; breaks are counted."""
         found = self._ends.followed(asked, made)
         if found.broken:
@@ -262,7 +262,7 @@ class Engine:
     # --- deciding
 
     async def _decide(
-        self, asked: Asked, made: Plan, shadow: Shadow | None, limits: ResultLimits
+        self, asked: Asked, made: OutgoingPlan, shadow: Shadow | None, limits: ResultLimits
     ) -> None:
         """Decide what is open: files first, then the lines, under one lock."""
         lines: list[Line] = []
@@ -279,7 +279,9 @@ class Engine:
             lines.append(reminder_line(asked.thread, spot.chain.hex(), text))
         await to_thread.run_sync(partial(self._settle, lines, asked, made, shadow))
 
-    def _settle(self, lines: list[Line], asked: Asked, made: Plan, shadow: Shadow | None) -> None:
+    def _settle(
+        self, lines: list[Line], asked: Asked, made: OutgoingPlan, shadow: Shadow | None
+    ) -> None:
         """Write down what was decided, and what rules say to calls whose results are new."""
         if shadow is not None and shadow.rules is not None and made.unruled:
             looked = partial(shadow.rules.decided, asked, made.unruled, self._log.decisions)

@@ -59,7 +59,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OutgoingPlan:
     """What is decided of a request, and what is not yet."""
 
     decided: tuple[tuple[int, str, str], ...]  # by part: what stands in its place, and behind it
@@ -88,7 +88,7 @@ class ResultLimits:
         )
 
 
-def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> Plan:
+def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> OutgoingPlan:
     """Everything that decisions say about a request."""
     body, thread = asked.body, asked.thread
     parent = decisions.parent(thread, asked.chains(), asked.folder)
@@ -123,7 +123,7 @@ def plan(asked: Asked, decisions: Decisions, limits: ResultLimits) -> Plan:
             if text:
                 decided.append((at, "", text))
                 reminded += 1
-    return Plan(
+    return OutgoingPlan(
         tuple(decided),
         stored,
         reminded,
@@ -170,7 +170,7 @@ def result_of(body: Body, part: ScannedPart) -> Result:
     return Result(part.call, tool, Block(named, value), text_of(content))
 
 
-def written(asked: Asked, made: Plan, known: int) -> str | None:
+def written(asked: Asked, made: OutgoingPlan, known: int) -> str | None:
     """The text that goes out; None where it is the client's own."""
     body = asked.body
     pieces: list[Patch] = []

@@ -23,7 +23,7 @@ from reverie.settings.values import read_object
 from reverie.store.files import Folder
 from reverie.upkeep import install as plans
 from reverie.upkeep.install import CLIENTS, Client, Edit, Installation, InstallPlan, Wish
-from reverie.upkeep.jsonc import Patch
+from reverie.upkeep.jsonc import TextPatch
 from reverie.upkeep.proxy_address import PORT, ProxyAddress, forget_token, make_token
 
 _RECORDS = "installed"
@@ -174,7 +174,7 @@ def _installation(record: Mapping[str, Any]) -> Installation:
         record["client"],
         record["before"],
         record["after"],
-        tuple(Patch(**one) for one in record["patches"]),
+        tuple(TextPatch(**one) for one in record["patches"]),
         tuple(_edit(one) for one in record["edits"]),
     )
 

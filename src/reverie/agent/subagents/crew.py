@@ -27,7 +27,7 @@ from reverie.agent.mail.letters import EVERYBODY, LEAD, Letter, bounded, deliver
 from reverie.agent.mail.post import Box, Post, Tray
 from reverie.agent.subagents import worktree
 from reverie.agent.subagents.at_work import AgentAtWork
-from reverie.agent.subagents.hiring import Ground, outcome_text
+from reverie.agent.subagents.hiring import CrewGround, outcome_text
 from reverie.agent.subagents.roster import LOST, AgentMode, Member, Roster
 from reverie.agent.subagents.types import AgentType, AgentTypes
 from reverie.agent.subagents.worktree import Worktree
@@ -81,7 +81,7 @@ class Crew:
         session: Session,
         model: Model,
         box: Callable[[], Toolbox],
-        ground: Ground,
+        ground: CrewGround,
         types: Callable[[], AgentTypes],
         send_tool: Callable[[Crew, str], Tool],
     ) -> None:

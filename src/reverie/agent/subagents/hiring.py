@@ -63,7 +63,7 @@ OWN_TREE = (PermissionRule("Edit", "*"), PermissionRule("Write", "*"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CrewGround:
     """What the agents of one session stand on."""
 
     session: str
@@ -190,7 +190,7 @@ def not_for_forks(tool: str) -> str:
 
 
 @asynccontextmanager
-async def hired(ground: Ground, wanted: Hire, model: Model) -> AsyncGenerator[Hired]:
+async def hired(ground: CrewGround, wanted: Hire, model: Model) -> AsyncGenerator[Hired]:
     """An agent, new or as its transcript left it; leaving closes all that is its own."""
     place = ground.place
     if wanted.tree is not None:
@@ -217,12 +217,12 @@ async def hired(ground: Ground, wanted: Hire, model: Model) -> AsyncGenerator[Hi
             memory.close()
 
 
-def _tools(ground: Ground, wanted: Hire) -> list[Tool]:
+def _tools(ground: CrewGround, wanted: Hire) -> list[Tool]:
     known = (tool for tool in ground.registry if tool.name not in LEADS_OWN)
     return [*(tool for tool in known if wanted.type.allows(tool.name)), *wanted.tools]
 
 
-def _memory(ground: Ground, type_: AgentType) -> AgentMemory | None:
+def _memory(ground: CrewGround, type_: AgentType) -> AgentMemory | None:
     if type_.memory is None or ground.library is None:
         return None
     place = ground.place
@@ -236,7 +236,7 @@ def _with_memory(policy: PermissionPolicy, memory: AgentMemory) -> PermissionPol
 
 
 async def _worker(
-    ground: Ground,
+    ground: CrewGround,
     wanted: Hire,
     place: Place,
     model: Model,
@@ -291,7 +291,7 @@ def _policy(settings: Settings, registry: Registry) -> str:
     return settings.context_policy if registry.get("ReadBack") else "classic"
 
 
-def _world(ground: Ground, model: Model, settings: Settings, registry: Registry) -> World:
+def _world(ground: CrewGround, model: Model, settings: Settings, registry: Registry) -> World:
     private = ground.library is None
     return World(
         ground.clock,
@@ -307,7 +307,7 @@ def _world(ground: Ground, model: Model, settings: Settings, registry: Registry)
 
 
 def _head(
-    ground: Ground,
+    ground: CrewGround,
     wanted: Hire,
     place: Place,
     model: Model,
@@ -329,7 +329,7 @@ def _head(
 
 
 def _context(
-    ground: Ground, place: Place, worker: Worker, memory: AgentMemory | None
+    ground: CrewGround, place: Place, worker: Worker, memory: AgentMemory | None
 ) -> ToolContext:
     stored: StoredResults | None = None
     sources: tuple[SealedCalls, ...] = ()
@@ -354,7 +354,7 @@ def _context(
     )
 
 
-def model_named(name: str, ground: Ground) -> Model:
+def model_named(name: str, ground: CrewGround) -> Model:
     """The model that a type names; ReverieError says what is missing for it."""
     from reverie.embedded import EmbeddedModel
     from reverie.providers.choose import model_for

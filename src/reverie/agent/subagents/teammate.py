@@ -26,7 +26,7 @@ from reverie.agent.place import Place, open_memories
 from reverie.agent.subagents.doing import doing
 from reverie.agent.subagents.hiring import (
     AllowedTools,
-    Ground,
+    CrewGround,
     Hire,
     Hired,
     hired,
@@ -68,7 +68,7 @@ class Teammate:
         rules, _ = load_rules(home=place.home, root=place.root)
         roots = PermissionRoots.of(place.top, Path(place.user), place.home)
         stored = tool_results_folder(library.path, str(hello["session"]))
-        self.ground = Ground(
+        self.ground = CrewGround(
             str(hello["session"]),
             place,
             library,
