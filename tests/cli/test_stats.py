@@ -30,7 +30,6 @@ from reverie.transcript.records import (
     Usage,
 )
 from reverie.wire.given import user
-
 from tests.proxy.clients import Client, engine
 
 from .conftest import Run

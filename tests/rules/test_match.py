@@ -207,7 +207,7 @@ def test_nothing_that_a_call_can_hold_raises() -> None:
         assert book.look("Bash", given, cwd=ROOT) == []
 
 
-@pytest.mark.spec("B20.applies-to")
+@pytest.mark.spec("B20.match")
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
@@ -227,7 +227,7 @@ def test_a_short_form_is_the_same_command(rule: str, line: str) -> None:
     assert runs(f"applies_to:\n  command: {rule}", line)
 
 
-@pytest.mark.spec("B20.applies-to")
+@pytest.mark.spec("B20.match")
 @pytest.mark.parametrize(
     ("rule", "line"),
     [

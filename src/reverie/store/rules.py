@@ -2,8 +2,9 @@
 
 Both lie below home in a folder of their own, where a hook finds them by the project's root alone.
 The compiled file is derived: it is made anew where a memory changed, from the files that changed,
-or by another version of the compiler, from all of them; it may be deleted at any time. The ledger is added to line by line, by any process, and summed up
-where it has grown long; it names files of rules and holds nothing of their text.
+or by another version of the compiler, from all of them; it may be deleted at any time. The ledger
+is added to line by line, by any process, and summed up where it has grown long; it names files of
+rules and holds nothing of their text.
 
 Only the user's own rules may ask or block. A memory's level counts where the user set it by a
 door of ours; what an agent, a teammate or another program wrote there reminds at most.
@@ -38,7 +39,7 @@ MAX_HEAD = MAX_BYTES + len(BOM) + 4_096
 """Bytes of a memory that are read for its rule: the head, and the sentence behind it."""
 MAX_FILE = 64 * 1024 * 1024
 COMPILER = f"{__version__}.1"
-"""Who compiled: what another one made is compiled again, since it may have read a sentence otherwise.
+"""Who compiled: what another one made is compiled again, since it may have read it otherwise.
 The last number goes up where rules are read otherwise between two versions."""
 
 

@@ -129,9 +129,7 @@ def _asked(entries: Sequence[Entry], agent: str) -> Iterator[AnsweredRequest]:
             source = entry.record.source
         elif isinstance(entry.record, AssistantMessage):
             usage, model = entry.record.usage or NOTHING, entry.record.model
-            yield AnsweredRequest(
-                entry.at, source or "main", agent, entry.id, usage, model=model
-            )
+            yield AnsweredRequest(entry.at, source or "main", agent, entry.id, usage, model=model)
 
 
 def _agents(library: Library, session: str) -> Iterator[tuple[str, list[Entry], list[str]]]:
