@@ -63,7 +63,7 @@ class RecalledNotes:
         settings: Settings,
         alone: Callable[[float], bool] | None = None,
     ) -> None:
-        """`alone`: whether a time is that of one file; all files are looked at where nobody says."""
+        """`alone`: whether a time is that of one file; without it, all files are looked at."""
         self._memories = memories
         self._alone = alone
         self._root = root
