@@ -125,6 +125,8 @@ def test_an_unknown_command_is_named_with_what_may_be_meant(run: Run) -> None:
     assert done.out == ""
     assert "Did you mean 'sessions'?" in done.err
     assert run("sesions", "--json", code=2).error["exit_code"] == 2
+    assert "Did you mean 'memory search'?" in run("search", "printer", code=2).err
+    assert "Did you mean 'memory import' or 'sessions import'?" in run("import", code=2).err
 
 
 @pytest.mark.parametrize(
