@@ -41,6 +41,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 FREE: dict[str, Callable[[str], str]] = {
     "zero-width": "\u200b".join,
     "soft hyphens": lambda text: text[:9] + "\u00ad" + text[9:],
+    "a terminal's colour": lambda text: text[:9] + "\x1b[01;31m\x1b[K" + text[9:] + "\x1b[m",
     "full-width": lambda text: text.translate(FULL_WIDTH),
     "two lines": lambda text: text[:12] + "\n" + text[12:],
     "two lines, indented": lambda text: text[:12] + "\\\n    " + text[12:],

@@ -68,7 +68,16 @@ def _before_the_end(work: Callable[[], None]) -> None:
 
 _beginning = threading.Lock()
 _beside: list[Beside] = []
-os.register_at_fork(after_in_child=_beside.clear)
+
+
+def _begin_anew() -> None:
+    """A child that was forked has neither the thread, nor anybody who would give back the lock."""
+    global _beginning  # noqa: PLW0603 - a fork has its own
+    _beginning = threading.Lock()
+    _beside.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def beside() -> Beside:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reverie.errors import InvalidInput
 from reverie.light import dataclass
+from reverie.text.counts import plural
 
 if TYPE_CHECKING:
     from reverie.api.reading import MemoryReader
@@ -54,7 +55,7 @@ class Report:
     def __str__(self) -> str:
         rate = "" if self.hit_rate is None else f", {self.hit_rate:.0%} from the cache"
         spent = f"cost {self.cost:,.0f}, in the background {self.background_cost:,.0f}"
-        head = f"{self.requests:,} requests, {self.tokens:,} tokens{rate}; {spent}"
+        head = f"{plural(self.requests, 'request')}, {self.tokens:,} tokens{rate}; {spent}"
         return "\n".join((head, *map(str, self.events)))
 
 

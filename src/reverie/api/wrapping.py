@@ -6,10 +6,12 @@ fails here is said, and the caller's own request goes out.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 from reverie.alone import tried
 from reverie.api.fitting import Fitted, Policy, fit
@@ -70,6 +72,12 @@ class Wrapping:
         self._turn = threading.Lock()
         self._learning: Learning | None = None
         self.requests = self.tokens = self.saved = 0
+        _wrapped.add(self)
+
+    def begin_anew(self) -> None:
+        """In a child that was forked: the loop behind the memory is its parent's."""
+        self._turn = threading.Lock()
+        self._learning = None
 
     def begin(self, form: Format, headers: Mapping[str, str], data: bytes) -> Exchange | None:
         """What goes out in place of a request; None: the request as it is."""
@@ -155,6 +163,17 @@ class Wrapping:
             self._learning.settle()
         reader = memory._reader()  # pyright: ignore[reportPrivateUsage]
         return replace(of_memory(reader, since), saved=self.saved)
+
+
+_wrapped: WeakSet[Wrapping] = WeakSet()
+
+
+def _begin_anew() -> None:
+    for one in list(_wrapped):
+        one.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _list(found: object) -> list[Any]:

@@ -193,7 +193,7 @@ class Library:
             raise NotFound(
                 "there is no such session in this project",
                 where=session,
-                do="List the project's sessions to see their ids",
+                do="`reverie sessions list` shows the ids",
             )
 
     def agent_log(self, session: str, agent: str) -> Journal:

@@ -47,6 +47,7 @@ from reverie.session.turn import (
     ignore_event,
     ignore_reply,
 )
+from reverie.text.counts import plural
 from reverie.transcript.messages import interrupted_result
 from reverie.transcript.records import UserMessage
 from reverie.transcript.request import MAIN, Request, Task
@@ -243,7 +244,7 @@ async def _within_limits(turn: TurnUnderWay) -> None:
         turn.outcome = "completed"
         return
     if turn.rounds >= turn.limits.rounds:
-        turn.outcome, turn.reason = "limit", f"the turn had {turn.rounds:,} rounds"
+        turn.outcome, turn.reason = "limit", f"the turn had {plural(turn.rounds, 'round')}"
         return
     most = turn.limits.cost
     if most is None:

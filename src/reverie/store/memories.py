@@ -207,6 +207,7 @@ class Memories:
         body = whole(text.strip())
         if not body:
             raise InvalidInput("There is nothing to remember", do="Say what to remember")
+        secrets.checked(text, key)  # by the lines of the text itself; the write looks at the file
         title = name or title_of(body)
         kind = type or sort_of(body)
         known, free = self._known(body, entries.key_for(title, kind))

@@ -22,6 +22,7 @@ from reverie.errors import InvalidMessage, NotFound, PathRefused, StoreError
 from reverie.layers.tool_results import FOLDER
 from reverie.light import dataclass
 from reverie.store.keys import beneath
+from reverie.text.counts import plural
 from reverie.tools.tool import Input, Output, StoredResults, Tool, ToolContext, ToolFailed
 from reverie.transcript.blocks import parse, text_of
 from reverie.transcript.records import ResultDecided
@@ -215,7 +216,7 @@ def page(title: str, warning: str, file: BinaryIO, wanted: ReadRange) -> Output:
             break
         rows.append(found.row)
     if len(rows) == 1:
-        what = f"no line holds {wanted.query!r}" if needle else f"it has {lines:,} lines"
+        what = f"no line holds {wanted.query!r}" if needle else f"it has {plural(lines, 'line')}"
         rows.append(f"[nothing: {what}]")
     return Output("\n".join(rows))
 

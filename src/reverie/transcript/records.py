@@ -163,6 +163,7 @@ class ForkEnded:
     usage: Usage
     requests: int
     outcome: Literal["completed", "failed", "cancelled"]
+    model: str = ""  # that answered; where none is named, it is reckoned as its session's
 
 
 @unchanging

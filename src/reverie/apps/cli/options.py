@@ -25,8 +25,9 @@ json_option = click.option(
 )
 project_option = click.option(
     "--project",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=Path(),
+    metavar="PATH",
     help="A folder in the project.",
 )
 model_option = click.option("--model", default="", metavar="M", help="The model to use.")

@@ -83,7 +83,8 @@ def _lead(sums: Values, wrong: list[Values], stats: Values | None) -> tuple[str,
     if wrong:
         return f"{plural(len(wrong), 'thing')} to put right.", "It says below how."
     if stats and stats["breaker_trips"]:
-        return "Compaction gave up.", f"{plural(stats['breaker_trips'], 'trip')} of the breaker."
+        times = plural(stats["breaker_trips"], "time")
+        return "Compaction gave up.", f"After failures in a row, {times}: that session says why."
     if not sums["findings"]:
         return "All is well.", "Nothing is wrong with the memory." if sums["memories"] else ""
     can = f", {show.num(sums['fixable'])} can be mended here" if sums["fixable"] else ""

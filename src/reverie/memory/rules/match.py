@@ -12,6 +12,7 @@ from __future__ import annotations
 from reverie.memory.rules import paths
 from reverie.memory.rules.calls import OTHER, ROLES, SHELL, WRITE, Act, ParsedCall, role_of
 from reverie.memory.rules.shell import is_option, name_of
+from reverie.memory.rules.verbs import in_full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def is_command(wanted: Sequence[str], words: Sequence[str]) -> bool:
     options of either may stand between, and those wanted must be there."""
     if not is_program(wanted[0], words[0]):
         return False
+    program = name_of(words[0])
+    wanted, words = in_full(program, wanted), in_full(program, words)
     options = [word for word in wanted[1:] if is_option(word)]
     if not all(has_option(words[1:], one) for one in options):
         return False
@@ -238,8 +241,8 @@ def _is_literal(word: str) -> bool:
 
 
 def _command_anchor(words: Sequence[str]) -> str:
-    plain = [word for word in words[1:] if not is_option(word)]
     name = name_of(words[0])
+    plain = [word for word in in_full(name, words)[1:] if not is_option(word)]
     return f"c:{name} {plain[0]}" if plain and _is_literal(plain[0]) else f"c:{name}"
 
 
@@ -290,7 +293,8 @@ def marks(call: ParsedCall) -> set[str]:
             if view:
                 name = name_of(view[0])
                 found.add(f"c:{name}")
-                found.update(f"c:{name} {word}" for word in view[1:12] if not is_option(word))
+                words = in_full(name, view)[1:12]
+                found.update(f"c:{name} {word}" for word in words if not is_option(word))
                 found.update("a:" + word for word in view[:50])
         for path in act.paths:
             found.update(paths.marks(path))
