@@ -157,8 +157,8 @@ class FleetLedger:
         return self.database.run(work, writes=True)
 
     def begin(self, tenant: str, key: str, worker: str) -> TakenJob | None:
-        """Take up a job that the engine hands out; None where it is no longer open, or where
-        somebody has a higher fence by now."""
+        """Take up a job that the engine hands out; None where it is no longer open, waits for a
+        later time, or where somebody has a higher fence by now."""
         return self.patient(lambda: self._begun(self._write, tenant, key, worker))
 
     def _begun(self, run: RunSql, tenant: str, key: str, worker: str) -> TakenJob | None:
@@ -168,7 +168,8 @@ class FleetLedger:
             "UPDATE fleet_jobs SET state = 'running', fence = ?, worker = ?, tries = tries + 1,"
             f" started = {self.now_sql}, phase = '', code = ''"
             " WHERE tenant = ? AND key = ? AND state IN ('queued', 'running') AND cancel = 0"
-            f" AND fence < ? RETURNING {_COLUMNS}, tries, requests, cost",
+            f" AND after <= {self.now_sql} AND fence < ?"
+            f" RETURNING {_COLUMNS}, tries, requests, cost",
             (fence, worker, tenant, key, fence),
         )
         if not rows:

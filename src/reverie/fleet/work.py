@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone
+from reverie.alone import alone, tried
 from reverie.clock import SystemClock
 from reverie.errors import BudgetExceeded, Held, NotFound, ReverieError
 from reverie.fleet.jobs import TEAM, Job, JobEnd, Progress, TakenJob
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 POLL = 2.0
 """Seconds between two looks at whether a job that runs should go on."""
-HELD_WAIT = 60.0
+HELD_WAIT = 30.0
 UNKNOWN_WAIT = 600.0
 BACKOFF = 30.0
 LOG = "fleet/log.jsonl"
@@ -151,7 +151,9 @@ class Workshop:
         task = self._tasks.get(job.kind)
         if task is None:
             return JobEnd("queued", "unknown-kind", UNKNOWN_WAIT, counted=False)
-        model = self._metered(job.tenant)
+        model, error = tried(lambda: self._metered(job.tenant), None)
+        if model is None:  # the settings cannot be read
+            return self._ended(taken, TaskOutcome("failed", "error", error))
         run = TaskRun(model, taken.fence, counted=False)
         free = self.model.capabilities.free
 
@@ -166,9 +168,12 @@ class Workshop:
             outcome = TaskOutcome("failed", "error", error)
         if free:
             outcome = replace(outcome, cost=0.0)
-        self._log(taken, outcome)
         now = await to_thread.run_sync(self.ledger.now)
-        return ended(outcome, taken.tries, until_tomorrow(now) if model.refused else 0.0)
+        return self._ended(taken, outcome, until_tomorrow(now) if model.refused else 0.0)
+
+    def _ended(self, taken: TakenJob, outcome: TaskOutcome, tomorrow: float = 0.0) -> JobEnd:
+        self._log(taken, outcome)
+        return ended(outcome, taken.tries, tomorrow)
 
     async def _outcome(self, work: Awaitable[TaskOutcome]) -> TaskOutcome:
         """What a task gives; errors of ours have codes of their own."""
