@@ -26,7 +26,7 @@ def reading_mark(home: Path, pid: int) -> Path:
 
 def _body(home: Path, body: str) -> FleetTask:
     if body == "locked":
-        return stopped_in_lock(home.parent / f"stopped.{os.getpid()}")
+        return stopped_in_lock()
     return lander(float(body), reading_mark(home, os.getpid()).touch)
 
 
