@@ -20,7 +20,7 @@ from reverie.upkeep.tasks import TaskOutcome
 from tests.fleet.fleet import LEASE, Fleet, rows
 from tests.fleet.stage import jobs_for, lander, make_memories, wrong
 
-pytestmark = [pytest.mark.spec("9.fleet-engine"), pytest.mark.doors]
+pytestmark = [pytest.mark.spec("9.fleet-states"), pytest.mark.doors]
 HOUR = "last_heartbeat = now() - interval '1 hour'"
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 from anyio import to_thread
 
-from reverie.alone import alone, tried
+from reverie.alone import alone
 from reverie.clock import SystemClock
 from reverie.errors import BudgetExceeded, Held, NotFound, ReverieError
 from reverie.fleet.jobs import TEAM, Job, JobEnd, Progress, TakenJob
@@ -151,9 +151,7 @@ class Workshop:
         task = self._tasks.get(job.kind)
         if task is None:
             return JobEnd("queued", "unknown-kind", UNKNOWN_WAIT, counted=False)
-        model, error = tried(lambda: self._metered(job.tenant), None)
-        if model is None:  # the settings cannot be read
-            return self._ended(taken, TaskOutcome("failed", "error", error))
+        model = self._metered(job.tenant)
         run = TaskRun(model, taken.fence, counted=False)
         free = self.model.capabilities.free
 
@@ -168,12 +166,9 @@ class Workshop:
             outcome = TaskOutcome("failed", "error", error)
         if free:
             outcome = replace(outcome, cost=0.0)
-        now = await to_thread.run_sync(self.ledger.now)
-        return self._ended(taken, outcome, until_tomorrow(now) if model.refused else 0.0)
-
-    def _ended(self, taken: TakenJob, outcome: TaskOutcome, tomorrow: float = 0.0) -> JobEnd:
         self._log(taken, outcome)
-        return ended(outcome, taken.tries, tomorrow)
+        now = await to_thread.run_sync(self.ledger.now)
+        return ended(outcome, taken.tries, until_tomorrow(now) if model.refused else 0.0)
 
     async def _outcome(self, work: Awaitable[TaskOutcome]) -> TaskOutcome:
         """What a task gives; errors of ours have codes of their own."""
