@@ -58,11 +58,11 @@ class Fleet:
             await self.worker(tenants=tenants, url=url, until_done=True, **tasks).run()
 
     @asynccontextmanager
-    async def owned(self) -> AsyncGenerator[Any]:
+    async def owned(self, made: type[Any] | None = None) -> AsyncGenerator[Any]:
         """The engine's statements about jobs, as our workers say them."""
         from procrastinate import App, PsycopgConnector
 
-        connector = PsycopgConnector(
+        connector = (made or PsycopgConnector)(
             conninfo=tables.seeing(self.url, ()),
             configure=self.engine.commit_at_once,
             min_size=1,

@@ -127,16 +127,31 @@ async def test_a_worker_struck_off_at_work_loses_that_job_and_works_on(fleet: Fl
 # Words that the database did not hear
 
 
-async def test_how_a_job_ended_is_said_again_over_a_connection_that_broke(fleet: Fleet) -> None:
+def connector_that_fails(at: str) -> type[Any]:
+    """A connector whose first statement that names `at` does not reach the database."""
+    from procrastinate import PsycopgConnector, exceptions
+
+    class Failing(PsycopgConnector):
+        failed = 0
+
+        async def execute_query_all_async(self, query: Any, **arguments: Any) -> Any:
+            if at in query and not Failing.failed:
+                Failing.failed += 1
+                raise exceptions.ConnectorException
+            return await super().execute_query_all_async(query, **arguments)
+
+    return Failing
+
+
+async def test_how_a_job_ended_is_said_until_it_is_heard(fleet: Fleet) -> None:
     from procrastinate import jobs
 
     fleet.plan(jobs_for([Path("/nowhere")], 1))
-    async with fleet.owned() as owned:
+    failing = connector_that_fails("procrastinate_finish_job")
+    async with fleet.owned(failing) as owned:
         job = await owned.fetch_job(None, await owned.register_worker())
-        query: Any = "SELECT pg_backend_pid() AS pid"
-        mine = (await owned.connector.execute_query_one_async(query))["pid"]
-        rows(fleet.ledger, f"SELECT pg_terminate_backend({mine}, 30000)")
         await owned.finish_job(job, jobs.Status.SUCCEEDED, True)
+    assert failing.failed == 1
     assert fleet.engine_states() == []
 
 
@@ -144,18 +159,8 @@ async def test_a_worker_whose_word_is_never_heard_begins_anew(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the engine would think that it has the job, for as long as it lives."""
-    from procrastinate import PsycopgConnector, exceptions
-
-    unheard: list[str] = []
-
-    class Deaf(PsycopgConnector):
-        async def execute_query_all_async(self, query: Any, **arguments: Any) -> Any:
-            if "procrastinate_finish_job" in query and not unheard:
-                unheard.append(query)
-                raise exceptions.ConnectorException
-            return await super().execute_query_all_async(query, **arguments)
-
-    monkeypatch.setattr(fleet.engine.procrastinate, "PsycopgConnector", Deaf)
+    failing = connector_that_fails("procrastinate_finish_job")
+    monkeypatch.setattr(fleet.engine.procrastinate, "PsycopgConnector", failing)
     monkeypatch.setattr(fleet.engine, "PATIENCE", 0.0)
     (root,) = make_memories(fleet.home, fleet.base, 1)
     fleet.plan(jobs_for([root], 1))
@@ -166,7 +171,7 @@ async def test_a_worker_whose_word_is_never_heard_begins_anew(
         return await lander()(work) if len(tries) > 1 else TaskOutcome("passed over", "fenced")
 
     await fleet.work(dream=body)
-    assert (len(unheard), len(tries)) == (1, 2)
+    assert (failing.failed, len(tries)) == (1, 2)
     assert wrong(fleet.home, [root], 1) == (0, 0)
 
 
