@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reverie.apps.cli.fleet_open import (
+    check_made,
     chosen_model,
     database_option,
     database_url,
@@ -152,7 +153,7 @@ def work(
     names = tuple(map(checked_tenant, tenants))
     ledger = engine.open_fleet(url, names)
     try:
-        ledger.check()
+        check_made(ledger)
         shop = workshop(ledger, place, chosen_model(place, model))
         poll = min(5.0, lease / 4)
         options = engine.WorkerOptions(workers, names, lease, until_done, poll)

@@ -32,7 +32,7 @@ _MAX_REASON = 400
 
 
 def seen_status(ledger: FleetLedger, home: Path) -> dict[str, Any]:
-    """The status, and with it who works, what is dead, what has to wait and the last days."""
+    """The status, and with it the last night, who works, what is dead and what has to wait."""
     found = fleet_status(ledger)
     now = ledger.now()
     dead = ledger.jobs(state="dead", most=COUNTED)
@@ -42,6 +42,7 @@ def seen_status(ledger: FleetLedger, home: Path) -> dict[str, Any]:
     past = _past(ledger, now)
     return {
         **found,
+        "recent": _recent(ledger, now),
         "signs": _signs(ledger, found["workers"]),
         "dead": _by_code(dead, home),
         "later": _by_code(later, home),
@@ -54,6 +55,21 @@ def seen_status(ledger: FleetLedger, home: Path) -> dict[str, Any]:
             for name, about in found["tenants"].items()
         },
     }
+
+
+_RECENT = (
+    "SELECT tenant, kind, state, COUNT(*), SUM(cost) FROM fleet_jobs WHERE state IN ('queued',"
+    " 'running') OR started >= ? OR created >= ? GROUP BY tenant, kind, state"
+    " ORDER BY tenant, kind, state"
+)
+
+
+def _recent(ledger: FleetLedger, now: float) -> list[dict[str, Any]]:
+    """The jobs that are open, or were begun or planned within a day: the ledger keeps all."""
+    since = now - _DAY
+    rows = ledger.database.run(lambda within: within.rows(_RECENT, (since, since)))
+    names = ("tenant", "kind", "state", "jobs", "cost")
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def with_reasons(rows: Sequence[JobRow], home: Path) -> list[JobRow]:
