@@ -57,6 +57,12 @@ SAID = {
     "off": "Switched off, from the next turn on.",
     "limited": "Set. Sessions that begin from now on keep to it.",
     "syncing": "A sync has begun; what it did stands below when it is done.",
+    "requeued": "It is queued again; a worker or the next `reverie fleet run` takes it up.",
+    "cancelled": "Cancelled.",
+    "stopping": "It was asked to stop; its memory is free once it has.",
+    "over": "Nothing was changed: it runs, or it is over.",
+    "paused": "Paused: none of its jobs begins, and those that run come to their end.",
+    "resumed": "Resumed: its jobs begin again.",
     "forgotten": "Forgotten: nothing in Reverie's home contains it any more.",
 }
 """What has just been done; a page shows it by its name, never by words from its address."""
@@ -197,6 +203,10 @@ class Desk:
         more = [*outside, *agent_memories(ground)]
         return Forgetting(place.home, place.environ, time.time, more)
 
+    def screens(self) -> tuple[tuple[str, str, str], ...]:
+        """The screens in the menu; the fleet's where there is one."""
+        return (*SCREENS, FLEET) if has_fleet(self.place) else SCREENS
+
     def waiting(self) -> dict[str, int]:
         """What waits for a person, for the numbers in the menu."""
         from reverie.session.dream.branch import dreams, dreams_folder
@@ -234,7 +244,7 @@ def _templates(desk: Desk) -> jinja2.Environment:
     known: dict[str, Any] = {
         "project": root.name or "/",
         "folder": show.homely(root),
-        "screens": SCREENS,
+        "screens": desk.screens,
         "waiting": desk.waiting,
         "now": time.time,
         "said_words": SAID,
@@ -254,3 +264,11 @@ SCREENS: tuple[tuple[str, str, str], ...] = (
     ("savings", "Savings", "a"),
 )
 """The screens in the menu: address, word, key behind `g`."""
+FLEET = ("fleet", "Fleet", "f")
+
+
+def has_fleet(place: ProjectPlace) -> bool:
+    """Whether a fleet's database is named, or a plan was made here; nothing is opened."""
+    from reverie.fleet.local import FILE
+
+    return bool(place.environ.get("REVERIE_FLEET_DATABASE")) or (place.home / FILE).exists()
