@@ -55,7 +55,7 @@ class Fleet:
     ) -> None:
         """Work until no job is open."""
         with anyio.fail_after(60):
-            await self.worker(tenants=tenants, url=url, until_done=True, **tasks).run()
+            await self.worker(tenants=tenants, url=url, until_done=True, lease=LEASE, **tasks).run()
 
     @asynccontextmanager
     async def owned(self, made: type[Any] | None = None) -> AsyncGenerator[Any]:
