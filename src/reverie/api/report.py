@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from reverie.errors import InvalidInput
 from reverie.light import dataclass
-from reverie.text.counts import plural
 
 if TYPE_CHECKING:
     from reverie.api.reading import MemoryReader
@@ -53,6 +52,8 @@ class Report:
     events: tuple[ReportEvent, ...] = ()
 
     def __str__(self) -> str:
+        from reverie.text.counts import plural
+
         rate = "" if self.hit_rate is None else f", {self.hit_rate:.0%} from the cache"
         spent = f"cost {self.cost:,.0f}, in the background {self.background_cost:,.0f}"
         head = f"{plural(self.requests, 'request')}, {self.tokens:,} tokens{rate}; {spent}"
