@@ -25,6 +25,8 @@ class _Watched:
         self._at = at
         self._hops = hops
         self.hit = False
+        self.came = False
+        """Whether the work was still there when the cancellation came."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         waits, sent, raised = 0, None, None
@@ -49,12 +51,15 @@ class _Watched:
         if hops:
             asyncio.get_running_loop().call_soon(self._cancel, task, hops - 1)
         else:
-            task.cancel()
+            self.came = task.cancel()
 
 
-async def cancelled_at(work: Callable[[], Awaitable[Any]], at: int, hops: int = 0) -> bool:
+async def cancelled_at(
+    work: Callable[[], Awaitable[Any]], at: int, hops: int = 0, *, drawn: bool = False
+) -> bool:
     """Run work in a task of its own that is cancelled at its wait number `at`; False where it
-    waits less often. What it raises besides the cancellation is raised here."""
+    waits less often. What it raises besides the cancellation is raised here. One that came too
+    late, because the work had ended, is not counted."""
     watched = _Watched(_as_coroutine(work), at, hops)
 
     async def run() -> None:
@@ -64,7 +69,7 @@ async def cancelled_at(work: Callable[[], Awaitable[Any]], at: int, hops: int = 
     await asyncio.wait([task])
     if not task.cancelled():
         task.result()
-    counted("native cancels", int(watched.hit))
+    counted("native cancels", int(watched.came), drawn=drawn)
     return watched.hit
 
 
