@@ -22,6 +22,7 @@ written.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -47,22 +48,26 @@ FAILED = ("fail", "erro")
 @dataclass(frozen=True, slots=True)
 class Part:
     """The files whose text a pattern is found in, and what they are run for here: one that is in
-    two parts counts each thing in one of them."""
+    two parts counts each thing in one of them. `narrow` runs only those of their tests that the
+    pattern is found in: they stand among others that have nothing to do with it."""
 
     files: re.Pattern[str]
     tries: tuple[str, ...]
+    narrow: bool = False
 
 
-def _part(pattern: str, *tries: str) -> Part:
-    return Part(re.compile(pattern, re.MULTILINE), tries)
+def _part(pattern: str, *tries: str, narrow: bool = False) -> Part:
+    return Part(re.compile(pattern, re.MULTILINE), tries, narrow)
 
 
 PARTS = {
-    "kills": _part(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(", "kills"),
+    "kills": _part(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(", "kills", narrow=True),
     "cancels": _part(r"\bcancelled_at\(", "native cancels"),
     "power": _part(r'\bcounted\("power-cut states"', "power-cut states"),
     "faults": _part(
-        r'\bevery_error\(|\bfailed_anywhere\(|\bcounted\("fault points"', "fault points"
+        r'\bevery_error\(|\bfailed_anywhere\(|\bcounted\("fault points"',
+        "fault points",
+        narrow=True,
     ),
     "courses": _part(r"^from tests\.breaking import", "kills", "fault points", "power-cut states"),
     "journals": _part(r'\bcounted\("journal mutations"', "journal mutations"),
@@ -106,6 +111,24 @@ def test_files(root: Path, part: str) -> list[str]:
     ]
 
 
+def test_names(root: Path, part: str) -> list[str]:
+    """What is run for a part: its files, or the tests in them that its pattern is found in."""
+    files = test_files(root, part)
+    return [name for one in files for name in _narrowed(root, part, one)]
+
+
+def _narrowed(root: Path, part: str, file: str) -> list[str]:
+    text = (root / file).read_text(encoding="utf-8")
+    named = [
+        f"{file}::{found.name}"
+        for found in ast.parse(text).body
+        if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
+        and found.name.startswith("test_")
+        and PARTS[part].files.search(ast.get_source_segment(text, found) or "")
+    ]
+    return named if named and PARTS[part].narrow else [file]
+
+
 def finished(state: Path) -> dict[str, int]:
     """How many slices of each part and seed are done."""
     return json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
@@ -126,7 +149,7 @@ def run_slice(root: Path, one: Slice, jobs: int) -> tuple[int, str]:
     options = ["-q", "-n", str(jobs), "--dist", "loadfile", "--timeout", "0", "--tb=short"]
     seeded = f"--hypothesis-seed={one.seed + one.number}"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, seeded, *test_files(root, one.part)],
+        [sys.executable, "-m", "pytest", *options, seeded, *test_names(root, one.part)],
         cwd=root,
         env={**os.environ, **one.environ, "REVERIE_TALLY": str(tally)},
         stdout=subprocess.PIPE,

@@ -11,15 +11,15 @@ import pytest
 from scripts import endurance
 
 BREAKS = """import os, pathlib
-def every_kill(): pass
-every_kill()
+def EVERY(): pass
 def test_tells_what_it_tried():
+    EVERY()
     with pathlib.Path("seen").open("a") as seen:
         print(os.environ["REVERIE_SEED"], os.environ["REVERIE_EXAMPLES"], file=seen)
     with open(os.environ["REVERIE_TALLY"], "a") as tally:
         print("3 drawn kills\\n5 same kills\\n7 drawn fault points", file=tally)
     assert not pathlib.Path("broken").exists()
-"""
+""".replace("EVERY", "every_kill")
 
 
 @pytest.fixture
@@ -61,6 +61,9 @@ def test_each_part_has_its_tests(root: Path) -> None:
     kills = endurance.test_files(root, "kills")
     assert "tests/store/test_crash.py" in kills
     assert "tests/session/test_crash.py" in kills
+    lives = "tests/store/test_crash.py::test_row_27_lives_that_are_killed_again_and_again_add_up"
+    assert lives in endurance.test_names(root, "kills")
+    assert not [one for one in endurance.test_names(root, "faults") if "kill" in one]
     assert len(endurance.test_files(root, "properties")) > 40
     assert "tests/session/test_cancel.py" in endurance.test_files(root, "cancels")
     assert "tests/session/test_power.py" in endurance.test_files(root, "power")
