@@ -141,12 +141,12 @@ async def _life(base: Path, seed: int) -> None:
     s = await stage.started(new_id=ids("id"))
     for _ in range(6):
         word = f"word-{chance.randrange(10**9)}"
-        at, hops = chance.randrange(1, 6), chance.randrange(20)
+        at, hops = chance.randint(1, 2), int(chance.expovariate(0.25))  # it waits twice
         await cancelled_at(lambda w=word: s.add(w), at, hops, drawn=True)
         same(s.view, stage.on_disk(s.id))
         await s.add(f"{word}-acked")
         stage.acked.append(f"{word}-acked")
-        at, hops = chance.randrange(1, 12), chance.randrange(30)
+        at, hops = chance.randint(1, 4), int(chance.expovariate(0.25))
         await cancelled_at(s.prepare, at, hops, drawn=True)
         same(s.view, stage.on_disk(s.id))
         await s.prepare()
