@@ -26,6 +26,7 @@ model would have thought better or worse.
 | **no** | it is not; the reason stands beside it |
 | - | nothing ran that it could be held against |
 """
+POINTS = frozenset(["kills", "native cancels", "power-cut states", "fault points"])
 SIGNS = {True: "yes", False: "**no**", None: "-"}
 END = "#where-reverie-leads-and-where-it-does-not"
 
@@ -135,14 +136,20 @@ def pictures(
 def endurance(found: Mapping[str, Any]) -> Iterator[str]:
     """What was tried to break it: counts, and how many of them went wrong."""
     yield "## What was tried to break it\n"
-    yield "| what | tried | bad | a minute | seconds | seed | command | commit |"
-    yield "|---|--:|--:|--:|--:|---|---|---|"
-    for row in found.get("rows", ()):
+    rows = found.get("rows", ())
+    points = sum(row["count"] for row in rows if row["what"] in POINTS)
+    yield f"In all {points:,} kills, cancels, power cuts and failed calls. Each is another one:"
+    yield "what every seed repeats counts once. Bad are tests that failed, mended those that had"
+    yield "failed with a seed that is clean now.\n"
+    yield "| what | tried | bad | mended | a minute | seconds | seed | command | commit |"
+    yield "|---|--:|--:|--:|--:|--:|---|---|---|"
+    for row in rows:
         seconds = float(row.get("seconds") or 0)
         rate = row.get("rate") or (60 * row["count"] / seconds if seconds else 0)
         yield (
             f"| {cell(str(row.get('what') or row.get('part') or row.get('key')))} |"
-            f" {row['count']:,} | {row['bad']:,} | {rate:,.0f} | {seconds:,.0f} |"
+            f" {row['count']:,} | {row['bad']:,} | {row.get('mended', 0):,} |"
+            f" {rate:,.0f} | {seconds:,.0f} |"
             f" {row.get('seed', '')} | `{cell(str(row.get('command', '')))}` |"
             f" {row.get('commit', '')} |"
         )

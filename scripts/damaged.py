@@ -67,6 +67,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/cli/test_memory.py",
     ),
     "store/keys": ("tests/store/test_names.py", "tests/store/test_folder.py"),
+    "store/folders": ("tests/store/test_folder.py", "tests/store/test_power.py"),
     "store/lock": ("tests/store/test_lock.py", "tests/memory/test_held_up.py"),
     "store/consolidation": ("tests/store/test_consolidation.py", "tests/store/test_power.py"),
     "store/lists": (
@@ -132,9 +133,30 @@ NAMED = (
     ),
     Mutation(
         "a new root folder is not on the disk",
+        "src/reverie/store/folders.py",
+        "    try:\n        flush_directory(at)\n",
+        "    try:\n        pass\n",
+        _POWER,
+    ),
+    Mutation(
+        "a folder stays whose name the disk did not take",
+        "src/reverie/store/folders.py",
+        "            os.rmdir(name, dir_fd=at)\n",
+        "            pass\n",
+        ("tests/store/test_folder.py",),
+    ),
+    Mutation(
+        "a new root that somebody left empty is not on the disk",
+        "src/reverie/store/folders.py",
+        "        if is_empty(path):\n",
+        "        if False:\n",
+        _POWER,
+    ),
+    Mutation(
+        "a folder that somebody left empty is not on the disk",
         "src/reverie/store/keys.py",
-        "        flush_directory(above)\n",
-        "        pass\n",
+        "            if create and is_empty(fd):\n",
+        "            if False:\n",
         _POWER,
     ),
     Mutation(

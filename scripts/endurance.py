@@ -1,11 +1,16 @@
 """Runs some tests for hours, slice after slice, each larger or with another seed.
 
-A part is a list of test files. A slice is one run of them at proof scale: its seed is the
-one given plus its number, and the random examples double from slice to slice up to a bound.
-A finished slice is noted at once, so that a run that was stopped goes on with the slice it
-was in; and it adds to the rows of bench/results/endurance.json, one for each thing that its tests
-say they have tried: how much of it, how much a minute, by which seeds, command and commit, and how
-many tests failed. `python -m bench report` shows them in bench/RESULTS.md.
+A part is a list of test files and what they are run for. A slice is one run of them at proof
+scale: its seed is the one given plus its number, and the random examples double from slice to
+slice up to a bound. A finished slice is noted at once, so that a run that was stopped goes on with
+the slice it was in; and it goes to bench/results/endurance.json, into one row for each thing that
+its tests say they have tried. `python -m bench report` shows the rows in bench/RESULTS.md.
+
+What a row counts is different work that held. What tests draw from a seed is summed up over the
+seeds, and a seed that is run again replaces its slice. What is the same with every seed counts
+once. A test that fails counts nothing from where it failed: `bad` is how many failed in the newest
+slice of each seed, `mended` how many had failed in a slice whose seed is clean now.
+
 A slice that fails is noted too and ends the run; it is run again next time. Nothing else is
 written.
 
@@ -17,13 +22,13 @@ written.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,17 +43,38 @@ RESULTS = "bench/results/endurance.json"
 FIRST_EXAMPLES = 1_000
 MAX_EXAMPLES = 64_000
 FAILED = ("fail", "erro")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The files whose text a pattern is found in, and what they are run for here: one that is in
+    two parts counts each thing in one of them. `narrow` runs only those of their tests that the
+    pattern is found in: they stand among others that have nothing to do with it."""
+
+    files: re.Pattern[str]
+    tries: tuple[str, ...]
+    narrow: bool = False
+
+
+def _part(pattern: str, *tries: str, narrow: bool = False) -> Part:
+    return Part(re.compile(pattern, re.MULTILINE), tries, narrow)
+
+
 PARTS = {
-    "kills": re.compile(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\("),
-    "cancels": re.compile(r"\bcancelled_at\("),
-    "power": re.compile(r'\bcounted\("power-cut states"'),
-    "faults": re.compile(r"\bevery_error\(|\bfailed_anywhere\("),
-    "courses": re.compile(r"^from tests\.breaking import", re.MULTILINE),
-    "journals": re.compile(r'\bcounted\("journal mutations"'),
-    "simulation": re.compile(r"^from tests\.simulation\.running import", re.MULTILINE),
-    "fuzz": re.compile(r"^from tests\.fuzz\.fuzzing import", re.MULTILINE),
-    "stops": re.compile(r"\bSIGSTOP\b"),
-    "properties": re.compile(r"^from hypothesis", re.MULTILINE),
+    "kills": _part(r"\bevery_kill\(|\bkilled_anywhere\(|\brun_with_kill\(", "kills", narrow=True),
+    "cancels": _part(r"\bcancelled_at\(", "native cancels"),
+    "power": _part(r'\bcounted\("power-cut states"', "power-cut states"),
+    "faults": _part(
+        r'\bevery_error\(|\bfailed_anywhere\(|\bcounted\("fault points"',
+        "fault points",
+        narrow=True,
+    ),
+    "courses": _part(r"^from tests\.breaking import", "kills", "fault points", "power-cut states"),
+    "journals": _part(r'\bcounted\("journal mutations"', "journal mutations"),
+    "simulation": _part(r"^from tests\.simulation\.running import", "simulation seeds"),
+    "fuzz": _part(r"^from tests\.fuzz\.fuzzing import", "fuzz executions"),
+    "stops": _part(r"\bSIGSTOP\b|\bmail_course\b", "kills", "stops"),
+    "properties": _part(r"^from hypothesis", "tests"),
 }
 TALLY = "bench/out/tally"
 
@@ -69,6 +95,7 @@ class Slice:
     def environ(self) -> dict[str, str]:
         return {
             "REVERIE_SCALE": "proof",
+            "REVERIE_DOORS": "1",
             "REVERIE_SEED": str(self.seed + self.number),
             "REVERIE_EXAMPLES": str(self.examples),
         }
@@ -80,8 +107,26 @@ def test_files(root: Path, part: str) -> list[str]:
     return [
         path.relative_to(root).as_posix()
         for path in found
-        if PARTS[part].search(path.read_text(encoding="utf-8"))
+        if PARTS[part].files.search(path.read_text(encoding="utf-8"))
     ]
+
+
+def test_names(root: Path, part: str) -> list[str]:
+    """What is run for a part: its files, or the tests in them that its pattern is found in."""
+    files = test_files(root, part)
+    return [name for one in files for name in _narrowed(root, part, one)]
+
+
+def _narrowed(root: Path, part: str, file: str) -> list[str]:
+    text = (root / file).read_text(encoding="utf-8")
+    named = [
+        f"{file}::{found.name}"
+        for found in ast.parse(text).body
+        if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
+        and found.name.startswith("test_")
+        and PARTS[part].files.search(ast.get_source_segment(text, found) or "")
+    ]
+    return named if named and PARTS[part].narrow else [file]
 
 
 def finished(state: Path) -> dict[str, int]:
@@ -104,7 +149,7 @@ def run_slice(root: Path, one: Slice, jobs: int) -> tuple[int, str]:
     options = ["-q", "-n", str(jobs), "--dist", "loadfile", "--timeout", "0", "--tb=short"]
     seeded = f"--hypothesis-seed={one.seed + one.number}"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, seeded, *test_files(root, one.part)],
+        [sys.executable, "-m", "pytest", *options, seeded, *test_names(root, one.part)],
         cwd=root,
         env={**os.environ, **one.environ, "REVERIE_TALLY": str(tally)},
         stdout=subprocess.PIPE,
@@ -117,42 +162,65 @@ def run_slice(root: Path, one: Slice, jobs: int) -> tuple[int, str]:
 
 
 def last_word(output: str) -> str:
-    """`12 passed, 1 failed` from what pytest printed."""
-    counts = re.findall(r"\d+ (?:passed|failed|errors?|skipped|xfailed)\b", output)
-    return ", ".join(dict.fromkeys(counts)) or "no test ran"
+    """`12 passed, 1 failed` from pytest's own last line."""
+    ends = [line for line in output.splitlines() if re.search(r"\d+ \w+.* in [\d.]+s\b", line)]
+    counts = re.findall(r"\d+ (?:passed|failed|errors?|skipped|xfailed)\b", "".join(ends[-1:]))
+    return ", ".join(counts) or "no test ran"
 
 
-def add_rows(root: Path, one: Slice, seconds: float, bad: int) -> list[dict[str, Any]]:
-    """What a slice tried, one row for each thing, summed up with the slices before it."""
-    results, now = root / RESULTS, commit(root)
+def add_rows(root: Path, one: Slice, seconds: float, word: str, bad: int) -> list[dict[str, Any]]:
+    """Put a slice into the rows of its part, in place of an earlier one of its seed."""
+    results = root / RESULTS
     known = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.is_file() else []
     rows = {row["key"]: row for row in known}
-    added: list[dict[str, Any]] = []
-    for what, count in (total(root / TALLY) or Counter({"tests": 0})).most_common():
+    tried = total(root / TALLY)
+    tried.drawn["tests"] += sum(int(n) for n in re.findall(r"(\d+) passed", word))
+    now = {
+        "seed": one.seed + one.number,
+        "seconds": round(seconds),
+        "bad": bad,
+        "commit": commit(root),
+        "day": datetime.now(UTC).date().isoformat(),
+    }
+    new = [
+        {**now, "drawn": tried.drawn[what], "same": tried.same[what]}
+        for what in PARTS[one.part].tries
+    ]
+    for what, this in zip(PARTS[one.part].tries, new, strict=True):
         key = f"endurance.{one.part}.{what.replace(' ', '-')}"
-        before = rows.get(key, {"count": 0, "bad": 0, "seconds": 0, "seeds": [], "commits": []})
-        done, used = before["count"] + count, before["seconds"] + round(seconds)
-        commits = list(dict.fromkeys([*before["commits"], now]))
-        rows[key] = {
-            "key": key,
-            "part": one.part,
-            "what": what,
-            "count": done,
-            "bad": before["bad"] + bad,
-            "seconds": used,
-            "rate": round(60 * done / max(used, 1)),
-            "seeds": (seeds := [*before["seeds"], one.seed + one.number]),
-            "seed": ", ".join(map(str, dict.fromkeys(seeds))),
-            "command": f"python -m scripts.endurance --part {one.part} --seed {one.seed}",
-            "commits": commits,
-            "commit": ", ".join(commits),
-            "day": datetime.now(UTC).date().isoformat(),
-        }
-        added.append({"what": what, "count": count, "rate": round(60 * count / max(seconds, 1))})
+        slices = replaced(rows.get(key, {}).get("slices", []), this)
+        rows[key] = {"key": key, "part": one.part, "what": what, **summed(one.part, slices)}
     results.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"rows": list(rows.values())}, indent=1, ensure_ascii=False)
     results.write_text(f"{text}\n", encoding="utf-8")
-    return added
+    return new
+
+
+def replaced(slices: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """The slices of a row with a new one, which remembers what failed before it with its seed."""
+    before = [old for old in slices if old["seed"] == new["seed"]]
+    failed = sum(old["mended"] + (0 if new["bad"] else old["bad"]) for old in before)
+    return [old for old in slices if old not in before] + [{**new, "mended": failed}]
+
+
+def summed(part: str, slices: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the slices of a row come to. The rate is that of trying, whatever it was."""
+    drawn, same = sum(one["drawn"] for one in slices), [one["same"] for one in slices]
+    seconds = sum(one["seconds"] for one in slices)
+    seeds = [one["seed"] for one in slices]
+    return {
+        "count": drawn + max(same),
+        "same": max(same),
+        "bad": sum(one["bad"] for one in slices),
+        "mended": sum(one["mended"] for one in slices),
+        "seconds": seconds,
+        "rate": round(60 * (drawn + sum(same)) / max(seconds, 1)),
+        "seed": ", ".join(map(str, sorted(seeds))),
+        "command": f"python -m scripts.endurance --part {part} --seed {min(seeds)}",
+        "commit": ", ".join(dict.fromkeys(one["commit"] for one in slices)),
+        "day": max(one["day"] for one in slices),
+        "slices": slices,
+    }
 
 
 def failures(word: str) -> int:
@@ -178,9 +246,11 @@ def run(
         start = time.monotonic()
         code, outcome = run_slice(root, one, jobs)
         bad = failures(outcome) or int(code != 0)
-        rows = add_rows(root, one, time.monotonic() - start, bad)
+        took = time.monotonic() - start
+        new = add_rows(root, one, took, outcome, bad)
         told = "; ".join(
-            f"{row['count']:,} {row['what']}, {row['rate']:,} a minute" for row in rows
+            f"{this['drawn']:,} and {this['same']:,} {what} in {took:.0f} s"
+            for what, this in zip(PARTS[part].tries, new, strict=True)
         )
         print(f"{part} {seed}+{one.number}: {told}: {outcome}", flush=True)
         if code:

@@ -3,7 +3,7 @@
     hit = await cancelled_at(lambda: session.add("x"), 3)
 
 `task.cancel()` is what `asyncio.wait_for` and a caller's own code use; a scope that shields from
-anyio's cancellation does not keep it out. A loop over n that ends where nothing was hit has been
+anyio's cancellation does not keep it out. A loop over n that ends where it was not in time has been
 through every point where the work waits. `hops` lets so many turns of the loop pass first, so
 that a thread may be anywhere in what it does.
 """
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, Literal
 
 from tests.tally import counted
+
+Hit = Literal["", "late", "in time"]
 
 
 class _Watched:
@@ -25,6 +27,8 @@ class _Watched:
         self._at = at
         self._hops = hops
         self.hit = False
+        self.came = False
+        """Whether the work was still there when the cancellation came."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         waits, sent, raised = 0, None, None
@@ -49,12 +53,15 @@ class _Watched:
         if hops:
             asyncio.get_running_loop().call_soon(self._cancel, task, hops - 1)
         else:
-            task.cancel()
+            self.came = task.cancel()
 
 
-async def cancelled_at(work: Callable[[], Awaitable[Any]], at: int, hops: int = 0) -> bool:
-    """Run work in a task of its own that is cancelled at its wait number `at`; False where it
-    waits less often. What it raises besides the cancellation is raised here."""
+async def cancelled_at(
+    work: Callable[[], Awaitable[Any]], at: int, hops: int = 0, *, drawn: bool = False
+) -> Hit:
+    """Run work in a task of its own that is cancelled at its wait number `at`; nothing where it
+    waits less often. What it raises besides the cancellation is raised here. One that came too
+    late, because the work had ended, is not counted."""
     watched = _Watched(_as_coroutine(work), at, hops)
 
     async def run() -> None:
@@ -64,8 +71,8 @@ async def cancelled_at(work: Callable[[], Awaitable[Any]], at: int, hops: int = 
     await asyncio.wait([task])
     if not task.cancelled():
         task.result()
-    counted("native cancels", int(watched.hit))
-    return watched.hit
+    counted("native cancels", int(watched.came), drawn=drawn)
+    return "in time" if watched.came else "late" if watched.hit else ""
 
 
 async def _as_coroutine(work: Callable[[], Awaitable[Any]]) -> Any:

@@ -186,10 +186,12 @@ def every_error(
     *,
     codes: Sequence[int] = ERRORS,
     calls: Sequence[str] = CALLS,
+    drawn: bool = False,
 ) -> int:
     """Go through every call of a piece of work with every kind of failure; give the points.
 
-    `attempt` sets a fresh stage and gives the work; `check` looks at what is left.
+    `attempt` sets a fresh stage and gives the work; `check` looks at what is left; `drawn` says
+    that the work is another one with another seed.
     """
     kinds: list[tuple[int | None, bool, bool]] = [(None, True, False), (errno.ENOSPC, True, False)]
     kinds += [(code, False, sticky) for code in codes for sticky in (False, True)]
@@ -204,7 +206,7 @@ def every_error(
                 break
             check(outcome)
             points += 1
-    counted("fault points", points)
+    counted("fault points", points, drawn=drawn)
     return points
 
 
@@ -215,6 +217,7 @@ def every_kill(
     whens: Sequence[When] = ("before", "after", "partial"),
     calls: Sequence[str] = WRITES,
     stride: int = 1,
+    drawn: bool = False,
 ) -> int:
     """Kill a piece of work at every call, or every `stride`th; give the points."""
     points = 0
@@ -226,7 +229,7 @@ def every_kill(
             if not death.hit:
                 break
             points += 1
-    counted("kills", points)
+    counted("kills", points, drawn=drawn)
     return points
 
 

@@ -21,6 +21,7 @@ import stat
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -72,6 +73,7 @@ class Record:
     names: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     ops: list[Op] = field(default_factory=list[Op])
     acks: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    began: int = field(default_factory=time.time_ns)
 
     def ack(self, text: str) -> None:
         self.acks.append((len(self.ops), text))
@@ -100,6 +102,21 @@ class DiskState:
                     os.utime(root / name, ns=(found.modified, found.modified))
         return root
 
+    def digest(self) -> bytes:
+        """The same for the same tree, times included, and the same acknowledged."""
+        made = sha256(repr(self.acked).encode())
+        self._add(made, 0)
+        return made.digest()
+
+    def _add(self, made: Any, folder: int) -> None:
+        inside = sorted((name, inode) for (at, name), inode in self.names.items() if at == folder)
+        for name, inode in inside:
+            found = self.inodes[inode]
+            made.update(repr((name, found.data, found.modified)).encode())
+            if found.data is None:
+                self._add(made, inode)
+        made.update(b"/")
+
 
 def recorded(root: Path, work: Callable[[Ack], object]) -> Record:
     """Do a piece of work and record what it does below `root`."""
@@ -110,17 +127,19 @@ def recorded(root: Path, work: Callable[[Ack], object]) -> Record:
 
 
 def power_states(record: Record, chance: Random, *, each: int) -> Iterator[DiskState]:
-    """For every moment the plain cases, then `each` drawn by chance; no tree of a moment twice."""
+    """For every moment the plain cases, then `each` drawn by chance. No tree comes twice with the
+    same acknowledged: a moment later the disk may hold the same."""
+    seen: set[bytes] = set()
     for cut in range(len(record.ops) + 1):
-        seen: set[tuple[bool, ...]] = set()
         open_ = _unsynced(record.ops[:cut])
         for how in ("all", "nothing", "names", "bytes", *["chance"] * each):
             kept = {n: _keeps(how, record.ops[n], chance) for n in open_}
             if how == "chance" and chance.random() < 0.5:
                 kept = _in_order(kept, record.ops, chance)
-            if tuple(kept.values()) not in seen:
-                seen.add(tuple(kept.values()))
-                yield _disk(record, cut, kept, how, chance)
+            state = _disk(record, cut, kept, how, chance)
+            if (known := state.digest()) not in seen:
+                seen.add(known)
+                yield state
 
 
 def _unsynced(ops: list[Op]) -> list[int]:
@@ -161,7 +180,7 @@ def _disk(
             continue
         if isinstance(op, Filled):
             old = inodes.get(op.inode, Inode(b""))
-            inodes[op.inode] = _filled(old, op, torn=number == torn)
+            inodes[op.inode] = _filled(old, op, record.began + number, torn=number == torn)
         elif isinstance(op, Named):
             for parent, name, inode in op.changes:
                 names.pop((parent, name), None)
@@ -173,15 +192,15 @@ def _disk(
     return DiskState(cut, inodes, names, acked, how)
 
 
-def _filled(old: Inode, op: Filled, *, torn: bool) -> Inode:
+def _filled(old: Inode, op: Filled, now: int, *, torn: bool) -> Inode:
     data = old.data or b""
     if op.modified is not None:
         return Inode(data, op.modified)
     if op.size is not None:
-        return Inode(data[: op.size].ljust(op.size, b"\0"), time.time_ns())
+        return Inode(data[: op.size].ljust(op.size, b"\0"), now)
     new = op.data[: len(op.data) // 2] if torn else op.data
     head = data[: op.at].ljust(op.at, b"\0")
-    return Inode(head + new + data[op.at + len(new) :], time.time_ns())
+    return Inode(head + new + data[op.at + len(new) :], now)
 
 
 class Shim:

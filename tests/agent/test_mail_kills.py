@@ -82,7 +82,7 @@ def course(folder: Path, mates: int, letters: int, kills: int, seed: int) -> Non
                 running[name].wait()
                 running[name] = start(folder, name, each, names)
                 left -= 1
-                counted("kills")
+                counted("kills", drawn=True)
             time.sleep(dice.random() * 0.3)
     finally:
         for process in running.values():

@@ -88,7 +88,7 @@ def tried(
     kept_killing(ledger, crew, trial, seed)
     assert states(ledger) == {"done": len(jobs)}, crew.said()
     assert wrong(home, roots, trial.nights) == (0, 0)
-    counted("kills", trial.kills)
+    counted("kills", trial.kills, drawn=True)
 
 
 @pytest.fixture
@@ -183,6 +183,7 @@ def test_a_worker_stopped_past_its_lease_lands_nothing(
     assert sleeper.all[0].wait(120) == 0, sleeper.said()  # the job is another's: it ends
     assert wrong(home, roots, 1) == (0, 0)
     assert ledger.jobs() == [row]
+    counted("stops", drawn=False)
 
 
 @pytest.mark.doors
@@ -215,6 +216,7 @@ def test_a_worker_stopped_with_the_memory_locked_keeps_its_job_waiting_and_no_mo
     assert [one.wait(120) for one in sleeper.all + crew.all] == [0, 0], crew.said()
     assert states(ledger) == {"done": 2}
     assert wrong(home, [held, free], 1) == (0, 0)
+    counted("stops", drawn=False)
 
 
 def _ended_or_asked_again(ledger: FleetLedger, key: str) -> bool:

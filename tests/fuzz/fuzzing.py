@@ -56,7 +56,7 @@ def fuzz(name: str, seed: int, count: int, *, first: int = 0) -> int:
                 _tried(target, data, chance, f"{name}, seed {seed}, input {number}")
             if (grown := _memory() - before) > MEGABYTES:
                 raise Finding(f"{name}, seed {seed}, inputs from {start}: {grown:.0f} MB more")
-    counted("fuzz executions", count)
+    counted("fuzz executions", count, drawn=True)
     return count
 
 

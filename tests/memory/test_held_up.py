@@ -14,6 +14,7 @@ import pytest
 from reverie.errors import Held, NotFound, StoreError
 from reverie.store import memory_access
 from tests.memory.test_undo import AGENT, opened, seen, topic
+from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("1.held-up")]
 
@@ -47,6 +48,7 @@ def test_a_process_that_was_stopped_is_named_and_not_waited_for(
         assert f"process {child}" in told.value.what
         assert "was stopped" in told.value.what
         assert f"kill -CONT {child}" in told.value.do
+        counted("stops", drawn=False)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

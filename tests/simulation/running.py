@@ -9,7 +9,6 @@ import anyio
 
 from tests.faults import quick_folder
 from tests.simulation.world import World, virtual_disk
-from tests.tally import counted
 
 
 def simulate(seeds: Iterable[int]) -> list[str]:
@@ -31,5 +30,4 @@ async def _simulate(seeds: list[int]) -> list[str]:
                 finally:
                     world.close()
             traces.append(sha256(" ".join(world.trace).encode()).hexdigest())
-    counted("simulation seeds", len(traces))
     return traces

@@ -19,6 +19,7 @@ from reverie.team import store as team_store
 from tests.conftest import Scale
 from tests.simulation.model import Broken
 from tests.simulation.running import simulate
+from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("1.simulation")]
 MOST = 80
@@ -28,6 +29,7 @@ MOST = 80
 def test_seeds_are_clean(scale: Scale) -> None:
     count = scale.pick(40, 1_000 * min(scale.times, 4))
     simulate(range(scale.seed * 100_000, scale.seed * 100_000 + count))
+    counted("simulation seeds", count, drawn=True)
 
 
 def test_a_seed_plays_the_same_way_again() -> None:

@@ -436,6 +436,23 @@ def test_new_folders_are_synced_into_the_one_above(folder: Folder) -> None:
     assert made == ["os.mkdir", "os.fsync"] * 2
 
 
+def test_a_folder_whose_name_the_disk_did_not_take_goes_again(folder: Folder) -> None:
+    outcome = run_with_error(lambda: folder.sub("a/b"), 2, errno.EIO, calls=["os.fsync"])
+    assert isinstance(outcome.error, WriteFailed)
+    assert list(folder.root.rglob("*")) == [folder.root / "a"]
+
+
+def test_a_folder_is_synced_before_the_first_thing_is_put_into_it(folder: Folder) -> None:
+    """Who made it may have died before that; where something is in it, it was done."""
+    (folder.root / "a").mkdir()
+
+    def syncs() -> int:
+        work = lambda: folder.write("a/b.md", b"x", durable=False)  # noqa: E731
+        return run_with_error(work, 0, None).calls.count("os.fsync")
+
+    assert (syncs(), syncs()) == (1, 0)
+
+
 def test_the_shim_puts_everything_back() -> None:
     before = {name: getattr(os, name) for name in ("open", "write", "fsync", "rename")}
     with shim(Plan(0)):

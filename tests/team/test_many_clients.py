@@ -24,6 +24,7 @@ import pytest
 
 from reverie.team.database import open_database
 from reverie.team.store import TeamStore
+from tests import tally
 from tests.conftest import Scale
 from tests.processes import end
 
@@ -195,9 +196,11 @@ def _course(
             at = chance.randrange(servers)
             if chance.random() < 0.5:
                 fleet.kill(at)
+                tally.counted("kills", drawn=True)
             else:
                 with fleet.paused(at):
                     time.sleep(0.3)
+                tally.counted("stops", drawn=True)
         for one in people:
             one.join(300)
     finally:

@@ -19,7 +19,7 @@ from reverie.fleet.jobs import JobEnd, TakenJob
 from reverie.fleet.ledger import FleetLedger
 from reverie.fleet.work import Workshop
 from reverie.light import dataclass
-from reverie.store.keys import make_folder
+from reverie.store.folders import make_folder
 from reverie.store.lock import FileLock, alive, process_start
 from reverie.team.database import open_database
 

@@ -26,6 +26,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from reverie.errors import NotFound, PathRefused, StoreError, WriteFailed
+from reverie.store.folders import ROOT, is_empty, make_folder, make_in
 from reverie.store.lock import NO_LOCKS, release, take_soon
 from reverie.store.plain import FOLDER, SAFE, close, flush_directory, words
 
@@ -143,7 +144,6 @@ def _refused(key: str, what: str, do: str = _RENAME) -> PathRefused:
 
 
 _GENERATION = 0x80087601  # FS_IOC_GETVERSION
-_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_OURS = frozenset([errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR])
 _NO_FOLDER = ("The folder could not be made", "See that you may write to the one above it")
 
@@ -172,7 +172,7 @@ class FolderWalk:
         try:
             if create:
                 make_folder(path)
-            return cls(path, os.open(path, _ROOT))
+            return cls(path, os.open(path, ROOT))
         except FileNotFoundError as error:
             if create:
                 raise StoreError(
@@ -209,7 +209,7 @@ class FolderWalk:
         """Open the root; the caller closes it."""
         if self._closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        fd = os.open(self._path, _ROOT)
+        fd = os.open(self._path, ROOT)
         try:
             if _identity(fd) != self._identity:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._path)
@@ -245,6 +245,8 @@ class FolderWalk:
             raise
         try:
             self._check_mount(fd, key)
+            if create and is_empty(fd):
+                flush_directory(at)
         except BaseException:
             close(fd)
             raise
@@ -253,9 +255,7 @@ class FolderWalk:
     def _make_below(self, at: int, name: str, key: str) -> None:
         with self.locked(at, key):
             self.refuse_twin(at, name, key)
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=at)
-        flush_directory(at)
+            make_in(at, name)
 
     @contextlib.contextmanager
     def parent(self, key: str, *, create: bool = False) -> Generator[tuple[int, str]]:
@@ -367,25 +367,6 @@ def parts_of(key: str) -> list[str]:
     """Give the names that a key is made of, or raise `PathRefused`."""
     check_key(key)
     return key.split("/")
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing; their names are on the disk then."""
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        if path.parent == path:
-            raise
-        make_folder(path.parent)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-    above = os.open(path.parent, _ROOT)
-    try:
-        flush_directory(above)
-    finally:
-        close(above)
 
 
 def _identity(fd: int) -> tuple[int, int, bytes]:

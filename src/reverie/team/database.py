@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from reverie.errors import InvalidInput, ReverieError
 from reverie.providers.extras import extra
-from reverie.store.keys import make_folder
+from reverie.store.folders import make_folder
 from reverie.store.plain import flush_folder
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from tests.conftest import Scale
 from tests.faults import Ack, Death, every_kill, quick_folder, run_with_error
 from tests.session.dream.stage import Stage
 from tests.session.dream.test_dream import INDEX, MERGED, merging
+from tests.tally import counted
 
 pytestmark = [pytest.mark.spec("9"), pytest.mark.spec("B6")]
 
@@ -109,4 +110,5 @@ def test_an_error_at_any_rename_leaves_the_old_or_the_new(scale: Scale) -> None:
                 assert failed.error is None or isinstance(failed.error, ReverieError)
                 place.check(died=False)
                 points += 1
+    counted("fault points", points, drawn=False)
     assert points >= scale.pick(5, 60)
