@@ -89,7 +89,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "session/loop": (
         "tests/loop/test_loop.py",
+        "tests/loop/test_streams.py",
         "tests/loop/test_stops.py",
+        "tests/loop/test_hooks.py",
         "tests/loop/test_repeats.py",
         "tests/loop/test_long.py",
         "tests/loop/test_blocking.py",

@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import itertools
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -31,18 +33,20 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scripts import mutations
+from scripts import mutations, witnesses
 from scripts.damaged import NAMED, TESTS
 from scripts.manifest import Row
 from scripts.mutations import LEFT_OUT, run_tests, unchanged
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "src/reverie"
+NOTES = "bench/out/mutants"
+WITNESSES = witnesses.__name__
 EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
 LEAST_S, SLOWER = 60.0, 5.0  # how long damaged tests may take: so much, and so often their time
@@ -61,8 +65,8 @@ _OTHER = {
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
-Name = tuple[str, str, str, str]
-"""A module, a kind of damage, the line that it stands in, and what becomes of it."""
+Name = tuple[str, str, str, str, str]
+"""A module, a function, a kind of damage, the line that it stands in, and what becomes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class Mutant:
     start: int
     end: int
     text: str
+    inside: str = ""  # the function, or the class and its method
 
     def of(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
@@ -89,7 +94,7 @@ class Mutant:
     def name(self, source: str) -> Name:
         """What it is called whatever stands above it: the text of its line, and the change."""
         row = source.splitlines()[self.line - 1].strip()
-        return self.module, self.kind, row, self.change(source)
+        return self.module, self.inside, self.kind, row, self.change(source)
 
 
 class _Places:
@@ -113,30 +118,36 @@ class _Places:
 def mutants_of(module: str, source: str) -> Iterator[Mutant]:
     """Every damage that can be done to a module."""
     places = _Places(source)
+    for inside, function in _functions(ast.parse(source)):
+        for one in _of_function(module, source, places, function):
+            yield replace(one, inside=inside)
 
+
+def _of_function(
+    module: str, source: str, places: _Places, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Mutant]:
     def text(node: ast.expr | ast.stmt) -> str:
         return source[slice(*places.of(node))]
 
     def made(kind: str, node: ast.expr | ast.stmt, new: str) -> Mutant:
         return Mutant(module, kind, node.lineno, *places.of(node), new)
 
-    for function in _functions(ast.parse(source)):
-        for node in ast.walk(function):
-            match node:
-                case ast.If() | ast.While() | ast.IfExp():
-                    yield made("turned round", node.test, f"(not ({text(node.test)}))")
-                case ast.Compare(ops=[op]) if type(op) in _OTHER:
-                    other = ast.Compare(node.left, [_OTHER[type(op)]()], node.comparators)
-                    yield made("compared otherwise", node, f"({ast.unparse(other)})")
-                case ast.Constant(value=int(value)) if not isinstance(node.value, bool):
-                    yield made("one off", node, f"({value + 1})")
-                case ast.Return(value=ast.expr() as value) if text(value) != "None":
-                    yield made("no result", node, "return None")
-                case _:
-                    pass
-            for body in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
-                if isinstance(body, list):
-                    yield from _of_body(module, source, places, body)
+    for node in ast.walk(function):
+        match node:
+            case ast.If() | ast.While() | ast.IfExp():
+                yield made("turned round", node.test, f"(not ({text(node.test)}))")
+            case ast.Compare(ops=[op]) if type(op) in _OTHER:
+                other = ast.Compare(node.left, [_OTHER[type(op)]()], node.comparators)
+                yield made("compared otherwise", node, f"({ast.unparse(other)})")
+            case ast.Constant(value=int(value)) if not isinstance(node.value, bool):
+                yield made("one off", node, f"({value + 1})")
+            case ast.Return(value=ast.expr() as value) if text(value) != "None":
+                yield made("no result", node, "return None")
+            case _:
+                pass
+        for body in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
+            if isinstance(body, list):
+                yield from _of_body(module, source, places, body)
 
 
 def _of_body(module: str, source: str, places: _Places, body: list[ast.stmt]) -> Iterator[Mutant]:
@@ -155,13 +166,17 @@ def _acts(node: ast.stmt) -> bool:
     return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
 
 
-def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The outermost functions and methods."""
+def _functions(
+    tree: ast.Module,
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The outermost functions and methods, and what they are called."""
     for node in tree.body:
-        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        inner, within = ([node], "")
+        if isinstance(node, ast.ClassDef):
+            inner, within = node.body, f"{node.name}."
         for one in inner:
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield one
+                yield f"{within}{one.name}", one
 
 
 def drawn(module: str, source: str, each: int, seed: int) -> list[Mutant]:
@@ -182,23 +197,25 @@ def _is_read(source: str) -> bool:
 def explained(root: Path) -> dict[Name, str]:
     """Why nobody could see some damages, by name."""
     rows = tomllib.loads((root / EQUIVALENT).read_text(encoding="utf-8")).get("mutant", [])
-    return {(row["module"], row["kind"], row["line"], row["change"]): row["why"] for row in rows}
+    parts = ("module", "inside", "kind", "line", "change")
+    return {tuple(row[part] for part in parts): row["why"] for row in rows}
 
 
 def run(
     root: Path, module: str, each: int, seed: int, known_killed: Container[str] = ()
 ) -> Iterator[tuple[Mutant, str, str]]:
-    """Each damage with its description and what became of it: noticed, not, or explained."""
+    """Each damage with its description and what became of it: noticed, not, or explained. The
+    tests that noticed one are run on the unchanged module in the end, and must pass there."""
     known = explained(root)
     with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
         path = tree / SOURCE / f"{module}.py"
         source = path.read_text(encoding="utf-8")
-        began = time.monotonic()
-        if trouble := unchanged(tree, TESTS[module]):
-            raise SystemExit(f"the tests of {module} fail before anything is damaged:\n{trouble}")
-        limit = LEAST_S + SLOWER * (time.monotonic() - began)
+        notes = noted(root, tree, TESTS[module])
+        (tree.parent / "notes").write_text(json.dumps(notes), encoding="utf-8")
+        limit = LEAST_S + SLOWER * sum(seconds for seconds, _ in notes.values())
+        noticed: list[str] = []
         for one in drawn(module, source, each, seed):
             if one.name(source) in known:
                 yield one, one.told(source), "explained"
@@ -207,8 +224,44 @@ def run(
                 yield one, one.told(source), "killed"
                 continue
             path.write_text(one.of(source), encoding="utf-8")
-            code, _ = run_tests(tree, TESTS[module], limit)
+            code, tail = run_tests(tree, TESTS[module], limit, _first(tree, one, source))
+            noticed += failed(tail) if code else []
             yield one, one.told(source), "survived" if code == 0 else "killed"
+        path.write_text(source, encoding="utf-8")
+        if noticed and (trouble := unchanged(tree, list(dict.fromkeys(noticed)))):
+            raise SystemExit(f"tests of {module} fail where nothing is damaged:\n{trouble}")
+
+
+def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
+    """By which lines of all modules each test comes; looked at once for a file of tests."""
+    notes: dict[str, tuple[float, dict[str, list[int]]]] = {}
+    modules = os.pathsep.join(f"{SOURCE}/{module}.py" for module in TESTS)
+    for name in tests:
+        at = tree / name
+        for file in sorted(at.rglob("test_*.py")) if at.is_dir() else [at]:
+            key = file.relative_to(tree).as_posix()
+            mark = hashlib.sha256(key.encode() + file.read_bytes()).hexdigest()[:16]
+            kept = root / NOTES / f"{mark}.json"
+            if not kept.is_file():
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                given = {witnesses.FILES: modules, witnesses.NOTES: str(kept)}
+                run_tests(tree, [key], plugin=(WITNESSES, given))
+            notes |= json.loads(kept.read_text(encoding="utf-8"))
+    return notes
+
+
+def _first(tree: Path, one: Mutant, source: str) -> mutations.Plugin:
+    """Tests that come by the lines of a damage before the others."""
+    lines = f"{one.line}-{source.count(chr(10), 0, one.end) + 1}"
+    given = {witnesses.FILES: f"{SOURCE}/{one.module}.py", witnesses.LINES: lines}
+    return WITNESSES, {**given, witnesses.NOTES: str(tree.parent / "notes")}
+
+
+def failed(tail: str) -> list[str]:
+    """The tests that failed, by the last lines of a run."""
+    words = ("FAILED ", "ERROR ")
+    rows = [row.partition(" ")[2] for row in tail.splitlines() if row.startswith(words)]
+    return [row.partition(" - ")[0] for row in rows]
 
 
 def write_down(path: Path, row: dict[str, Any]) -> None:

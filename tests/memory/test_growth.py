@@ -210,6 +210,28 @@ def test_a_save_just_made_is_found_by_its_words_and_by_its_name(tmp_path: Path) 
         assert known.twin_of("Mill.md") == ""
 
 
+def test_a_pointer_taken_out_right_after_its_save_is_put_back_by_the_next(
+    memories: Memories,
+) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    memories.save("b.md", topic("B"), AGENT)
+    kept = [line for line in lines(memories) if "(b.md)" not in line]
+    (memories.root / "MEMORY.md").write_text("".join(f"{line}\n" for line in kept))
+    memories.save("b.md", topic("B", "told again"), AGENT)
+    assert [line for line in lines(memories) if "(b.md)" in line] == ["- [B](b.md) — about B"]
+    whole(memories)
+
+
+def test_a_twin_is_known_from_the_database_too(memories: Memories) -> None:
+    memories.save("mill.md", topic("Mill"), AGENT)
+    memories.history.heads.keep()
+    with opened(memories.home) as later:
+        later.history.heads.refresh()
+        assert LongIndexes(later.history).twin_of("Mill.md") == "mill.md"
+        with pytest.raises(PathRefused, match="is already there"):
+            later.save("Mill.md", topic("Mill"), AGENT)
+
+
 def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
     key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
     before = memories.folder.index_data()

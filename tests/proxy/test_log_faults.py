@@ -12,7 +12,7 @@ from reverie.middleware.log import FILE, DecisionLog
 from reverie.transcript.blocks import Json
 from tests.breaking import Acked, attempted, cut, failed, killed
 from tests.conftest import Scale
-from tests.faults import Ack
+from tests.faults import Ack, Plan, shim
 
 pytestmark = [pytest.mark.spec("1.courses")]
 
@@ -115,4 +115,13 @@ def test_what_another_proxy_decided_is_known_after_a_look(tmp_path: Path) -> Non
     log.refresh()
     assert list(log.decisions.results.values()) == ["text7"]
     other.close()
+    log.close()
+
+
+def test_where_nobody_has_decided_meanwhile_no_file_is_opened(tmp_path: Path) -> None:
+    log = DecisionLog(tmp_path)
+    decide(log, 1, 7, 0)
+    with shim(Plan(0)) as seen:
+        log.refresh()
+    assert "os.open" not in seen.names()
     log.close()

@@ -38,3 +38,11 @@ def test_words_are_refused_wherever_they_stand_and_by_whoever_asks_later(tmp_pat
             later.guard("note.md", text.encode())
     assert not later.within("the grey hero")
     assert later.unfinished() == marks
+
+
+def test_a_home_where_nothing_was_forgotten_lists_nothing_and_refuses_nothing(
+    tmp_path: Path,
+) -> None:
+    empty = listed(tmp_path)
+    assert (empty.marks(), empty.unfinished()) == ((), ())
+    empty.guard("note.md", b"the grey heron")
