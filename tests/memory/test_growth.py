@@ -159,6 +159,15 @@ def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: Me
     whole(memories)
 
 
+def test_a_long_index_stays_known_where_one_of_its_pointers_is_changed(memories: Memories) -> None:
+    memories.save("new.md", topic("New"), AGENT)
+    memories.save("t00001.md", topic("T1", "x", "told anew"), AGENT)
+    known = memories.history.heads.index("MEMORY.md")
+    assert known is not None  # so that the next save need not read it
+    assert known.seen == growing.seen(memories.folder.files, "MEMORY.md")
+    assert known.lines == 4
+
+
 def test_what_stands_behind_the_pointers_stays_behind_them(memories: Memories) -> None:
     with open(memories.root / "MEMORY.md", "ab") as file:
         file.write(b"\nKeep this short.\n")

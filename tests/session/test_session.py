@@ -57,6 +57,21 @@ async def two_rounds(s: Session) -> list[str]:
     return bodies
 
 
+async def test_a_request_says_of_calls_without_a_result_that_they_were_interrupted(
+    home: Path, project: Path
+):
+    async with opened(home, project) as s:
+        await s.add(user("look"))
+        await s.prepare()
+        await s.observe(reply("Looking.", call("Bash", "t1", command="ls")))
+        made = await s.prepare()
+        assert made.last == s.view.leaf  # what it says of them is part of the transcript
+    *_, asked, answered = json.loads(made.body())["messages"]
+    assert [b["id"] for b in asked["content"] if b["type"] == "tool_use"] == ["t1"]
+    (told,) = answered["content"]
+    assert (told["tool_use_id"], told["is_error"]) == ("t1", True)
+
+
 async def test_a_turn_from_end_to_end(home: Path, project: Path):
     async with opened(home, project) as s:
         bodies = await two_rounds(s)
