@@ -79,9 +79,19 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store/home": ("tests/store/test_home.py",),
     "team/sync": ("tests/team/test_plan.py",),
     "team/round": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
+    "team/folder": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
+    "store/fences": ("tests/fleet/test_fences.py",),
+    "tools/guard": ("tests/tools/test_guard.py", "tests/tools/test_private.py"),
+    "tools/confined": ("tests/tools/test_guard.py", "tests/tools/test_private.py"),
     "tools/places": ("tests/tools/test_files.py", "tests/tools/test_private.py"),
     "memory/paths": ("tests/memory/test_paths.py", "tests/threats/test_paths.py"),
     "memory/secrets/scanner": (
+        "tests/memory/test_secrets.py",
+        "tests/memory/test_secrets_disguised.py",
+        "tests/memory/test_secrets_bounded.py",
+        "tests/memory/test_secrets_untold.py",
+    ),
+    "memory/secrets/views": (
         "tests/memory/test_secrets.py",
         "tests/memory/test_secrets_disguised.py",
         "tests/memory/test_secrets_bounded.py",
@@ -100,6 +110,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "middleware/chain": ("tests/proxy/test_matching.py",),
     "middleware/following": ("tests/proxy/test_matching.py",),
     "middleware/decisions": ("tests/proxy/test_matching.py",),
+    "middleware/scanning": (
+        "tests/proxy/test_matching.py",
+        "tests/proxy/test_rules.py",
+        "tests/proxy/test_shadows.py",
+    ),
     "middleware/log": ("tests/proxy/test_log_faults.py",),
 }
 _POWER = ("tests/store/test_power.py",)

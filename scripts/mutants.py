@@ -7,7 +7,8 @@ them run without end counts as noticed. The same seed draws the same damages.
 
 Some damages change nothing that anybody could see: `equivalent_mutants.toml` beside this file names
 each with its reason, and they count neither way. A name that fits no damage any more is a fault of
-the list. What was found is written down by module, newest in place of older.
+the list. What was found is written down by module and seed, newest in
+place of older. A seed that nobody has looked at yet tells more than one that tests were added for.
 
     python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
                               [--write bench/results/mutants.json [--again]]
@@ -265,9 +266,9 @@ def failed(tail: str) -> list[str]:
 
 
 def write_down(path: Path, row: dict[str, Any]) -> None:
-    """Put a module's row into the results, in place of an older one."""
+    """Put a module's row into the results, in place of an older one of the same seed."""
     known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.is_file() else []
-    rows = {one["module"]: one for one in known} | {row["module"]: row}
+    rows = {(one["seed"], one["module"]): one for one in (*known, row)}
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {"rows": [rows[name] for name in sorted(rows)]}
     text = json.dumps(found, indent=1, ensure_ascii=False)
@@ -337,7 +338,7 @@ def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again
     print(f"{module}: {killed} of {counted} noticed", flush=True)
     if written is not None:
         row = {"module": module, "seed": seed, "drawn": len(outcomes), "killed": killed}
-        row |= {"key": f"mutants.{module}", "count": counted, "bad": len(survived)}
+        row |= {"key": f"mutants.{seed}.{module}", "count": counted, "bad": len(survived)}
         row |= {"explained": len(outcomes) - counted, "survived": survived, "noticed": noticed}
         seconds = round(time.monotonic() - began)
         write_down(written, {**row, "seconds": seconds, "commit": commit(ROOT)})

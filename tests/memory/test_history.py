@@ -114,6 +114,9 @@ def test_a_file_too_large_to_keep_is_known_by_its_digest(memories: Memories) -> 
     (memories.folder.root / "large.md").write_bytes(data)
     assert [(v.key, v.after) for v in memories.look()] == [("large.md", digest(data))]
     assert memories.look() == ()
+    (memories.folder.root / "large.md").write_bytes(data[:-1])  # now it is just small enough
+    (kept,) = memories.look()
+    assert memories.history.content(kept.after) == data[:-1]
 
 
 def test_a_check_sees_what_another_process_kept_meanwhile(tmp_path: Path) -> None:
