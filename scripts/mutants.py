@@ -2,13 +2,13 @@
 
 A damage is one edit of the syntax tree: a condition turned round, a call left out, two statements
 in each other's place, a number one off, a comparison moved by one, a result that is None. Each is
-made in a copy of the tree and the module's own tests are run there; they must fail. One that makes
-them run without end counts as noticed. The same seed draws the same damages.
+made in a copy of the tree, where those of the module's own tests are run that come by its line; one
+must fail. One that makes them run without end counts as noticed. The same seed draws the same ones.
 
 Some damages change nothing that anybody could see: `equivalent_mutants.toml` beside this file names
 each with its reason, and they count neither way. A name that fits no damage any more is a fault of
-the list. What was found is written down by module and seed, newest in
-place of older. A seed that nobody has looked at yet tells more than one that tests were added for.
+the list. What was found is written down by module and seed, newest in place of older. A seed that
+nobody has looked at yet tells more than one that tests were added for.
 
     python -m scripts.mutants [--each 40] [--seed 1] [--only store/journal] [--list | --named]
                               [--write bench/results/mutants.json [--again]]
@@ -225,7 +225,7 @@ def run(
                 yield one, one.told(source), "killed"
                 continue
             path.write_text(one.of(source), encoding="utf-8")
-            code, tail = run_tests(tree, TESTS[module], limit, _first(tree, one, source))
+            code, tail = run_tests(tree, TESTS[module], limit, _witnesses(tree, one, source))
             noticed += failed(tail) if code else []
             yield one, one.told(source), "survived" if code == 0 else "killed"
         path.write_text(source, encoding="utf-8")
@@ -251,8 +251,8 @@ def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
     return notes
 
 
-def _first(tree: Path, one: Mutant, source: str) -> mutations.Plugin:
-    """Tests that come by the lines of a damage before the others."""
+def _witnesses(tree: Path, one: Mutant, source: str) -> mutations.Plugin:
+    """The tests that come by the lines of a damage."""
     lines = f"{one.line}-{source.count(chr(10), 0, one.end) + 1}"
     given = {witnesses.FILES: f"{SOURCE}/{one.module}.py", witnesses.LINES: lines}
     return WITNESSES, {**given, witnesses.NOTES: str(tree.parent / "notes")}

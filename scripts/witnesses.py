@@ -1,8 +1,9 @@
-"""A plugin of pytest for `scripts.mutants`: the tests that come by a damaged line are run first.
+"""A plugin of pytest for `scripts.mutants`: the tests that come by a damaged line are run.
 
 One run of a file of tests notes how long each takes and by which lines of the damaged modules it
-comes; later ones begin with the tests that come by given lines, the quickest first. The others are
-run as well: what a test does in a process of its own is not seen here.
+comes; later ones run the tests that come by given lines, the quickest first, and all of them where
+none does. What a test does in a process of its own is not seen here, so that a damage may count as
+not noticed which such a test would notice; never the other way round.
 """
 
 from __future__ import annotations
@@ -60,22 +61,22 @@ class Noting:
         self._notes.write_text(json.dumps(self._found), encoding="utf-8")
 
 
-class Sorting:
-    """Puts the tests that come by some lines first, the quickest of them before the others."""
+class Choosing:
+    """Leaves the tests that come by some lines, the quickest first; all where there are none."""
 
     def __init__(self, notes: Notes, file: str, lines: range) -> None:
         self._notes, self._file, self._lines = notes, file, lines
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: self._rank(item.nodeid))
+        if met := [item for item in items if self._comes_by(item.nodeid)]:
+            items[:] = sorted(met, key=lambda item: self._notes.get(item.nodeid, (0.0,))[0])
 
-    def _rank(self, test: str) -> float:
+    def _comes_by(self, test: str) -> bool:
         if test not in self._notes:  # it is new, perhaps for this very line
-            return 0.0
-        seconds, lines = self._notes[test]
-        met = any(one in self._lines for one in lines.get(self._file, ()))
-        return seconds if met else float("inf")
+            return True
+        _, lines = self._notes[test]
+        return any(one in self._lines for one in lines.get(self._file, ()))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,6 +84,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if LINES in os.environ:
         first, last = map(int, os.environ[LINES].split("-"))
         known = json.loads(notes.read_text(encoding="utf-8"))
-        config.pluginmanager.register(Sorting(known, files[0], range(first, last + 1)))
+        config.pluginmanager.register(Choosing(known, files[0], range(first, last + 1)))
     else:
         config.pluginmanager.register(Noting(files, notes))

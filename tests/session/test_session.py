@@ -72,6 +72,31 @@ async def test_a_request_says_of_calls_without_a_result_that_they_were_interrupt
     assert (told["tool_use_id"], told["is_error"]) == ("t1", True)
 
 
+async def test_what_is_appended_is_given_back_as_it_stands_in_the_transcript(
+    home: Path, project: Path
+):
+    async with opened(home, project) as s:
+        found = await s.append(Failed("one", "broke"), Failed("two", "broke"))
+        assert found == tuple(s.view.entries)[-2:]
+        assert [entry.record.layer for entry in found if isinstance(entry.record, Failed)] == [
+            "one",
+            "two",
+        ]
+        assert await s.append() == ()
+
+
+@pytest.mark.parametrize("parts", [{}, {"before_a_request": ()}], ids=["layers", "none"])
+async def test_what_work_in_the_background_found_joins_before_the_next_request(
+    home: Path, project: Path, parts: dict[str, Any]
+):
+    async with opened(home, project, **parts) as s:
+        await s.add(user("look"))
+        s.hand(Failed("job", "broke"))
+        await s.prepare()
+        kinds = [type(entry.record) for entry in s.view.entries]
+    assert kinds.index(Failed) < kinds.index(Sent)
+
+
 async def test_a_turn_from_end_to_end(home: Path, project: Path):
     async with opened(home, project) as s:
         bodies = await two_rounds(s)
