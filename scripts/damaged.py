@@ -81,8 +81,16 @@ TESTS: dict[str, tuple[str, ...]] = {
     "team/round": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
     "team/folder": ("tests/team/test_round.py", "tests/team/test_sync_faults.py"),
     "store/fences": ("tests/fleet/test_fences.py",),
-    "tools/guard": ("tests/tools/test_guard.py", "tests/tools/test_private.py"),
-    "tools/confined": ("tests/tools/test_guard.py", "tests/tools/test_private.py"),
+    "tools/guard": (
+        "tests/tools/test_confined.py",
+        "tests/tools/test_guard.py",
+        "tests/tools/test_private.py",
+    ),
+    "tools/confined": (
+        "tests/tools/test_confined.py",
+        "tests/tools/test_guard.py",
+        "tests/tools/test_private.py",
+    ),
     "tools/places": ("tests/tools/test_files.py", "tests/tools/test_private.py"),
     "memory/paths": ("tests/memory/test_paths.py", "tests/threats/test_paths.py"),
     "memory/secrets/scanner": (
