@@ -119,6 +119,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "middleware/following": ("tests/proxy/test_matching.py",),
     "middleware/decisions": ("tests/proxy/test_matching.py",),
     "middleware/scanning": (
+        "tests/proxy/test_scanning.py",
         "tests/proxy/test_matching.py",
         "tests/proxy/test_rules.py",
         "tests/proxy/test_shadows.py",
