@@ -39,10 +39,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scripts import mutations, witnesses
+from scripts import mutations, trials, witnesses
 from scripts.damaged import NAMED, TESTS
 from scripts.manifest import Row
-from scripts.mutations import LEFT_OUT, run_tests, unchanged
+from scripts.mutations import LEFT_OUT, run_tests
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "src/reverie"
@@ -50,7 +50,7 @@ NOTES = "bench/out/mutants"
 WITNESSES = witnesses.__name__
 EQUIVALENT = "scripts/equivalent_mutants.toml"
 SHARE = 0.9
-LEAST_S, SLOWER = 60.0, 5.0  # how long damaged tests may take: so much, and so often their time
+LIMIT_S = 3_600.0  # for all damages of a module
 _OTHER = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -84,6 +84,9 @@ class Mutant:
 
     def of(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
+
+    def lines(self, source: str) -> tuple[int, int]:
+        return self.line, source.count("\n", 0, self.end) + 1
 
     def told(self, source: str) -> str:
         return f"{self.module}:{self.line} {self.kind}: {self.change(source)}"
@@ -204,33 +207,44 @@ def explained(root: Path) -> dict[Name, str]:
 
 def run(
     root: Path, module: str, each: int, seed: int, known_killed: Container[str] = ()
-) -> Iterator[tuple[Mutant, str, str]]:
-    """Each damage with its description and what became of it: noticed, not, or explained. The
-    tests that noticed one are run on the unchanged module in the end, and must pass there."""
+) -> list[tuple[str, str]]:
+    """Each damage's description and what became of it: noticed, not, or explained."""
     known = explained(root)
     with tempfile.TemporaryDirectory(prefix="reverie-mutants-") as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(root, tree, ignore=LEFT_OUT, symlinks=True)
-        path = tree / SOURCE / f"{module}.py"
-        source = path.read_text(encoding="utf-8")
-        notes = noted(root, tree, TESTS[module])
-        (tree.parent / "notes").write_text(json.dumps(notes), encoding="utf-8")
-        limit = LEAST_S + SLOWER * sum(seconds for seconds, _ in notes.values())
-        noticed: list[str] = []
-        for one in drawn(module, source, each, seed):
-            if one.name(source) in known:
-                yield one, one.told(source), "explained"
-                continue
-            if one.told(source) in known_killed:
-                yield one, one.told(source), "killed"
-                continue
-            path.write_text(one.of(source), encoding="utf-8")
-            code, tail = run_tests(tree, TESTS[module], limit, _witnesses(tree, one, source))
-            noticed += failed(tail) if code else []
-            yield one, one.told(source), "survived" if code == 0 else "killed"
-        path.write_text(source, encoding="utf-8")
-        if noticed and (trouble := unchanged(tree, list(dict.fromkeys(noticed)))):
-            raise SystemExit(f"tests of {module} fail where nothing is damaged:\n{trouble}")
+        source = (tree / SOURCE / f"{module}.py").read_text(encoding="utf-8")
+        every = drawn(module, source, each, seed)
+        open_ = [one for one in every if one.name(source) not in known]
+        open_ = [one for one in open_ if one.told(source) not in known_killed]
+        tried = dict(zip(open_, _tried(root, tree, open_, source), strict=True))
+    return [
+        (one.told(source), tried.get(one, "explained" if one.name(source) in known else "killed"))
+        for one in every
+    ]
+
+
+def _tried(root: Path, tree: Path, every: Sequence[Mutant], source: str) -> list[str]:
+    """Whether tests notice the damages of a module, all in one run of pytest."""
+    if not every:
+        return []
+    module = every[0].module
+    notes = noted(root, tree, TESTS[module])
+    given, found = tree.parent / "given", tree.parent / "found"
+    told = {"name": f"{SOURCE}/{module}.py", "file": str(tree / SOURCE / f"{module}.py")}
+    rows = [{"inside": m.inside, "lines": m.lines(source), "text": m.of(source)} for m in every]
+    given.write_text(json.dumps({**told, "notes": notes, "trials": rows}), "utf-8")
+    plugin = (trials.__name__, {trials.TRIALS: str(given), trials.FOUND: str(found)})
+    _, tail = run_tests(tree, TESTS[module], LIMIT_S, plugin)
+    if not found.is_file():
+        raise SystemExit(f"the tests of {module} could not be run:\n{tail}")
+    came = json.loads(found.read_text(encoding="utf-8"))
+    if came["control"]:
+        raise SystemExit(f"tests fail where nothing is damaged: {came['control']}")
+    if "not loaded" in came["outcomes"]:
+        raise SystemExit(f"a function of {module} could not be found to be damaged")
+    print(f"{module}: noticed by", ", ".join(dict.fromkeys(filter(None, came["outcomes"]))))
+    return ["killed" if one else "survived" for one in came["outcomes"]]
 
 
 def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
@@ -249,20 +263,6 @@ def noted(root: Path, tree: Path, tests: Sequence[str]) -> witnesses.Notes:
                 run_tests(tree, [key], plugin=(WITNESSES, given))
             notes |= json.loads(kept.read_text(encoding="utf-8"))
     return notes
-
-
-def _witnesses(tree: Path, one: Mutant, source: str) -> mutations.Plugin:
-    """The tests that come by the lines of a damage."""
-    lines = f"{one.line}-{source.count(chr(10), 0, one.end) + 1}"
-    given = {witnesses.FILES: f"{SOURCE}/{one.module}.py", witnesses.LINES: lines}
-    return WITNESSES, {**given, witnesses.NOTES: str(tree.parent / "notes")}
-
-
-def failed(tail: str) -> list[str]:
-    """The tests that failed, by the last lines of a run."""
-    words = ("FAILED ", "ERROR ")
-    rows = [row.partition(" ")[2] for row in tail.splitlines() if row.startswith(words)]
-    return [row.partition(" - ")[0] for row in rows]
 
 
 def write_down(path: Path, row: dict[str, Any]) -> None:
@@ -329,7 +329,7 @@ def is_noticed(module: str, each: int, seed: int, written: Path | None, *, again
     survived: list[str] = []
     noticed: list[str] = []
     before = killed_before(written, module, seed) if again else []
-    for _, told, outcome in run(ROOT, module, each, seed, before):
+    for told, outcome in run(ROOT, module, each, seed, before):
         noticed += [told] if outcome == "killed" else []
         outcomes.append(outcome)
         survived += [told] if outcome == "survived" else []

@@ -1,9 +1,7 @@
-"""A plugin of pytest for `scripts.mutants`: the tests that come by a damaged line are run.
+"""A plugin of pytest for `scripts.mutants`: by which lines of the damaged modules tests come.
 
-One run of a file of tests notes how long each takes and by which lines of the damaged modules it
-comes; later ones run the tests that come by given lines, the quickest first, and all of them where
-none does. What a test does in a process of its own is not seen here, so that a damage may count as
-not noticed which such a test would notice; never the other way round.
+What a test does in a process of its own is not seen here, so that a damage may count as not noticed
+which such a test would notice; never the other way round.
 """
 
 from __future__ import annotations
@@ -13,16 +11,26 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
-FILES, NOTES, LINES = "MUTANTS_FILES", "MUTANTS_NOTES", "MUTANTS_LINES"
+FILES, NOTES = "MUTANTS_FILES", "MUTANTS_NOTES"
 Notes = Mapping[str, tuple[float, Mapping[str, list[int]]]]
 """By test: its seconds, and by file the lines that it comes by."""
+
+
+class Named(Protocol):
+    """A test, by the name that pytest has for it."""
+
+    @property
+    def nodeid(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
 
 
 class Noting:
@@ -61,29 +69,18 @@ class Noting:
         self._notes.write_text(json.dumps(self._found), encoding="utf-8")
 
 
-class Choosing:
-    """Leaves the tests that come by some lines, the quickest first; all where there are none."""
+def chosen(items: Sequence[T], notes: Notes, file: str, lines: range) -> list[T]:
+    """The tests that come by some lines of a file, the quickest first; all where none does."""
 
-    def __init__(self, notes: Notes, file: str, lines: range) -> None:
-        self._notes, self._file, self._lines = notes, file, lines
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if met := [item for item in items if self._comes_by(item.nodeid)]:
-            items[:] = sorted(met, key=lambda item: self._notes.get(item.nodeid, (0.0,))[0])
-
-    def _comes_by(self, test: str) -> bool:
-        if test not in self._notes:  # it is new, perhaps for this very line
+    def comes_by(item: T) -> bool:
+        if item.nodeid not in notes:  # it is new, perhaps for this very line
             return True
-        _, lines = self._notes[test]
-        return any(one in self._lines for one in lines.get(self._file, ()))
+        return any(one in lines for one in notes[item.nodeid][1].get(file, ()))
+
+    met = [item for item in items if comes_by(item)]
+    return sorted(met, key=lambda one: notes.get(one.nodeid, (0.0,))[0]) or list(items)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     files, notes = os.environ[FILES].split(os.pathsep), Path(os.environ[NOTES])
-    if LINES in os.environ:
-        first, last = map(int, os.environ[LINES].split("-"))
-        known = json.loads(notes.read_text(encoding="utf-8"))
-        config.pluginmanager.register(Choosing(known, files[0], range(first, last + 1)))
-    else:
-        config.pluginmanager.register(Noting(files, notes))
+    config.pluginmanager.register(Noting(files, notes))

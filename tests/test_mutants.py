@@ -6,7 +6,6 @@ import ast
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from scripts import mutants, witnesses
 
@@ -86,17 +85,9 @@ def test_the_tests_that_come_by_a_line_are_run_the_quickest_first_and_new_ones_w
     notes = {"slow": (2.0, {"a": [3]}), "quick": (1.0, {"a": [3, 4]}), "other": (0.1, {"b": [3]})}
 
     def run(lines: range, *tests: str) -> list[str]:
-        items = [Item(one) for one in tests]
-        witnesses.Choosing(notes, "a", lines).pytest_collection_modifyitems(cast("Any", items))
-        return [item.nodeid for item in items]
+        found = witnesses.chosen([Item(one) for one in tests], notes, "a", lines)
+        return [item.nodeid for item in found]
 
     assert run(range(3, 4), "other", "slow", "quick") == ["quick", "slow"]
     assert run(range(4, 9), "other", "slow", "quick", "new") == ["new", "quick"]
     assert run(range(7, 9), "other", "slow", "quick") == ["other", "slow", "quick"]
-
-
-def test_what_noticed_a_damage_is_read_from_the_last_lines_of_a_run() -> None:
-    tail = (
-        "E   assert 1\nFAILED tests/a.py::test_b[x-y] - assert 1 == 2\nERROR tests/c.py\n1 failed"
-    )
-    assert mutants.failed(tail) == ["tests/a.py::test_b[x-y]", "tests/c.py"]
