@@ -101,6 +101,9 @@ def test_what_is_read_on_from_what_is_known_is_what_is_read_at_once(form: Format
         assert read(form, talk, known).talk == read(form, talk).talk
     changed = [{"role": "user", "content": "other"}, *TALKS[form][1:]]
     assert read(form, changed, known).talk == read(form, changed).talk
+    spaced = json.dumps({"messages": TALKS[form], "input": TALKS[form]}, indent=1)
+    met, new = (scan(spaced, form, b"seed", "t", one) for one in (known, Known()))
+    assert met.talk == new.talk
 
 
 def test_nothing_said_yet_was_answered_by_nobody() -> None:
@@ -139,3 +142,35 @@ def test_marks_are_counted_wherever_they_stand_and_one_on_a_block_can_be_cut_out
 def test_a_mark_on_a_system_that_is_a_text_is_none() -> None:
     talk = [{"role": "user", "content": "look"}]
     assert read("messages", talk, system="cache_control", tools=[]).marks == 0
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "function_call", "call_id": "t", "name": "Bash", "arguments": "no {s} JSON"},
+        {"type": "custom_tool_call", "call_id": "t", "name": "Bash", "input": "{s}"},
+        {"type": "function_call_output", "call_id": "t", "output": "{s}"},
+    ],
+)
+def test_another_text_given_or_answered_is_another_conversation(item: dict[str, str]) -> None:
+    def ended(text: str) -> bytes:
+        told = {name: value.replace("{s}", text) for name, value in item.items()}
+        return read("responses", [told]).parts[-1].chain
+
+    assert ended("a") == ended("a") != ended("b")
+
+
+def test_as_many_conversations_are_known_as_there_is_room_for() -> None:
+    one, other = ("x" * 100, "y" * 50)
+    talk = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": one}]
+    size = len(read("messages", talk).text)
+
+    def known_after(most: int) -> bool:
+        known = Known(most)
+        body = read("messages", talk, known)
+        scan(dump({"messages": [], "more": other}), "messages", b"seed", "other", known)
+        return known.begun(b"seed", "t", body.text, body.base)[1] > 0
+
+    more = len(dump({"messages": [], "more": other}))
+    assert known_after(size + more)
+    assert not known_after(size + more - 1)
