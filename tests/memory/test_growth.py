@@ -6,9 +6,11 @@ which on an index counts as long is set to nothing here, so that few memories sh
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -239,6 +241,16 @@ def test_a_twin_is_known_from_the_database_too(memories: Memories) -> None:
         assert LongIndexes(later.history).twin_of("Mill.md") == "mill.md"
         with pytest.raises(PathRefused, match="is already there"):
             later.save("Mill.md", topic("Mill"), AGENT)
+
+
+def test_what_is_known_does_not_grow_by_being_kept(memories: Memories) -> None:
+    for number in range(3):
+        memories.save("a.md", topic("A", f"text {number}"), AGENT)
+        memories.history.heads.keep()
+    with contextlib.closing(sqlite3.connect(memories.history.files.root / heads.NAME)) as base:
+        tables = ("place", "pending", "looks", "pointer", "file")
+        counts = [base.execute(f"SELECT COUNT(*) FROM {one}").fetchone()[0] for one in tables]
+    assert counts == [1, 0, 1, 4, 5]
 
 
 def test_guards_see_the_line_that_is_added(memories: Memories) -> None:
