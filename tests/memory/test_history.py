@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from reverie.errors import InvalidInput, NotFound, ReverieError, StoreError, WriteFailed
+from reverie.errors import (
+    InvalidInput,
+    NotFound,
+    ReverieError,
+    SecretFound,
+    StoreError,
+    WriteFailed,
+)
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
 from reverie.memory.versions import ABSENT, OUTSIDE, Origin, blame
@@ -145,6 +152,16 @@ def test_a_closed_memory_is_not_used_any_more(tmp_path: Path) -> None:
     for files in (ours.folder.files, ours.history.files, ours.forgotten.files):
         with pytest.raises(StoreError):
             files.list()
+
+
+def test_a_secret_that_nobody_vouches_for_does_not_wait_for_review_either(
+    memories: Memories,
+) -> None:
+    key = "AKIA" + "IOSFODNN7" + "EXAMPLF"
+    with pytest.raises(SecretFound):
+        memories.save("t.md", topic(f"The key is {key}."), Origin("extraction", Trust.UNTRUSTED))
+    assert memories.review.items() == []
+    assert memories.folder.keys() == ()
 
 
 def test_bytes_of_others_are_kept_before_they_are_written_over(memories: Memories) -> None:

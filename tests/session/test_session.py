@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,14 +20,19 @@ from reverie.testing import ScriptedModel, call, reply
 from reverie.transcript.blocks import text_block
 from reverie.transcript.records import (
     Attached,
+    Entry,
     Failed,
     HeadSet,
+    Record,
     ResultDecided,
     Sent,
     Unknown,
     Usage,
 )
+from reverie.transcript.view import View
+from reverie.watching import WatchedConversation, watched_by
 from reverie.wire.given import tool_result, user
+from reverie.world import World
 
 from .doors import LARGE, TOOLS, opened
 
@@ -287,6 +293,46 @@ async def test_a_layer_that_fails_is_recorded_and_the_session_goes_on(home, proj
         assert request.count == 1
         failures = [e.record for e in s.view.entries if isinstance(e.record, Failed)]
         assert failures[0].error == "RuntimeError: boom"
+
+
+class Watching:
+    """Keeps what a watcher is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def saw(self, of: WatchedConversation, entries: Sequence[Entry]) -> None:
+        self.told += [("saw", of.session, type(entry.record).__name__) for entry in entries]
+
+    def closed(self, of: WatchedConversation, at: float) -> None:
+        self.told.append(("closed", of.session, of.project))
+
+    def ran(
+        self, kind: str, name: str, session: str, times: tuple[float, float], error: str
+    ) -> None:
+        self.told.append((kind, session, f"{name}: {error}"))
+
+
+async def test_a_watcher_is_told_of_records_of_a_layer_that_failed_and_of_the_end(
+    home: Path, project: Path
+):
+    async def broken(view: View, world: World) -> Sequence[Record]:
+        raise RuntimeError("boom")
+
+    watcher = Watching()
+    with watched_by(watcher):
+        async with opened(home, project, before_a_request=(("broken", broken),)) as s:
+            ident = s.id
+            await s.add("hi")
+            await s.prepare()
+    told = [one for one in watcher.told if one[2] not in ("Started", "HeadSet")]
+    assert told == [
+        ("saw", ident, "UserMessage"),
+        ("layer", ident, "broken: RuntimeError: boom"),
+        ("saw", ident, "Failed"),
+        ("saw", ident, "Sent"),
+        ("closed", ident, str(project)),
+    ]
 
 
 async def test_rewind_keeps_what_came_after_in_the_file(home: Path, project: Path):
