@@ -19,7 +19,7 @@ import pytest
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin, SeenFile
+from reverie.memory.versions import OUTSIDE, Origin, SeenFile, Version
 from reverie.store import growing, heads
 from reverie.store.files import Folder
 from reverie.store.history import History
@@ -251,6 +251,21 @@ def test_what_is_known_does_not_grow_by_being_kept(memories: Memories) -> None:
         tables = ("place", "pending", "looks", "pointer", "file")
         counts = [base.execute(f"SELECT COUNT(*) FROM {one}").fetchone()[0] for one in tables]
     assert counts == [1, 0, 1, 4, 5]
+
+
+def test_a_piece_of_a_line_is_cut_off_for_good_and_a_whole_one_stays(tmp_path: Path) -> None:
+    files, first, line = Folder(tmp_path), b"- [A](a.md)\n", "- [B](b.md)\n"
+    step = Version("v", "MEMORY.md", "", "", 1.0, AGENT, added=line, size=len(first))
+    assert not growing.mend(files, step)  # there is no such file at all
+    (tmp_path / "MEMORY.md").write_bytes(first + line[:5].encode())
+    with shim(Plan(0)) as seen:
+        assert not growing.mend(files, step)
+    assert (tmp_path / "MEMORY.md").read_bytes() == first
+    names = seen.names()
+    assert "os.fsync" in names[names.index("os.ftruncate") :]  # a power cut does not bring it back
+    (tmp_path / "MEMORY.md").write_bytes(first + line.encode())
+    assert growing.mend(files, step)
+    assert (tmp_path / "MEMORY.md").read_bytes() == first + line.encode()
 
 
 def test_guards_see_the_line_that_is_added(memories: Memories) -> None:

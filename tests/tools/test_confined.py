@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reverie.tools import standard
-from reverie.tools.confined import ConfinedFiles
+from reverie.tools.confined import ConfinedFiles, Slot
 from reverie.tools.guard import READING, Guard, GuardLimits
 from reverie.tools.sandbox import Sandbox
 from tests.tools.kit import Place, use
@@ -31,6 +31,20 @@ def test_a_search_is_told_of_the_folders_below_that_are_not_to_be_read(tmp_path:
     assert "/a\\[b\\]" in files.hidden_below(tmp_path)
     assert not any("other" in one for one in files.hidden_below(tmp_path))
     assert "/." not in files.hidden_below(tmp_path / "a[b]")
+
+
+def test_a_note_is_found_by_its_bare_name_and_any_other_file_in_the_working_folder(
+    tmp_path: Path,
+) -> None:
+    work, memory = tmp_path / "work", tmp_path / "memory"
+    for folder in (work, memory):
+        folder.mkdir()
+    (memory / "note.md").write_text("kept")
+    files = ConfinedFiles(work, (work,), [Slot.of(str(memory))])
+    assert files.find("note.md") == memory / "note.md"
+    assert files.find("other.md") == work / "other.md"
+    assert files.find("note.txt") == work / "note.txt"
+    files.close()
 
 
 async def test_a_path_that_is_refused_is_told_with_the_tool_that_asked_for_it(place: Place) -> None:
