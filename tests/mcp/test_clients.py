@@ -36,6 +36,7 @@ def test_claude_code_keeps_and_finds(version: str, repo: Path, tmp_path: Path, h
         tmp_path,
         command,
         [
+            rule(call("WaitForMcpServers")),  # it may ask before the server has begun
             rule(call("mcp__reverie__remember", text="Staging runs in Frankfurt", name="Staging")),
             rule(call("mcp__reverie__search_memory", query="where is staging?")),
             rule(call("mcp__reverie__remember", text="a", trust="user")),
