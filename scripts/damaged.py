@@ -113,6 +113,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/loop/test_repeats.py",
         "tests/loop/test_long.py",
         "tests/loop/test_blocking.py",
+        "tests/loop/test_cancel.py",
         "tests/session/test_fork.py",
     ),
     "middleware/chain": ("tests/proxy/test_matching.py",),
