@@ -6,9 +6,11 @@ which on an index counts as long is set to nothing here, so that few memories sh
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from operator import le
 from pathlib import Path
@@ -19,8 +21,9 @@ import pytest
 from reverie.errors import PathRefused, ReverieError, SecretFound
 from reverie.memory.format.entry import new
 from reverie.memory.trust import Trust
-from reverie.memory.versions import OUTSIDE, Origin
-from reverie.store import heads
+from reverie.memory.versions import OUTSIDE, Origin, Version
+from reverie.store import growing, heads
+from reverie.store.files import Folder
 from reverie.store.history import History
 from reverie.store.journal import Journal
 from reverie.store.long_index import LongIndexes
@@ -164,6 +167,15 @@ def test_a_pointer_that_is_there_stays_and_a_changed_one_is_changed(memories: Me
     whole(memories)
 
 
+def test_a_long_index_stays_known_where_one_of_its_pointers_is_changed(memories: Memories) -> None:
+    memories.save("new.md", topic("New"), AGENT)
+    memories.save("t00001.md", topic("T1", "x", "told anew"), AGENT)
+    known = memories.history.heads.index("MEMORY.md")
+    assert known is not None  # so that the next save need not read it
+    assert known.seen == growing.seen(memories.folder.files, "MEMORY.md")
+    assert known.lines == 4
+
+
 def test_what_stands_behind_the_pointers_stays_behind_them(memories: Memories) -> None:
     with open(memories.root / "MEMORY.md", "ab") as file:
         file.write(b"\nKeep this short.\n")
@@ -213,6 +225,53 @@ def test_a_save_just_made_is_found_by_its_words_and_by_its_name(tmp_path: Path) 
         assert known.twin_of("mill.md") == ""
         memories.remove("mill.md", AGENT)
         assert known.twin_of("Mill.md") == ""
+
+
+def test_a_pointer_taken_out_right_after_its_save_is_put_back_by_the_next(
+    memories: Memories,
+) -> None:
+    memories.save("a.md", topic("A"), AGENT)
+    memories.save("b.md", topic("B"), AGENT)
+    kept = [line for line in lines(memories) if "(b.md)" not in line]
+    (memories.root / "MEMORY.md").write_text("".join(f"{line}\n" for line in kept))
+    memories.save("b.md", topic("B", "told again"), AGENT)
+    assert [line for line in lines(memories) if "(b.md)" in line] == ["- [B](b.md) — about B"]
+    whole(memories)
+
+
+def test_a_twin_is_known_from_the_database_too(memories: Memories) -> None:
+    memories.save("mill.md", topic("Mill"), AGENT)
+    memories.history.heads.keep()
+    with opened(memories.home) as later:
+        later.history.heads.refresh()
+        assert LongIndexes(later.history).twin_of("Mill.md") == "mill.md"
+        with pytest.raises(PathRefused, match="is already there"):
+            later.save("Mill.md", topic("Mill"), AGENT)
+
+
+def test_what_is_known_does_not_grow_by_being_kept(memories: Memories) -> None:
+    for number in range(3):
+        memories.save("a.md", topic("A", f"text {number}"), AGENT)
+        memories.history.heads.keep()
+    with contextlib.closing(sqlite3.connect(memories.history.files.root / heads.NAME)) as base:
+        tables = ("place", "pending", "looks", "pointer", "file")
+        counts = [base.execute(f"SELECT COUNT(*) FROM {one}").fetchone()[0] for one in tables]
+    assert counts == [1, 0, 1, 4, 5]
+
+
+def test_a_piece_of_a_line_is_cut_off_for_good_and_a_whole_one_stays(tmp_path: Path) -> None:
+    files, first, line = Folder(tmp_path), b"- [A](a.md)\n", "- [B](b.md)\n"
+    step = Version("v", "MEMORY.md", "", "", 1.0, AGENT, added=line, size=len(first))
+    assert not growing.mend(files, step)  # there is no such file at all
+    (tmp_path / "MEMORY.md").write_bytes(first + line[:5].encode())
+    with shim(Plan(0)) as seen:
+        assert not growing.mend(files, step)
+    assert (tmp_path / "MEMORY.md").read_bytes() == first
+    names = seen.names()
+    assert "os.fsync" in names[names.index("os.ftruncate") :]  # a power cut does not bring it back
+    (tmp_path / "MEMORY.md").write_bytes(first + line.encode())
+    assert growing.mend(files, step)
+    assert (tmp_path / "MEMORY.md").read_bytes() == first + line.encode()
 
 
 def test_guards_see_the_line_that_is_added(memories: Memories) -> None:

@@ -210,12 +210,12 @@ class Memories:
         secrets.checked(text, key)  # by the lines of the text itself; the write looks at the file
         title = name or title_of(body)
         kind = type or sort_of(body)
-        known, free = self._known(body, entries.key_for(title, kind))
-        if known and not key:
-            with self.folder.locked(), self.history.by(origin):
-                landing.finish(self)
+        with self.folder.locked(), self.history.by(origin):
+            landing.finish(self)  # it may take out the file that has these words
+            known, free = self._known(body, entries.key_for(title, kind))
+            if known and not key:
                 pointed = self.folder.point(known)
-            return Remembered(known, pointed if pointed.changes else None)
+                return Remembered(known, pointed if pointed.changes else None)
         made = entries.new(
             key or free,
             name=title,

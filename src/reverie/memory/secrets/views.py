@@ -121,7 +121,7 @@ def _plain(character: str) -> str:
     if kind in ("Cf", "Cc", "Mn", "Me") or character in _FILLERS:
         return ""
     compatible = unicodedata.normalize("NFKC", character)
-    return compatible if compatible.isascii() and len(compatible) <= 4 else character
+    return compatible if compatible.isascii() else character
 
 
 def seen(text: str) -> str:
