@@ -199,7 +199,8 @@ def test_completion_can_be_shown_and_installed(process: Run, tmp_path: Path) -> 
     assert (tmp_path / ".bashrc").read_text() == f"source '{script}'\n"
     assert process("--install-completion", "tcsh", env=env).code == 2
     unnamed = process("--install-completion", env=env | {"SHELL": ""})
-    assert unnamed.code == 2 and "$SHELL" in unnamed.err
+    assert unnamed.code == 2
+    assert "$SHELL" in unnamed.err
 
 
 def test_colour_is_for_a_terminal(terminal: Any, process: Run) -> None:
