@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reverie.errors import PromptTooLong, Refused
-from reverie.session.loop import Turn, run_turn
+from reverie.session.loop import TurnUnderWay, run_turn
 from reverie.session.turn import TurnEvent
 from reverie.simulator import SimulatedModel
 from reverie.simulator.answers import SimulatedAnswer
@@ -81,10 +81,10 @@ async def test_one_answer_is_handed_over_and_a_refusal_is_raised(tmp_path: Path)
     model = simulated("whole", refusal)
     async with opened(tmp_path, model) as session:
         await session.add("go")
-        assert (await Turn(session, model, NONE).ask()).text == "whole"
+        assert (await TurnUnderWay(session, model, NONE).ask()).text == "whole"
         await session.add("more")
         with pytest.raises(Refused):
-            await Turn(session, model, NONE).ask()
+            await TurnUnderWay(session, model, NONE).ask()
 
 
 class TooLongOnce:
