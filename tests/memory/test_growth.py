@@ -40,6 +40,7 @@ from tests.faults import (
     every_kill,
     open_files,
     quick_folder,
+    run_with_error,
     shim,
 )
 from tests.memory.test_history import whole
@@ -515,6 +516,19 @@ def test_a_kill_at_every_write_leaves_the_line_whole_or_not_there(scale: Scale) 
             check_growth(home[0], death.acked)
 
         assert every_kill(attempt, check, stride=scale.pick(11, 1)) > 10
+
+
+@pytest.mark.parametrize("look", [growing.seen, growing.tail])
+@pytest.mark.parametrize("call", ["os.fstat", "os.read"])
+def test_a_long_index_that_cannot_be_looked_at_is_an_error_of_ours(
+    memories: Memories, look: Callable[[Folder, str], object], call: str
+) -> None:
+    work = lambda: look(memories.folder.files, "MEMORY.md")  # noqa: E731
+    for n in range(1, 20):
+        outcome = run_with_error(work, n, 5, calls=[call])
+        assert outcome.error is None or isinstance(outcome.error, ReverieError), outcome.error
+        if outcome.hit is None:
+            return
 
 
 def test_an_error_at_every_call_leaves_the_line_whole_or_not_there(scale: Scale) -> None:

@@ -111,12 +111,12 @@ class Folder:
         `single_link` refuses a file that has a second name, perhaps outside: for what is
         about to be sent to others.
         """
-        with self._reading(key, single_link=single_link) as fd:
+        with self.reading(key, single_link=single_link) as fd:
             return read_open(fd, limit)
 
     def digest(self, key: str) -> str:
         """Give the file's SHA-256, as `expect` takes it."""
-        with self._reading(key) as fd:
+        with self.reading(key) as fd:
             return digest_of(fd)
 
     def exists(self, key: str) -> bool:
@@ -129,7 +129,7 @@ class Folder:
         return True
 
     def stat(self, key: str) -> Stat:
-        with self._reading(key) as fd:
+        with self.reading(key) as fd:
             info = os.fstat(fd)
             return Stat(info.st_size, info.st_mtime_ns, info.st_nlink)
 
@@ -287,7 +287,8 @@ class Folder:
                     close(fd)
 
     @contextlib.contextmanager
-    def _reading(self, key: str, *, single_link: bool = False) -> Generator[int]:
+    def reading(self, key: str, *, single_link: bool = False) -> Generator[int]:
+        """Open a file to read; what fails inside is told in the house's words."""
         fd = self.open_read(key, single_link=single_link)
         try:
             with self._walk.reads(key):

@@ -11,28 +11,22 @@ import os
 
 from reverie.memory.versions import SeenFile, Version
 from reverie.store.files import Changed, Folder
-from reverie.store.plain import append_whole, close, flush_file, read_open
+from reverie.store.plain import append_whole, flush_file, read_open
 
 _TAIL = 4_096
 
 
 def seen(files: Folder, key: str) -> SeenFile:
     """How a file looks from outside."""
-    fd = files.open_read(key)
-    try:
+    with files.reading(key) as fd:
         return _seen(key, os.fstat(fd))
-    finally:
-        close(fd)
 
 
 def tail(files: Folder, key: str) -> bytes:
     """The last bytes of a file."""
-    fd = files.open_read(key)
-    try:
+    with files.reading(key) as fd:
         os.lseek(fd, max(0, os.fstat(fd).st_size - _TAIL), os.SEEK_SET)
         return read_open(fd, _TAIL)
-    finally:
-        close(fd)
 
 
 def add(files: Folder, key: str, line: bytes, known: SeenFile) -> SeenFile:
