@@ -60,6 +60,13 @@ def test_row_55_one_disguise(published: dict[str, Rule], disguise: str) -> None:
         assert {hit.line for hit in hits if hit.rule == rule} == {2}
 
 
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_row_55_a_text_that_begins_with_it(published: dict[str, Rule], disguise: str) -> None:
+    secret = DISGUISES[disguise](one(published["github-pat"]))
+    assert "github-pat" in named(secret)
+    assert "github-pat" in named(f"{secret} is what it is kept as")
+
+
 def test_row_55_two_disguises_one_in_the_other(published: dict[str, Rule], scale: Scale) -> None:
     chosen = scale.pick(["github-pat", "anthropic-api-key", "jwt"], SEEN_THROUGH)
     for rule in chosen:
