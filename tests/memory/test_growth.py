@@ -7,6 +7,7 @@ which on an index counts as long is set to nothing here, so that few memories sh
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -495,6 +496,26 @@ def check_growth(home: Path, acked: list[str]) -> None:
         memories.save("b.md", topic("B"), AGENT)
         memories.save("c.md", topic("C"), AGENT)
         assert [row[:4] for row in lines(memories)[4:]] == ["- [B", "- [C"]
+        whole(memories)
+
+
+def test_a_disk_that_fails_for_a_moment_makes_no_change_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a grown index is reckoned from the bytes it began with."""
+    home, real, failed = staged(tmp_path)(), os.open, list[str]()
+
+    def once(path: Any, *given: Any, **named: Any) -> int:
+        if str(path).endswith(".z") and not failed:
+            failed.append(str(path))
+            raise OSError(errno.EIO, "the disk")
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(os, "open", once)
+    with opened(home) as memories:
+        memories.save("b.md", topic("B"), AGENT)
+        assert failed
+        assert [v.origin.kind for v in memories.history.log()[-2:]] == ["save", "save"]
         whole(memories)
 
 
