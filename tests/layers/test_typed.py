@@ -1,4 +1,4 @@
-"""What the user said is one question: collapse, extraction and recall give it one answer."""
+"""What the user said: collapse, extraction and recall ask in one place."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ pytestmark = pytest.mark.spec("4.typed")
 
 NOTICES = (
     "<system-reminder>The file was changed.</system-reminder>",
-    "\n<command-name>/review</command-name>\n<command-args></command-args>",
     "<local-command-stdout>I prefer tabs.</local-command-stdout>",
-    "<bash-input>git push</bash-input>",
     "<bash-stdout>Always use spaces.</bash-stdout>",
     "<task-notification>\nagent_nine is done\n</task-notification>",
+)
+COMMANDS = (
+    "\n<command-name>/review</command-name>\n<command-args></command-args>",
+    "<bash-input>git push</bash-input>",
 )
 TYPED = (
     "Always use tabs.",
@@ -42,6 +44,11 @@ def answers(text: str) -> tuple[bool, bool, bool]:
 @pytest.mark.parametrize("text", NOTICES)
 def test_what_a_client_framed_is_nobodys_word_anywhere(text: str) -> None:
     assert answers(text) == (False, False, False)
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_a_command_stays_as_the_users_and_teaches_nothing(text: str) -> None:
+    assert answers(text) == (True, False, False)
 
 
 @pytest.mark.parametrize("text", TYPED)

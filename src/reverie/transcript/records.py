@@ -255,6 +255,9 @@ class UserMessage:
 
 _NOBODY = ("tool", "interrupted", "go_on", "hook", "client", "agent")  # origins that are no person
 _FRAMED = pattern(r"\s*<(?:system-reminder|task-notification|local-command-|command-|bash-)")
+_TOLD = pattern(
+    r"\s*<(?:system-reminder|task-notification|local-command-\w+|bash-stdout|bash-stderr)>"
+)
 
 
 def is_typed(text: str, origin: str = "user") -> bool:
@@ -262,6 +265,12 @@ def is_typed(text: str, origin: str = "user") -> bool:
     put reminders, commands and what these printed there, each in a frame; where a client's frames
     are not known, its door tells them by their shape and names the client as the origin."""
     return origin.partition(":")[0] not in _NOBODY and not _FRAMED.match(text)
+
+
+def is_wish(text: str, origin: str = "user") -> bool:
+    """The same, but that a command, or a line for the shell, is the wish of whoever gave it: it is
+    kept as their words, though nothing is learned from it."""
+    return origin.partition(":")[0] not in _NOBODY and not _TOLD.match(text)
 
 
 @unchanging
