@@ -61,7 +61,9 @@ def test_row_55_one_disguise(published: dict[str, Rule], disguise: str) -> None:
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
-def test_row_55_a_text_that_begins_with_it(published: dict[str, Rule], disguise: str) -> None:
+def test_a_text_that_begins_with_a_disguised_secret(
+    published: dict[str, Rule], disguise: str
+) -> None:
     secret = DISGUISES[disguise](one(published["github-pat"]))
     assert "github-pat" in named(secret)
     assert "github-pat" in named(f"{secret} is what it is kept as")
