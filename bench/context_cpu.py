@@ -50,7 +50,7 @@ def processor() -> Iterator[Figure]:
     short, long = (traces.synthetic(7, calls) for calls in (CALLS, 10 * CALLS))
     each = [min(replay.replay(t, cls)["cpu_ms"] for _ in range(RUNS)) for t in (short, long)]
     what = "CPU a round in a session ten times longer"
-    why = "not looked into yet; times of a busy machine say little, so measure it on a quiet one"
+    why = "only sessions this long fold lines, a tenth of it; the rest is not explained"
     yield at_most("context.cpu.growth", what, each[1] / each[0], 1.2, "x", RUNS, why)
 
 
